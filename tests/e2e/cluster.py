@@ -107,9 +107,13 @@ class RayCluster:
         return self.running("msx_backend")
 
     def assert_empty(self, limit: float = 30.0) -> None:
-        """No reservation, actor, agent, rank or folder of MSX."""
+        """No reservation, actor, holder, agent, rank, port of an agent or folder of MSX."""
+        ports = set().union(*map(_listened, self.agents))
         wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
         wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
+        wait_until(lambda: not self.holders, "holders have ended", lambda: str(self.holders), limit)
+        taken = _listening(psutil.net_connections("tcp"))
+        assert not ports & taken, f"ports of agents: {ports & taken}"
         run = self._folder / "node" / "run"
         wait_until(lambda: not run.exists() or not os.listdir(run), "folders of ranks are removed", limit=limit)
 
@@ -134,6 +138,17 @@ class RayCluster:
         line = self._leader.stdout.readline()
         assert line, Path(self._log.name).read_text()[-4000:]
         return json.loads(line)
+
+
+def _listened(process: psutil.Process) -> set[int]:
+    """The ports that it listens on."""
+    with contextlib.suppress(psutil.Error):
+        return _listening(process.net_connections("tcp"))
+    return set()
+
+
+def _listening(connections: list[Any]) -> set[int]:
+    return {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
 
 
 @contextmanager

@@ -13,13 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+import httpx
 import psutil
+import pytest
 
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
-from tests.e2e.test_cluster import APART, killed_while_serving, pids
+from tests.e2e.test_cluster import APART, killed_while_serving, open_stream, pids
 
+CONNECTED = "connected with the cluster"
 KINDS = ("rank", "agent", "raylet", "driver", "server")
 
 
@@ -38,7 +41,8 @@ class Soak:
                 self._kill_driver(server)
             else:
                 gates = self._folder / f"gates-{kind}-{number}"
-                told, back = killed_while_serving(server, gates, self._kill(server, kind))
+                more = self._cluster.add_node if kind == "raylet" else lambda: None
+                told, back = killed_while_serving(server, gates, self._kill(server, kind), more)
                 self.told[kind].append(told)
                 self.back[kind].append(back)
 
@@ -47,22 +51,17 @@ class Soak:
             return lambda: os.kill(pids(server)[1], signal.SIGKILL)
         if kind == "agent":
             return lambda: self._cluster.agents[-1].kill()
-        return self._kill_raylet
-
-    def _kill_raylet(self) -> None:
-        """Of the newest node; another one takes its place."""
-        self._cluster.kill(len(self._cluster.nodes) - 1)
-        self._cluster.add_node()
+        return lambda: self._cluster.kill(len(self._cluster.nodes) - 1)
 
     def _kill_driver(self, server: RunningServer) -> None:
         """No request may fail."""
-        old = pids(server)
+        old, said = pids(server), len(server.log.read_text())
         started = time.monotonic()
         if (running := driver(server)) is not None:
             running.kill()
         for _ in range(20):
             assert ask(server, "apart") == (200, "x")
-        wait_until(lambda: driver(server) is not None, "a new driver", limit=30)
+        wait_until(lambda: CONNECTED in server.log.read_text()[said:], "a new driver is connected", limit=30)
         assert pids(server) == old
         self.back["driver"].append(time.monotonic() - started)
 
@@ -75,10 +74,13 @@ class Soak:
         with run_server(folder, "--models", "apart.mar", "--cluster-address", self._cluster.address) as second:
             wait_until(lambda: ask(second, "apart") == (200, "x"), "the second one serves", second.tail)
             killed = pids(second)
-            second.kill()
-            started = time.monotonic()
+            with open_stream(second, folder / "gates") as pieces:
+                started = time.monotonic()
+                second.kill()
+                with pytest.raises(httpx.RemoteProtocolError):
+                    list(pieces)
+                self.told["server"].append(time.monotonic() - started)
             wait_until(lambda: not any(map(psutil.pid_exists, killed)), "its ranks have ended")
-            self.told["server"].append(time.monotonic() - started)
             wait_until(lambda: self._cluster.agents == others[0], "its agents have ended")
             wait_until(lambda: self._cluster.left() == others[1], "its places are free")
             self.back["server"].append(time.monotonic() - started)
@@ -108,7 +110,7 @@ def main(rounds: int, only: tuple[str, ...]) -> None:
                     soak.rounds(server, kind, rounds)
                 report(soak, kind, rounds)
         cluster.assert_empty()
-        click.echo("nothing is left: no agent, rank, placement group, actor or folder")
+        click.echo("nothing is left: no holder, agent, rank, placement group, actor, folder or port of an agent")
 
 
 def report(soak: Soak, kind: str, rounds: int) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,9 @@ def pids(server: RunningServer) -> list[int]:
     return [one["pid"] for one in ranks(server, "apart")]
 
 
-def killed_while_serving(server: RunningServer, gates: Path, kill: Any) -> tuple[float, float]:
-    """Kill something in the middle of a stream; returns the seconds until the client was told, and until the model
-    served again."""
+@contextmanager
+def open_stream(server: RunningServer, gates: Path) -> Iterator[Iterator[bytes]]:
+    """A stream of the group, after its first piece; the next one does not come."""
     order = {"steps": 3, "gates": str(gates)}
     gates.mkdir()
     (gates / "1").touch()
@@ -58,8 +59,18 @@ def killed_while_serving(server: RunningServer, gates: Path, kill: Any) -> tuple
     ):
         pieces = reply.iter_raw()
         assert next(pieces) == b"1\n"
+        yield pieces
+
+
+def killed_while_serving(
+    server: RunningServer, gates: Path, kill: Any, replace: Any = lambda: None
+) -> tuple[float, float]:
+    """Kill something in the middle of a stream, and then replace it; returns the seconds until the client was told, and
+    until the model served again."""
+    with open_stream(server, gates) as pieces:
         started = time.monotonic()
         kill()
+        replace()
         with pytest.raises(httpx.RemoteProtocolError):
             list(pieces)
         told = time.monotonic() - started

@@ -16,6 +16,7 @@ from msx_frontend.cluster.messages import (
     FromDriver,
     Lost,
     Nodes,
+    OrphanRemoved,
     Pending,
     Remove,
     Removed,
@@ -108,6 +109,8 @@ class Cluster:
     def _received(self, message: FromDriver) -> None:
         if isinstance(message, (Connected, Unreachable, Nodes)):
             self._cluster_changed(message)
+        elif isinstance(message, OrphanRemoved):
+            log.warning("the reservation %s was removed from the cluster: its server is gone", message.id)
         elif isinstance(message, Removed):
             self._removing.discard(message.id)
             if not self._removing:

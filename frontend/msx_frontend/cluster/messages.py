@@ -115,5 +115,11 @@ class Removed(WireMessage, tag=28):
     id: str
 
 
+class OrphanRemoved(WireMessage, tag=29):
+    """A reservation of another server, which is gone."""
+
+    id: str
+
+
 ToDriver = Reserve | StartAgents | Remove
-FromDriver = Connected | Unreachable | Nodes | Pending | Reserved | ReservationRefused | Lost | Removed
+FromDriver = Connected | Unreachable | Nodes | Pending | Reserved | ReservationRefused | Lost | Removed | OrphanRemoved

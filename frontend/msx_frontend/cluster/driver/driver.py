@@ -15,6 +15,7 @@ from ray.exceptions import RayError
 
 from msx_frontend.cluster.driver.connection import NotConnectedError, RayConnection
 from msx_frontend.cluster.driver.groups import Group, kept_groups
+from msx_frontend.cluster.driver.orphans import Orphans
 from msx_frontend.cluster.driver_process import ANEW
 from msx_frontend.cluster.messages import (
     ClusterNode,
@@ -22,6 +23,7 @@ from msx_frontend.cluster.messages import (
     FromDriver,
     Lost,
     Nodes,
+    OrphanRemoved,
     Pending,
     Remove,
     Removed,
@@ -58,6 +60,8 @@ class Driver:
         self._groups: dict[str, Group] = {}
         self._nodes: list[ClusterNode] = []
         self._telling = threading.Lock()
+        self._connected = False
+        self._orphans = Orphans(server)
 
     def run(self) -> int:
         """Returns the exit code when the server has closed its end. `_watch` ends the process too."""
@@ -84,6 +88,7 @@ class Driver:
         for group in self._groups.values():
             if not group.inhabited:
                 group.remove()
+        self._orphans.close()
 
     def _connect(self) -> None:
         while True:
@@ -98,6 +103,7 @@ class Driver:
                 continue
             late.cancel()
             late.join()  # what it says must not come after the next line's
+            self._connected = True
             self._groups = kept_groups(self._server)
             self._tell(Connected(self._connection.gcs, version, list(self._groups)))
             return
@@ -115,6 +121,8 @@ class Driver:
         while count := self._end.recv_into(reader.space()):
             for message, _ in reader.received(count):
                 self._asked.put(message)
+        if not self._connected:
+            os._exit(0)  # nothing was asked for yet
         self._asked.put(None)
         time.sleep(LAST)
         os._exit(1)  # a call of Ray does not return
@@ -140,6 +148,8 @@ class Driver:
 
     def _look(self) -> None:
         self._look_at_nodes()
+        for name in self._orphans.look(time.monotonic()):
+            self._tell(OrphanRemoved(name))
         for group in list(self._groups.values()):
             try:
                 self._look_at(group)

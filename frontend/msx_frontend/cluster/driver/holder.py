@@ -14,10 +14,24 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from typing import Any
 
 UNUSED = 3600.0
 """Seconds after which a bundle without an agent is given back: the server may have to install requirements first."""
+
+ANSWER = 10.0
+"""Seconds that Ray has to take the bundle back."""
+
+LOOK = 1.0
+"""Seconds between two looks at whether Ray's process on the node is there."""
+
+
+def _follow_parent(raylet: int) -> None:
+    """Without the raylet there is no bundle to hold; Ray leaves its actors behind where its head is gone, too."""
+    while os.getppid() == raylet:
+        time.sleep(LOOK)
+    os._exit(0)
 
 
 class Holder:
@@ -29,6 +43,7 @@ class Holder:
     def __init__(self) -> None:
         self._agent = threading.Event()
         threading.Thread(target=self._expect_agent, daemon=True).start()
+        threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
     def place(self) -> dict[str, Any]:
         """What the server must know of the node."""
@@ -82,6 +97,7 @@ class Holder:
     def _give_back(self) -> None:
         import ray
 
+        threading.Timer(ANSWER, os._exit, [0]).start()  # without Ray's head the next call does not return
         group = ray.util.get_current_placement_group()
         if group is not None:
             ray.util.remove_placement_group(group)
