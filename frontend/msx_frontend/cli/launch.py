@@ -9,10 +9,10 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -22,8 +22,11 @@ from msx_frontend.start_errors import StartError
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.instance import InstanceInfo
+    from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
     from msx_frontend.config import ServerConfig
+
+Beside: TypeAlias = "Callable[[Server], Coroutine[None, None, None]]"
 
 LOG_FILE = "MSX_LOG_FILE"
 """The file for the output of a server in the background."""
@@ -35,7 +38,8 @@ _ANSWERS_LATER = 5.0
 """Seconds to wait longer than the server, so that its own report, which names the models, comes first."""
 
 
-def run_in_foreground(options: Options) -> int:
+def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
+    """`beside` runs when the server has started, and is cancelled at its end; it says itself what the user reads."""
     prepare_process()
     import uvloop
 
@@ -54,7 +58,7 @@ def run_in_foreground(options: Options) -> int:
         state.make()
         settle_logs(os.environ, state)
         with copied_to_console(options.env):
-            uvloop.run(_serve(config, notices, options, parent))
+            uvloop.run(_serve(config, notices, options, parent, beside))
     except StartError as error:
         return parent.failed(str(error))
     except OSError as error:
@@ -70,12 +74,14 @@ def _named(error: OSError, options: Options) -> str:
     return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
 
 
-async def _serve(config: ServerConfig, notices: list[str], options: Options, parent: _WaitingCommand) -> None:
+async def _serve(
+    config: ServerConfig, notices: list[str], options: Options, parent: _WaitingCommand, beside: Beside | None
+) -> None:
     import asyncio
     import logging
 
     from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.server import Server, start_server
+    from msx_frontend.assembly.server import start_server
     from msx_frontend.config.load import configuration_file
     from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
@@ -93,7 +99,9 @@ async def _serve(config: ServerConfig, notices: list[str], options: Options, par
         parent.started(server.info, [*server.info.not_loaded] or await server.why_not_ready(left))
 
     def started(server: Server) -> None:
-        if options.wait:
+        if beside is not None:
+            tasks.append(asyncio.create_task(beside(server)))
+        elif options.wait:
             tasks.append(asyncio.create_task(tell_when_ready(server)))
         else:
             parent.started(server.info)

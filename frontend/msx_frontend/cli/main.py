@@ -99,6 +99,14 @@ class _Command(click.Command):
     metavar="SECONDS",
     help="The longest time that --wait waits.",
 )
+@click.option("--host", metavar="HOST", help="Of a PATH that is served as it is: where it listens. Default: 127.0.0.1.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65533),
+    help="Of a PATH: the inference port, before those of management and metrics; 0 for free ones. Default: 8080.",
+)
+@click.option("--workers", type=click.IntRange(0), help="Of a PATH: the number of workers.")
+@click.option("--reload", is_flag=True, help="Of a PATH: load it again whenever its files change.")
 @click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
 @click.option("--ncs", "--no-config-snapshots", "ncs", is_flag=True, help="Neither restore nor keep the state.")
 @click.option("--log-config", type=PATH, help="A logging configuration (YAML, JSON or ini).")
@@ -112,11 +120,13 @@ class _Command(click.Command):
     help="Run a start script of MindSpore Serving; what follows are its arguments.",
 )
 @click.option("--script-channel", type=int, hidden=True)
-@click.argument("more_models", nargs=-1, metavar="[MODELS]...")
+@click.argument("more_models", nargs=-1, metavar="[PATH | MODELS...]")
 @click.pass_context
 def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
+    `msx-serve PATH` serves a net.mindir, a handler.py or a folder as it is, in the foreground: a model in Hugging
+    Face's layout, a servable, or a handler with its model-config.yaml.
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
     `msx-serve examples DIR` copies the examples, the ready-made configurations and the docs into a folder.
     """
@@ -126,6 +136,8 @@ def main(ctx: click.Context, /, **options: Any) -> None:
         return
     if options["more_models"][:1] == ("examples",) and not options["models"]:
         sys.exit(_examples(ctx, options["more_models"][1:]))
+    flags = {name: options.pop(name) for name in ("host", "port", "workers", "reload")}
+    served = _served_path(ctx, action, options, flags)
     if action == "start" and is_first_process():
         sys.exit(run_below(sys.argv[1:]))
     from msx_frontend.cli import commands
@@ -135,6 +147,8 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     options["models"] = (*options.pop("models"), *options.pop("more_models"))
     script, channel = options.pop("script"), options.pop("script_channel")
     settled = Options(**options, argv=sys.argv[1:], env=os.environ)
+    if served is not None:
+        sys.exit(_serve(settled, served, flags))
     if channel is not None:
         from msx_frontend.cli.script_server import run_for_script
 
@@ -150,6 +164,26 @@ def main(ctx: click.Context, /, **options: Any) -> None:
             )
         sys.exit(run_script(settled, script, ctx.meta[_SCRIPT_ARGUMENTS]))
     sys.exit(getattr(commands, action)(settled))
+
+
+def _served_path(ctx: click.Context, action: str, options: dict[str, Any], flags: dict[str, Any]) -> Path | None:
+    """The only argument, if it is something to serve as it is. Raises UsageError for its flags without it."""
+    named = options["more_models"]
+    if action == "start" and len(named) == 1 and not options["models"] and ("/" in named[0] or Path(named[0]).exists()):
+        from msx_frontend.cli.serve.guess import is_unpacked
+
+        if is_unpacked(Path(named[0])):
+            return Path(named[0])
+    if given := [f"--{name}" for name, value in flags.items() if value not in (None, False)]:
+        raise click.UsageError(f"{', '.join(given)}: only for a PATH that is served as it is.", ctx)
+    return None
+
+
+def _serve(options: Any, path: Path, flags: dict[str, Any]) -> int:
+    from msx_frontend.cli.serve.session import Serving, serve_path
+
+    chosen = {name: value for name, value in flags.items() if value is not None}
+    return serve_path(options, Serving(path, wait=options.wait, **chosen))
 
 
 def _given(ctx: click.Context) -> set[str]:

@@ -1,0 +1,147 @@
+"""What a path is that is to be served without packing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from msx_archiver.servable import YAML
+from msx_frontend.start_errors import StartError
+
+MINDIR, PYTHON = ".mindir", ".py"
+SERVABLE = "servable_config.py"
+MANIFEST = "MAR-INF"
+HANDLER = "handler.py"
+MOST_FILES = 10_000
+"""Of a folder: more are not a model."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class GuessError(StartError):
+    """Nobody can tell how the path is to be served; the message says what would be understood."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """`handler`: of the manifest; `files`: by their names in the model's folder; `said`: what was guessed, in words."""
+
+    name: str
+    handler: str
+    files: dict[str, Path]
+    said: str
+    serialized: str | None = None
+    config: bool = False
+    """`files` has a model-config.yaml."""
+
+
+def is_unpacked(path: Path) -> bool:
+    """Whether it is served as it is: what torchserve's users name (archives, and their folders) is not."""
+    if path.is_file():
+        return path.suffix in (MINDIR, PYTHON)
+    return path.is_dir() and not (path / MANIFEST).exists()
+
+
+def guess(path: Path) -> Guess:
+    """Of a file or a folder with a model or a handler. Hugging Face's folders and servables are not asked about here.
+
+    Raises GuessError.
+    """
+    if path.suffix == MINDIR and path.is_file():
+        return _of_mindir(path)
+    return _of_handler(path) if path.is_file() else _of_folder(path)
+
+
+def name_of(path: Path) -> str:
+    """The file's name without its ending, or the folder's, as a model may be called."""
+    stem = path.resolve().stem if path.is_file() else path.resolve().name
+    return _NOT_IN_NAMES.sub("-", stem).strip("-.") or "model"
+
+
+def _of_mindir(path: Path) -> Guess:
+    files, config = _with_config(path.parent, {path.name: path})
+    weights = f"{path.stem}_variables"
+    files |= {f"{weights}/{one.name}": one for one in sorted((path.parent / weights).glob("*")) if one.is_file()}
+    return Guess(name_of(path), "mindir", files, f"a MindIR model{_and(config)}", serialized=path.name, config=config)
+
+
+def _of_handler(path: Path) -> Guess:
+    files, config = _with_config(path.parent, {one.name: one for one in _modules(path)})
+    others = ", ".join(name for name in files if name not in (path.name, YAML))
+    imported = f", with {others} beside it, which it imports" if others else ""
+    return Guess(name_of(path), path.name, files, f"a handler{imported}{_and(config)}", config=config)
+
+
+def _of_folder(path: Path) -> Guess:
+    files = dict(_all_files(path))
+    handler, mindirs = _handler_in(path, files), _mindirs(path)
+    if handler is not None:
+        said = f"a folder with the handler {handler}"
+        serialized = mindirs[0].name if len(mindirs) == 1 else None
+    elif len(mindirs) == 1:
+        handler, serialized = "mindir", mindirs[0].name
+        said = f"a folder with the MindIR model {serialized}"
+    else:
+        raise GuessError(
+            f"{path} cannot be served: it has neither {HANDLER}, nor exactly one *.py or one *.mindir file. Name the "
+            f"file itself, or pack the folder with msx-archiver."
+        )
+    config = YAML in files
+    return Guess(name_of(path), handler, files, f"{said}{_and(config)}", serialized=serialized, config=config)
+
+
+def _handler_in(path: Path, files: dict[str, Path]) -> str | None:
+    if HANDLER in files:
+        return HANDLER
+    own = [name for name in files if name.endswith(PYTHON) and "/" not in name]
+    return own[0] if len(own) == 1 else None
+
+
+def _mindirs(path: Path) -> list[Path]:
+    return sorted(path.glob(f"*{MINDIR}"))
+
+
+def _with_config(folder: Path, files: dict[str, Path]) -> tuple[dict[str, Path], bool]:
+    config = folder / YAML
+    return ({**files, YAML: config}, True) if config.is_file() else (files, False)
+
+
+def _and(config: bool) -> str:
+    return f", and the {YAML} beside it" if config else ""
+
+
+def _all_files(root: Path) -> Iterator[tuple[str, Path]]:
+    """By their paths in the folder, without hidden ones and caches. Raises GuessError for too many."""
+    found = 0
+    for path in sorted(root.rglob("*")):
+        inside = path.relative_to(root)
+        if any(part.startswith(".") or part == "__pycache__" for part in inside.parts) or not path.is_file():
+            continue
+        if (found := found + 1) > MOST_FILES:
+            raise GuessError(f"{root} has more than {MOST_FILES:,} files: name the folder of one model.")
+        yield inside.as_posix(), path
+
+
+def _modules(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+    """The file, and those beside it that it imports, and so on."""
+    if path in seen:
+        return seen
+    seen = (*seen, path)
+    for name in _imported(path):
+        if (beside := path.parent / f"{name}{PYTHON}").is_file():
+            seen = _modules(beside, seen)
+    return seen
+
+
+def _imported(path: Path) -> Iterator[str]:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return  # the worker says what is wrong with it
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

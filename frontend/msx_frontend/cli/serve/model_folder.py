@@ -1,0 +1,39 @@
+"""The model's folder (`no-archive`) that is made of a path: its files are links, so that nothing is copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msx_archiver.linked_checkpoint import CONFIG, linked_checkpoint
+from msx_archiver.linked_servable import linked, linked_servable, write_manifest
+from msx_archiver.servable import YAML
+from msx_frontend.cli.serve.guess import MANIFEST, SERVABLE, guess, name_of
+from msx_sdk._internal.manifest import ModelEntry
+
+VERSION = "1.0"
+
+
+def made_folder(path: Path, target: Path) -> str:
+    """Makes `target`, which must not exist; returns what was guessed, in words.
+
+    Raises StartError, ArchiveError, OSError.
+    """
+    if path.is_dir() and (path / SERVABLE).is_file():
+        linked_servable(path, 0, target, {})
+        return "a servable of MindSpore Serving"
+    if path.is_dir() and (path / CONFIG).is_file() and any(path.glob("*.safetensors*")):
+        linked_checkpoint(path, name_of(path), target)
+        return "a language or embedding model in Hugging Face's layout"
+    found = guess(path)
+    linked(((name, file) for name, file in found.files.items() if not name.startswith(MANIFEST)), target)
+    write_manifest(
+        target,
+        ModelEntry(
+            model_name=found.name,
+            handler=found.handler,
+            model_version=VERSION,
+            serialized_file=found.serialized,
+            config_file=YAML if found.config else None,
+        ),
+    )
+    return found.said

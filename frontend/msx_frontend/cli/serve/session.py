@@ -1,0 +1,155 @@
+"""One run of `msx-serve PATH`: a server in the foreground with this one model, and a state folder that ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from msx_archiver.errors import ArchiveError
+from msx_frontend.cli.options import Options
+from msx_frontend.cli.serve.banner import banner
+from msx_frontend.cli.serve.guess import name_of
+from msx_frontend.cli.serve.model_folder import made_folder
+from msx_frontend.cli.serve.file_watch import FileWatch
+from msx_frontend.errors import ServiceError
+from msx_frontend.start_errors import StartError
+
+if TYPE_CHECKING:
+    from msx_frontend.assembly.server import Server
+    from msx_frontend.models.model_version import ModelVersion
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The flags that only a path has. `workers`: None for what its configuration says."""
+
+    path: Path
+    host: str = "127.0.0.1"
+    port: int = 8080
+    workers: int | None = None
+    reload: bool = False
+    wait: bool = False
+
+
+def serve_path(options: Options, serving: Serving) -> int:
+    """Returns the exit code when the server has ended."""
+    from msx_frontend.cli.launch import run_in_foreground
+
+    with tempfile.TemporaryDirectory(prefix="msx-serve-") as name:
+        session = Session(serving, Path(name))
+        try:
+            session.make()
+        except (StartError, ArchiveError, OSError) as error:
+            click.echo(str(error), err=True)
+            return 1
+        for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
+            os.environ.setdefault(place, str(Path(name, "logs")))
+        return run_in_foreground(session.options(options), session.run) or session.code
+
+
+class Session:
+    """`folder`: for the model's folders, one a load, and the state of the server."""
+
+    def __init__(self, serving: Serving, folder: Path) -> None:
+        self._serving = serving
+        self._folder = folder
+        self._store = folder / "models"
+        self._store.mkdir()
+        self._number = 0
+        self._said = ""
+        self.name = name_of(serving.path)
+        self.code = 0
+
+    def make(self) -> None:
+        """A folder of what the path is now. Raises StartError, ArchiveError, OSError."""
+        self._number += 1
+        self._said = made_folder(self._serving.path, self._made)
+
+    @property
+    def _made(self) -> Path:
+        return self._store / f"{self.name}-{self._number}"
+
+    def options(self, given: Options) -> Options:
+        """Beside the flags that the user has given: --set beats what is chosen here."""
+        at, port = self._serving.host, self._serving.port
+        ports = [port + more if port else 0 for more in (0, 1, 2)]
+        names = ("inference_address", "management_address", "metrics_address")
+        chosen = [f"{name}=http://{at}:{number}" for name, number in zip(names, ports, strict=True)]
+        chosen += ["grpc_inference_port=0", "grpc_management_port=0", "default_workers_per_model=1"]
+        return replace(
+            given,
+            models=(f"{self.name}={self._made}",),
+            model_store=self._store,
+            state_dir=given.state_dir or self._folder / "state",
+            settings=(*chosen, *given.settings),
+            ncs=True,
+            wait=False,
+            foreground=True,
+        )
+
+    async def run(self, server: Server) -> None:
+        """Beside the server, until it ends."""
+        if not self._serving.wait:
+            self._show(server)
+        await self._scale(server)
+        failures = await server.why_not_ready(float("inf"))
+        if failures:
+            self._tell_failure(server, failures)
+        elif self._serving.wait:
+            self._show(server)
+        else:
+            click.echo(f"{self.name} is ready.")
+        if self._serving.reload:
+            await self._reload(server)
+
+    def _show(self, server: Server) -> None:
+        click.echo(banner(server.info, self.name, self._serving.path, self._said))
+
+    async def _scale(self, server: Server) -> None:
+        if (workers := self._serving.workers) is not None:
+            await server.models.management.scale(self.name, None, workers, workers, wait=False)
+
+    def _tell_failure(self, server: Server, failures: list[str]) -> None:
+        click.echo("\n".join(failures), err=True)
+        for version in server.models.context.registry.versions_of(self.name):
+            _tell_traceback(version)
+        if not self._serving.reload:
+            self.code = 1
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def _reload(self, server: Server) -> None:
+        watch = FileWatch(self._made)
+        while True:
+            old = self._made
+            await watch.changed(old, self._serving.path)
+            if await self._swap(server):
+                await asyncio.to_thread(shutil.rmtree, old, ignore_errors=True)
+            watch = FileWatch(self._made)
+
+    async def _swap(self, server: Server) -> bool:
+        """The old one serves until the new one does, and goes on when the new one cannot be loaded."""
+        from msx_frontend.models.registration import Registration
+
+        click.echo(f"{self._serving.path} has changed: {self.name} is loaded again.")
+        try:
+            await asyncio.to_thread(self.make)
+            wanted = Registration(url=str(self._made), initial_workers=self._serving.workers or 1, replace=True)
+            await server.models.management.register(wanted)
+        except (StartError, ArchiveError, OSError, ServiceError) as error:
+            click.echo(f"{error}\nThe old {self.name} goes on.", err=True)
+            return False
+        click.echo(f"{self.name} is ready.")
+        return True
+
+
+def _tell_traceback(version: ModelVersion) -> None:
+    if version.last_end is not None and version.last_end.traceback:
+        click.echo(version.last_end.traceback, err=True)
