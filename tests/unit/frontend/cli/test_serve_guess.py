@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.cli.serve import guess as guesses
+from msx_frontend.cli.serve.file_watch import seen
 from msx_frontend.cli.serve.guess import GuessError, guess, is_unpacked, name_of
 from msx_frontend.cli.serve.model_folder import made_folder
-from msx_frontend.cli.serve.file_watch import seen
 
 
 def touch(folder: Path, *names: str, text: str = "") -> Path:

@@ -123,10 +123,12 @@ def test_nobody_without_the_key_is_answered(identity: Identity) -> None:
 
 def test_a_stream_comes_once(identity: Identity) -> None:
     async def test() -> None:
+        first = Bytes()
         async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
-            await dial(target, Hello(door.key, "data"), Bytes())
+            await dial(target, Hello(door.key, "data"), first)
             with pytest.raises(ConnectionError, match="it closed the connection"):
                 await dial(target, Hello(door.key, "data"), Bytes())
+        await first.lost.wait()
 
     run(test())
 

@@ -220,14 +220,23 @@ def test_those_that_were_started_end_when_the_next_cannot(tmp_path: Path, monkey
     run(test())
 
 
-def test_a_launch_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+def test_a_launch_that_is_cancelled_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cancel comes when the second of four processes is started."""
     spec = ranks_of(spec_of(tmp_path, ECHO), 4)
+    start = subprocess.Popen
 
     async def test() -> None:
+        loop, started = asyncio.get_running_loop(), []
         children = set(psutil.Process().children())
+
+        def popen(*args: Any, **kwargs: Any) -> Any:
+            started.append(start(*args, **kwargs))
+            if len(started) == 2:
+                loop.call_soon_threadsafe(launch.cancel)
+            return started[-1]
+
+        monkeypatch.setattr(subprocess, "Popen", popen)
         launch = asyncio.ensure_future(LocalLauncher(tmp_path / "work").launch(spec))
-        await until(lambda: len(set(psutil.Process().children()) - children) >= 2)
-        launch.cancel()
         with pytest.raises(asyncio.CancelledError):
             await launch
         assert not set(psutil.Process().children()) - children
