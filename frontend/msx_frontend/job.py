@@ -121,6 +121,7 @@ class Job:
         "deadline",
         "done",
         "enqueued",
+        "failure",
         "fields",
         "first_chunk",
         "group",
@@ -168,6 +169,8 @@ class Job:
         self.timer: asyncio.TimerHandle | None = None
         self.listener: JobListener | None = None
         self.credit: StreamCredit | None = None
+        self.failure: ServiceError
+        """While `fail` ends it; not set otherwise, which would cost each job."""
         self.cancelled = self.done = False
 
     def finish(self, status: int) -> None:
@@ -184,8 +187,10 @@ class Job:
 
     def fail(self, error: ServiceError) -> None:
         if not self.done:
+            self.failure = error
             self._end(self.status_of(error))
             self.sink.fail(error)
+            del self.failure  # its traceback may lead to this job
 
     def status_of(self, error: ServiceError) -> int:
         """The status that its client gets: TorchServe's, unless the API has its own for the error."""

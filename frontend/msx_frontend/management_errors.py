@@ -5,6 +5,7 @@ ServiceError
 ├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── RequirementsFailed                         packages that an archive requires could not be installed
 ├── InvalidModel, Conflict, DefaultVersionInUse, TrafficInUse, ModelApiDisabled, NotSaved
+├── UploadsDisabled                            archives by upload are off
 ├── WorkersNotStarted
 │   └── ResourcesMissing                       for want of devices
 ├── UnregisterTimedOut                         it is out, but its workers have not ended
@@ -80,6 +81,13 @@ class ModelApiDisabled(ServiceError):
             "Requested method is not allowed, please refer to API document. "
             "Registering and unregistering are off: start with --enable-model-api to turn them on."
         )
+
+
+class UploadsDisabled(ServiceError):
+    status, type, grpc_code = 405, "MethodNotAllowedException", "PERMISSION_DENIED"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"Archives are not taken by upload: {key} is not true in config.properties.")
 
 
 class WorkersNotStarted(ServiceError):

@@ -218,6 +218,13 @@ def _management() -> Iterator[Ask]:
     for path in ("/console", "/console/static/0/shared/dom.js", "/console/nothing"):
         for method in ("GET", "HEAD", "OPTIONS", "POST"):
             yield Ask(method, path, listener="management")
+    for path in ("history?model=m", "history?model=none&version=1", "lines", "lines?model=m&version=1.0&after=x"):
+        yield Ask("GET", f"/console/{path}", listener="management")
+    for path in ("traces?model=none&version=1", "model?model=none&version=1", "model"):
+        yield Ask("GET", f"/console/{path}", listener="management")
+    for method in ("POST", "HEAD", "OPTIONS"):  # a GET does not end
+        yield Ask(method, "/console/events", listener="management")
+    yield Ask("PUT", "/console/upload/m.mar", b"x", listener="management")
     for model in ("m", "none"):
         path = f"/models/{model}/traffic"
         for body in (b"{", b"{}", b'{"1.0": 1}', b'{"9": 1}', b'{"weights": {"1.0": 1}, "stickyHeader": 1}'):
@@ -432,7 +439,9 @@ async def served(
                 held=HeldBytes(),
                 connections=OpenConnections(),
             )
-            models = SimpleNamespace(management=harness.management, workflows=workflows, cluster_report=None)
+            models = SimpleNamespace(
+                management=harness.management, workflows=workflows, cluster_report=None, devices=list
+            )
             front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
             front.predictions.only_model = "m"
             one = Served(harness, front, tokens)

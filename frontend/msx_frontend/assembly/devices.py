@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, figures
@@ -53,6 +55,22 @@ class ServerDevices:
     def unhealthy(self) -> Mapping[int, str]:
         """The health of each unhealthy device, by number."""
         return self.resources.devices.health.unhealthy
+
+    def report(self) -> list[dict[str, Any]]:
+        """Each device as it was read last, and the models that hold it."""
+        pool = self.resources.devices
+        return [
+            {
+                "number": number,
+                "id": device.id,
+                "name": device.name,
+                "simulated": device.simulated,
+                **asdict(self._watch.last.get(device.id, DeviceStatus())),
+                "healthy": number not in self.unhealthy(),
+                "holders": pool.holders(number),
+            }
+            for number, device in enumerate(self._devices)
+        ]
 
     async def close(self) -> None:
         await self._watch.close()

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.cluster.family import Report, cluster_api
+from msx_frontend.apis.console.console import Console
 from msx_frontend.apis.console.family import console
-from msx_frontend.apis.console.pages import StaticFiles
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -52,6 +52,7 @@ class Parts(NamedTuple):
     plugins: PluginEndpoints
     texts: TextModels
     cluster: Report | None = None
+    console: Console | None = None
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -73,8 +74,8 @@ def families(parts: Parts) -> Sequence[Family]:
         cluster_api(parts.cluster),
         traffic(parts.models),
     ]
-    if config.enable_console:
-        own.append(console(StaticFiles()))
+    if parts.console is not None:
+        own.append(console(parts.console))
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))
     every = [*own, *parts.plugins.families(first_segments(own))]

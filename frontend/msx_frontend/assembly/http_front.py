@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from msx_frontend.apis.console.console import Console
+from msx_frontend.apis.console.parts import Sources
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openapi.family import openapi
@@ -55,6 +57,7 @@ class HttpFront:
         self.predictions = Predictions(registry.submit, registry.find, registry)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
+        self.console = self._console(context, models) if config.enable_console else None
         self.families = families(
             Parts(
                 config=config,
@@ -70,8 +73,16 @@ class HttpFront:
                 metrics=context.monitoring.metrics,
                 plugins=context.plugins,
                 cluster=models.cluster_report,
+                console=self.console,
             )
         )
+
+    def _console(self, context: ServerContext, models: ServedModels) -> Console:
+        metrics = context.monitoring.metrics
+        sources = Sources(
+            context.config, context.registry, context.health, metrics, models.devices, models.cluster_report
+        )
+        return Console(sources, self.model_api, context.keys.tokens)
 
     def listen(self, names: Collection[str] = HTTP) -> list[Listener]:
         """Those of these names that the settings do not merge or switch off: bound, not started. Raises ListenError;

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
@@ -43,6 +45,8 @@ class ServedModels:
     management: Management
     workflows: WorkflowManagement
     startup: Startup
+    devices: Callable[[], list[dict[str, Any]]] = list
+    """The devices of this machine, and who holds them."""
     cluster_report: Report | None = None
     """What `GET /cluster` says; None without a cluster."""
 
@@ -147,5 +151,6 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         management=management,
         workflows=WorkflowManagement(management, WorkflowRegistry(), context.state, config),
         startup=Startup(management, context.state, config.load_models, snapshot, servables),
+        devices=devices.report,
         cluster_report=workplace.report,
     )

@@ -105,6 +105,9 @@ async def start_server(
     await context.state.commit()
     for listener in http:
         await listener.start()
+    if (console := front.console) is not None:
+        console.start({listener.name: str(listener.address) for listener in http})
+        parts.push_async_callback(console.close)  # before the listeners, whose streams it ends
     _watch(context, info, parts)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
     return Server(info, context.health, models, front, grpc)

@@ -220,6 +220,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_config: PathName | None = None
     console: Switch | None = None
     enable_console: Switch = True
+    console_upload: Switch = False
     enable_envvars_config: Switch = False
 
     def defaults_of(self, name: str, version: str) -> ModelDefaults:

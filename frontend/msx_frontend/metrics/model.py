@@ -6,17 +6,23 @@ from operator import sub
 from time import monotonic
 from typing import Protocol
 
+from msx_frontend.errors import ServiceError
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.metrics.engines import EngineFigures
 from msx_frontend.metrics.family import SampleTarget
 from msx_frontend.metrics.gathered import Batch, Ended
 from msx_frontend.metrics.generation import TextMetrics
+from msx_frontend.metrics.history import Totals
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import SampleSource, worker_name
+from msx_frontend.metrics.traces import FAILED, Traces
 from msx_frontend.priorities import name_of
 from msx_protocol import MetricInfo, MetricSample
+
+BROKEN = 500
+"""The lowest status of an error that is not the client's."""
 
 
 class EndedRequest(Protocol):
@@ -52,6 +58,7 @@ class ModelMetrics:
         self._text: TextMetrics | None = None
         self.engines = EngineFigures()
         self._statistics = InferenceStatistics()
+        self.traces = Traces(name, version)
         self._with_worker = 0.0
         """Seconds since the last job left the queue."""
 
@@ -67,6 +74,19 @@ class ModelMetrics:
         self._gathered.settle()
         return self._statistics
 
+    def totals(self) -> Totals:
+        """What was counted until now. The caller has settled what is gathered."""
+        codes, text = self._codes.items(), self._text
+        return Totals(
+            requests=sum(counter.value for _, counter in codes),
+            refused=sum(counter.value for code, counter in codes if FAILED <= code < BROKEN),
+            failed=sum(counter.value for code, counter in codes if code >= BROKEN),
+            times=tuple(self._request.counts),
+            batches=sum(self._batch_size.counts),
+            batched=self._batch_size.sum,
+            tokens=text.completion.value if text is not None else 0.0,
+        )
+
     def jobs_ended(self, jobs: list[Job]) -> None:
         now, started, gathered = monotonic(), jobs[-1].started, self._jobs
         gathered += [
@@ -74,6 +94,8 @@ class ModelMetrics:
         ]
         if started:
             self._with_worker = now - started
+        if jobs[0].status >= FAILED or now - jobs[0].enqueued > self.traces.bound:
+            self.traces.ended(jobs, now)
         if len(gathered) >= self._most:
             self._gathered.settle()
 
@@ -97,6 +119,11 @@ class ModelMetrics:
 
     def answered(self, status: int) -> None:
         (self._codes.get(status) or self._code(status)).value += 1.0
+
+    def refused(self, job: Job, error: ServiceError) -> None:
+        """It was not queued."""
+        self.answered(status := job.status_of(error))
+        self.traces.refused(job, status, error)
 
     def batch(self, size: int, seconds: float, count: int = 1) -> None:
         """Count `count` batches, whose jobs have ended before; `seconds` is the worker's time for each."""

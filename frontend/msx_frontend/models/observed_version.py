@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.metrics.history import Totals
+from msx_frontend.metrics.traces import Traces
 from msx_frontend.models.autoscaling.autoscaler import Autoscaler
 from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.model_source import ModelSource
@@ -81,6 +83,13 @@ class ObservedVersion:
     @property
     def labels(self) -> tuple[str, str]:
         return self.source.name, self.source.version
+
+    @property
+    def traces(self) -> Traces:
+        return self.metrics.traces
+
+    def totals(self) -> Totals:
+        return self.metrics.totals()
 
     def request_counts(self) -> RequestCounts:
         return count_requests(self.dispatcher.queue, self._replicas.groups, self.metrics.engines.waiting)

@@ -50,7 +50,7 @@ class Registry:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
             version.submit(job)
         except ServiceError as error:
-            version.metrics.answered(job.status_of(error))
+            version.metrics.refused(job, error)
             raise
 
     def submit_instances(self, request: InstanceRequest) -> None:

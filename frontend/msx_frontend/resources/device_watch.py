@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
-from msx_frontend.devices.accelerator import Accelerator
+from msx_frontend.devices.accelerator import Accelerator, DeviceStatus
 from msx_frontend.resources.claims import Resources
 
 log = logging.getLogger("msx.devices")
@@ -17,6 +18,8 @@ class DeviceWatch:
     def __init__(self, accelerator: Accelerator, resources: Resources, interval: float) -> None:
         self._accelerator, self._resources, self._interval = accelerator, resources, interval
         self._task: asyncio.Task[None] | None = None
+        self.last: Mapping[str, DeviceStatus] = {}
+        """The last reading, by device id."""
 
     async def start(self) -> None:
         """Returns after the first reading: no worker starts on a device that is unhealthy by then."""
@@ -31,6 +34,7 @@ class DeviceWatch:
         except Exception:
             log.exception("the state of the devices could not be read")
         else:
+            self.last = statuses
             self._resources.devices_read(statuses)
 
     async def close(self) -> None:

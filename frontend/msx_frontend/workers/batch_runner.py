@@ -128,6 +128,11 @@ class BatchRunner:
         """The worker has the job and has not sent the last of its reply."""
         return job.group is self and job.number in self.in_flight.open
 
+    def batch_of(self, job: Job) -> tuple[float, int]:
+        """When it began, and how many requests it has; 0 where that is not known."""
+        held = self.in_flight.open.get(job.number)
+        return (held[1].began, held[1].size) if held is not None and held[0] is job else (0.0, 0)
+
     # -- requests --
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:

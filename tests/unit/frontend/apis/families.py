@@ -26,6 +26,7 @@ def all_families(*plugins: Any) -> list[Family]:
         workflows=unused,
         workflow_api=unused,
         metrics=unused,
+        console=unused,
         plugins=PluginEndpoints(plugins, unused, 1.0),
     )
     return list(families(parts))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,8 @@ SOURCES = sorted(path for path in FOLDER.rglob("*") if path.is_file())
 
 
 def get(path: str, files: StaticFiles | None = None, **headers: str) -> Exchange:
-    edge = exchange_of(console(files or StaticFiles()), log=FakeAccessLog())
+    shown: Any = SimpleNamespace(files=files or StaticFiles(), hub=None)
+    edge = exchange_of(console(shown), log=FakeAccessLog())
     return run(ask(edge, "GET", path, b"", **headers))
 
 

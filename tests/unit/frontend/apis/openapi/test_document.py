@@ -15,7 +15,9 @@ from tests.unit.frontend.apis.families import all_families, of_listener
 
 REST = "OpenAPI has no names of several segments; the path with one segment is described"
 NOT_SERVED = "answered by 501 and what to do instead"
+CONSOLE = "what the page of the same version asks for; it may change with each version"
 NOT_DESCRIBED = {
+    **{f"/console/{path}": CONSOLE for path in ("events", "history", "lines", "model", "traces", "upload/{file_name}")},
     "/console": "a page for browsers",
     "/console/static/{digest}/{file:path}": "its files",
     "/predictions/{model_name}//{url_path:path}": REST,

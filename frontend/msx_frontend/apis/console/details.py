@@ -1,0 +1,26 @@
+"""A model version in more detail than the describe API gives: what was understood of its archive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_frontend.models.model_version import ModelVersion
+
+
+def understood(version: ModelVersion) -> dict[str, Any]:
+    source = version.source
+    return {
+        "config": _plain(version.config),
+        "manifest": _plain(source.manifest),
+        "signature": _plain(version.signature),
+        "methods": _plain(version.methods or ()),
+        "capabilities": _plain(version.capabilities),
+        "paths": version.paths,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for becomes a text: the page only shows it."""
+    return msgspec.to_builtins(value, enc_hook=str, str_keys=True)

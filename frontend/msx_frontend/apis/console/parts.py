@@ -1,0 +1,97 @@
+"""What the console shows, as values by name: what has changed is sent again, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import psutil
+
+from msx_frontend import __version__
+from msx_frontend.config import ServerConfig
+from msx_frontend.logs.recent import RecentLines
+from msx_frontend.metrics import ServerMetrics
+from msx_frontend.metrics.history import ALL, EVERY, FIELDS, POINTS, History
+from msx_frontend.models.describe import describe
+from msx_frontend.models.health import Health
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.registry import Registry
+
+Part = tuple[str, Any]
+"""A name, such as "version m 1.0", and a value that JSON has."""
+
+
+class Sources(NamedTuple):
+    """Where the values come from."""
+
+    config: ServerConfig
+    registry: Registry
+    health: Health
+    metrics: ServerMetrics
+    devices: Callable[[], list[dict[str, Any]]]
+    cluster: Callable[[], dict[str, Any]] | None = None
+
+
+class ConsoleParts:
+    def __init__(self, sources: Sources, history: History, lines: RecentLines) -> None:
+        self._sources, self._history, self._lines = sources, history, lines
+        self._began = time.time()
+        self._process = psutil.Process()
+        self.addresses: dict[str, str] = {}
+        """Of each listener."""
+
+    def __iter__(self) -> Iterator[Part]:
+        """Each takes a fraction of a millisecond."""
+        sources = self._sources
+        yield "server", self._server()
+        yield "devices", sources.devices()
+        yield "cluster", sources.cluster() if sources.cluster is not None else None
+        yield "figures", self._figures(ALL)
+        for version in sources.registry.all_versions():
+            name = " ".join(version.labels)
+            yield f"version {name}", self._version(version)
+            if (figures := self._figures(version.labels)) is not None:
+                yield f"figures {name}", figures
+
+    def _server(self) -> dict[str, Any]:
+        config, health = self._sources.config, self._sources.health
+        return {
+            "version": __version__,
+            "python": platform.python_version(),
+            "host": self._sources.metrics.hostname,
+            "pid": os.getpid(),
+            "began": self._began,
+            "memory": self._process.memory_info().rss >> 20 << 20,
+            "ready": health.ready(),
+            "health": health.detail(),
+            "draining": health.draining,
+            "addresses": self.addresses,
+            "settings": {
+                "enable_model_api": config.enable_model_api,
+                "console_upload": config.console_upload,
+                "max_request_size": config.max_request_size,
+            },
+            "history": {"every": EVERY, "points": POINTS, "fields": FIELDS},
+        }
+
+    def _version(self, version: ModelVersion) -> dict[str, Any]:
+        labels, registry = version.labels, self._sources.registry
+        queued, running = version.request_counts()
+        return {
+            **describe(version),
+            "default": registry.is_default(version),
+            "workflow": version.source.workflow or None,
+            "queued": queued,
+            "running": running,
+            "lines": self._lines.last(labels),
+            "traces": version.metrics.traces.last,
+        }
+
+    def _figures(self, labels: tuple[str, str]) -> dict[str, Any] | None:
+        series = self._history.series.get(labels)
+        if series is None or series.last < 0:
+            return None
+        return {"number": series.last, "at": round(self._history.ended, 1), **series.latest()}

@@ -1,0 +1,85 @@
+// Lines over the last hour, drawn as SVG: <msx-chart>, with `draw({title, unit, lines})`.
+
+import { h, svg } from "../shared/dom.js";
+import { clock, NONE } from "../shared/format.js";
+
+const WIDTH = 320;
+const HEIGHT = 110;
+const COLOURS = ["--one", "--two", "--three", "--four"];
+
+class Chart extends HTMLElement {
+  /** `lines`: [{name, values}], from old to new, null where nothing is known; `ended` is the time of the last value in
+   * seconds, `every` the seconds from one to the next; `format(value)` makes a text. */
+  draw({ title, lines, ended, every, format }) {
+    this.given = { title, lines, ended, every, format };
+    const known = lines.flatMap((line) => line.values).filter((value) => value !== null);
+    const most = Math.max(...known, 0);
+    const top = most > 0 ? most * 1.08 : 1;
+    const count = lines[0]?.values.length ?? 0;
+    const latest = lines.map((line, at) => this.#legend(line, at, format));
+    const told = lines.map((line) => `${line.name} now ${format(last(line.values))}`).join(", ");
+    this.cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, x1: -9, x2: -9 });
+    const picture = svg("svg", {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
+      "aria-label": `${title}, the last hour: ${known.length ? `${told}; at most ${format(most)}` : "no requests"}`,
+      onpointermove: (event) => this.#point(event), onpointerleave: () => this.#point(null),
+    }, this.#grid(), lines.map((line, at) => this.#line(line.values, top, count, at)), this.cursor);
+    this.said = h("p", { class: "small quiet said" }, this.#range());
+    this.replaceChildren(h("div", { class: "card chart" },
+      h("div", { class: "row spread" }, h("h3", {}, title), h("span", { class: "small quiet" },
+        known.length ? `up to ${format(most)}` : "no requests yet")),
+      h("ul", { class: "legend small" }, latest), picture, this.said));
+  }
+
+  #legend(line, at, format) {
+    return h("li", { class: `mark${at}` }, `${line.name} `, h("b", {}, format(last(line.values))));
+  }
+
+  #range() {
+    const { ended, every, lines } = this.given;
+    return `${clock(ended - every * (lines[0]?.values.length ?? 0))} – ${clock(ended)}`;
+  }
+
+  #grid() {
+    return [0.25, 0.5, 0.75].map((share) =>
+      svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * share, y2: HEIGHT * share }));
+  }
+
+  #line(values, top, count, at) {
+    const step = WIDTH / Math.max(count - 1, 1);
+    let path = "";
+    values.forEach((value, number) => {
+      if (value === null) return;
+      const x = (number * step).toFixed(1);
+      const y = (HEIGHT - 1 - (value / top) * (HEIGHT - 4)).toFixed(1);
+      const alone = (values[number - 1] ?? null) === null && (values[number + 1] ?? null) === null;
+      path += (values[number - 1] ?? null) === null ? `M${x} ${y}` : `L${x} ${y}`;
+      if (alone) path += "h1.5";
+    });
+    return svg("path", { class: "curve", d: path, stroke: `var(${COLOURS[at]})`, "vector-effect": "non-scaling-stroke" });
+  }
+
+  #point(event) {
+    const { lines, ended, every, format } = this.given;
+    const count = lines[0]?.values.length ?? 0;
+    if (!event || count < 2) {
+      this.cursor.setAttribute("x1", -9);
+      this.cursor.setAttribute("x2", -9);
+      this.said.textContent = this.#range();
+      return;
+    }
+    const box = event.currentTarget.getBoundingClientRect();
+    const at = Math.min(count - 1, Math.max(0, Math.round(((event.clientX - box.left) / box.width) * (count - 1))));
+    const x = (at * WIDTH) / (count - 1);
+    this.cursor.setAttribute("x1", x);
+    this.cursor.setAttribute("x2", x);
+    const told = lines.map((line) => `${line.name} ${format(line.values[at])}`).join(" · ");
+    this.said.textContent = `${clock(ended - every * (count - 1 - at))}: ${told || NONE}`;
+  }
+}
+
+function last(values) {
+  return values.at(-1);
+}
+
+customElements.define("msx-chart", Chart);

@@ -1,0 +1,87 @@
+"""The last lines that the workers of each model have logged, for those who look at a model in the console."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from typing import NamedTuple
+
+KEPT = 200
+"""Lines of each version."""
+LONGEST = 2000
+"""Characters of a line that are kept."""
+MOST_BYTES = 1 << 20
+"""Of the lines of all versions: the version that has been silent longest loses its lines first."""
+LOGGER = "msx.model"
+
+Labels = tuple[str, str]
+
+
+class LogLine(NamedTuple):
+    """`number` grows from line to line; `time` is in seconds since the epoch."""
+
+    number: int
+    time: float
+    level: str
+    worker: int
+    rank: int
+    stream: str
+    request: str
+    text: str
+
+
+class RecentLines(logging.Handler):
+    """Of what is logged with the labels of a model."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._lines: OrderedDict[Labels, deque[LogLine]] = OrderedDict()
+        self._number = 0
+        self.size = 0
+        """Characters of all lines."""
+
+    def open(self) -> None:
+        logging.getLogger(LOGGER).addHandler(self)
+
+    def close(self) -> None:
+        logging.getLogger(LOGGER).removeHandler(self)
+        super().close()
+
+    def last(self, labels: Labels) -> int:
+        """The number of the newest line of this version; 0 without one."""
+        lines = self._lines.get(labels)
+        return lines[-1].number if lines else 0
+
+    def of(self, labels: Labels, after: int = 0) -> list[LogLine]:
+        """Those behind the line of this number, from old to new."""
+        return [line for line in self._lines.get(labels, ()) if line.number > after]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        model, version = getattr(record, "model", ""), getattr(record, "version", "")
+        if not model:
+            return
+        self._number += 1
+        line = LogLine(
+            self._number,
+            record.created,
+            record.levelname,
+            getattr(record, "worker", 0),
+            getattr(record, "rank", 0),
+            getattr(record, "stream", ""),
+            getattr(record, "request_id", ""),
+            record.getMessage()[:LONGEST],
+        )
+        lines = self._lines.setdefault((model, version), deque())
+        self._lines.move_to_end((model, version))
+        lines.append(line)
+        self.size += len(line.text)
+        if len(lines) > KEPT:
+            self.size -= len(lines.popleft().text)
+        while self.size > MOST_BYTES:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        labels, lines = next(iter(self._lines.items()))
+        self.size -= len(lines.popleft().text)
+        if not lines:
+            del self._lines[labels]

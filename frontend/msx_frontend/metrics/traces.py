@@ -1,0 +1,148 @@
+"""The last slow and failed requests of a model version: where each millisecond of them went.
+
+What ends a job compares two numbers; all else is done for the few requests that are kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from itertools import count
+from typing import Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import Job
+
+KEPT = 20
+"""Slow ones, and as many failed ones, of each version."""
+LONGEST = 500
+"""Characters of an error that are kept."""
+MOST_WRAPPED = 8
+"""Sinks that may stand around the one that knows when its request came."""
+
+FAILED = 400
+_numbers = count(1)
+
+
+@runtime_checkable
+class KnowsBatches(Protocol):
+    """What runs jobs in batches."""
+
+    def batch_of(self, job: Job) -> tuple[float, int]:
+        """When the batch of the job began (`time.monotonic()`), and how many requests it has; 0 where it does not
+        know."""
+
+
+class Trace(Struct, frozen=True, gc=False, rename="camel"):
+    """Phases are in milliseconds, None where they are not known. They follow each other."""
+
+    number: int
+    id: str
+    model: str
+    version: str
+    kind: str
+    status: int
+    ended: float
+    """Seconds since the epoch."""
+    total: float
+    parse: float | None
+    """From the head of the request to its job: its body was read, its key checked."""
+    queue: float
+    """Until it was sent to a worker."""
+    wait: float
+    """In the worker's socket, behind the batch that ran before it."""
+    worker: float
+    """Until the worker's first byte of the reply."""
+    reply: float
+    """Until the last one: of a stream, all that came after its first byte."""
+    batch: int
+    """Requests of its batch; 0 where that is not known."""
+    error: str = ""
+
+
+class Traces:
+    """Of one version. A request is slow if it took longer than `bound`, in seconds.
+
+    `judged` sets the bound anew every few seconds; a request that was kept raises it to its own time. So a wave of slow
+    requests leaves its slowest ones, and not the same one many times.
+    """
+
+    __slots__ = ("_failed", "_labels", "_slow", "bound", "last")
+
+    def __init__(self, name: str, version: str) -> None:
+        self._labels = name, version
+        self.bound = 0.0
+        self.last = 0
+        """The number of the newest one, which is higher than those of all before it."""
+        self._slow: deque[Trace] = deque(maxlen=KEPT)
+        self._failed: deque[Trace] = deque(maxlen=KEPT)
+
+    @property
+    def kept(self) -> tuple[list[Trace], list[Trace]]:
+        """The slow ones and the failed ones, from old to new."""
+        return list(self._slow), list(self._failed)
+
+    def judged(self, usual: float) -> None:
+        """What takes longer than `usual` seconds is slow from now on."""
+        self.bound = usual
+
+    def ended(self, jobs: list[Job], now: float) -> None:
+        """Of jobs that ended together with one status, the first: it has waited longest."""
+        job = jobs[0]
+        self.last = next(_numbers)
+        trace = _trace(self.last, self._labels, job, now, job.status, _reason(job))
+        if job.status >= FAILED:
+            self._failed.append(trace)
+        else:
+            self.bound = now - job.enqueued
+            self._slow.append(trace)
+
+    def refused(self, job: Job, status: int, error: ServiceError) -> None:
+        """It was not queued."""
+        self.last = next(_numbers)
+        self._failed.append(_trace(self.last, self._labels, job, time.monotonic(), status, error.message))
+
+
+def _trace(number: int, labels: tuple[str, str], job: Job, now: float, status: int, error: str) -> Trace:
+    came, started, first = _arrival(job.sink), job.started, job.first_chunk
+    sent = started or now
+    began, size = job.group.batch_of(job) if isinstance(job.group, KnowsBatches) else (0.0, 0)
+    begun = min(max(began, sent), now)
+    answered = min(max(first, begun), now) if first else now
+    return Trace(
+        number=number,
+        id=job.id,
+        model=labels[0],
+        version=labels[1],
+        kind=job.kind,
+        status=status,
+        ended=time.time(),
+        total=_millis(came or job.enqueued, now),
+        parse=_millis(came, job.enqueued) if came else None,
+        queue=_millis(job.enqueued, sent),
+        wait=_millis(sent, begun),
+        worker=_millis(begun, answered),
+        reply=_millis(answered, now),
+        batch=size,
+        error=error[:LONGEST],
+    )
+
+
+def _reason(job: Job) -> str:
+    error: ServiceError | None = getattr(job, "failure", None)
+    return error.message if error is not None else ""
+
+
+def _millis(begin: float, end: float) -> float:
+    return round(max(end - begin, 0.0) * 1000, 3)
+
+
+def _arrival(sink: object) -> float:
+    """When the head of the request came: known to the innermost sink, the connection's own. 0: not known."""
+    for _ in range(MOST_WRAPPED):
+        if isinstance(found := getattr(sink, "started", None), float):
+            return found
+        sink = getattr(sink, "sink", None)
+    return 0.0
