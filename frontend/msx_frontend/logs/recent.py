@@ -12,7 +12,8 @@ LONGEST = 2000
 """Characters of a line that are kept."""
 MOST_BYTES = 1 << 20
 """Of the lines of all versions: the version that has been silent longest loses its lines first."""
-LOGGER = "msx.model"
+LOGGERS = ("msx.model", "msx.workers", "org.pytorch.serve.wlm.WorkerThread")
+"""What workers print, and what is said of them."""
 
 Labels = tuple[str, str]
 
@@ -41,10 +42,12 @@ class RecentLines(logging.Handler):
         """Characters of all lines."""
 
     def open(self) -> None:
-        logging.getLogger(LOGGER).addHandler(self)
+        for name in LOGGERS:
+            logging.getLogger(name).addHandler(self)
 
     def close(self) -> None:
-        logging.getLogger(LOGGER).removeHandler(self)
+        for name in LOGGERS:
+            logging.getLogger(name).removeHandler(self)
         super().close()
 
     def last(self, labels: Labels) -> int:

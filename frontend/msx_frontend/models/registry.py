@@ -50,6 +50,7 @@ class Registry:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
             version.submit(job)
         except ServiceError as error:
+            job.listener = None  # it is counted here, and not once more when its connection gives it up
             version.metrics.refused(job, error)
             raise
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from msx_frontend.logs import recent
-from msx_frontend.logs.recent import KEPT, LOGGER, LONGEST, RecentLines
+from msx_frontend.logs.recent import KEPT, LOGGERS, LONGEST, RecentLines
 
-log = logging.getLogger(LOGGER)
+log = logging.getLogger(LOGGERS[0])
 
 
 @pytest.fixture

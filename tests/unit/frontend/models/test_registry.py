@@ -165,6 +165,18 @@ def test_a_refusal_is_counted_by_the_status_that_its_client_is_told(tmp_path: Pa
     in_harness(tmp_path, test)
 
 
+def test_a_refusal_is_counted_once_when_its_connection_gives_the_job_up(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        job = Job("j", "m", None, [], [], RecordingSink())
+        with pytest.raises(ServiceUnavailable):
+            harness.registry.submit(job)
+        job.cancel()
+        await harness.metrics.expose()
+        assert (counted(harness, "503"), counted(harness, "499")) == (1, None)
+
+    in_harness(tmp_path, test)
+
+
 def counted(harness: Harness, code: str) -> float | None:
     labels = {"model": "m", "version": "1.0", "code": code}
     return harness.metrics.registry.get_sample_value("msx_requests_total", labels)

@@ -21,7 +21,7 @@ class Chart extends HTMLElement {
     this.cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, x1: -9, x2: -9 });
     const picture = svg("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
-      "aria-label": `${title}, the last hour: ${known.length ? `${told}; at most ${format(most)}` : "no requests"}`,
+      "aria-label": `${title}, until now: ${known.length ? `${told}; at most ${format(most)}` : "no requests"}`,
       onpointermove: (event) => this.#point(event), onpointerleave: () => this.#point(null),
     }, this.#grid(), lines.map((line, at) => this.#line(line.values, top, count, at)), this.cursor);
     this.said = h("p", { class: "small quiet said" }, this.#range());

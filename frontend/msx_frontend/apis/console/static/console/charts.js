@@ -6,6 +6,8 @@ import { notice } from "../shared/elements.js";
 import { count, millis, percent } from "../shared/format.js";
 import "./chart.js";
 
+const LEAST = 30;
+
 const rate = (value) => `${count(value)}/s`;
 const CHARTS = [
   { title: "Requests", format: count, lines: { requests: "answered", refused: "4xx", failed: "5xx" } },
@@ -55,15 +57,25 @@ class Charts extends HTMLElement {
     this.#draw();
   }
 
+  /** Where the drawn part begins: at the first point that is known, five minutes ago or earlier. */
+  #begin() {
+    const known = Math.min(...Object.values(this.fields).map((values) => {
+      const first = values.findIndex((value) => value !== null);
+      return first < 0 ? values.length : first;
+    }));
+    return Math.max(0, Math.min(known, this.fields.requests.length - LEAST));
+  }
+
   #draw() {
     const { every } = this.store.part("server").history;
     const texts = [...this.fields.tokens, ...this.fields.kv].some((value) => value);
     const wanted = CHARTS.filter((one) => texts || !one.texts);
     show(this, wanted.map((one) => one.title), () => h("div", { class: "charts" },
       wanted.map(() => document.createElement("msx-chart"))));
+    const from = this.#begin();
     [...this.querySelectorAll("msx-chart")].forEach((chart, at) => {
       const { title, format, lines } = wanted[at];
-      const named = Object.entries(lines).map(([field, name]) => ({ name, values: this.fields[field] }));
+      const named = Object.entries(lines).map(([field, name]) => ({ name, values: this.fields[field].slice(from) }));
       chart.draw({ title, format, lines: named, ended: this.ended, every });
     });
   }

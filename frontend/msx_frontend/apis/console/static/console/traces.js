@@ -34,7 +34,7 @@ export class TraceList extends HTMLElement {
 
 function list(caption, traces, empty) {
   return table(caption, [
-    { name: "Ended", value: (one) => clock(one.ended) },
+    { name: "Ended", value: (one) => h("time", {}, clock(one.ended)) },
     { name: "Model", value: (one) => `${one.model} ${one.version}` },
     { name: "Status", value: (one) => String(one.status) },
     { name: "Took", number: true, value: (one) => millis(one.total) },
@@ -55,7 +55,7 @@ function where(trace) {
     return bar;
   });
   return [svg("svg", { class: "phases", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, bars),
-    h("ul", { class: "phaseList small" }, known.map(({ text, at, value }) =>
+    h("ul", { class: "phaseList small" }, known.filter(({ value }) => value >= 0.005).map(({ text, at, value }) =>
       h("li", {}, h("i", { class: `phase${at}` }), `${text} ${millis(value)}`)))];
 }
 
