@@ -181,9 +181,11 @@ def _not_served() -> Iterator[Ask]:
 
 
 def _probes_and_metrics() -> Iterator[Ask]:
-    for path in ("/livez", "/readyz", "/ping", "/api-description", "/openapi.json"):
+    for path in ("/livez", "/readyz", "/ping", "/api-description", "/openapi.json", "/docs"):
         for method in ("GET", "HEAD", "POST", "OPTIONS"):
             yield Ask(method, path)
+    for path in ("/", "/docs/start.js", "/docs/swagger-ui.css", "/docs/none"):
+        yield Ask("GET", path)
     yield Ask("GET", "/ping", listener="management")
     yield Ask("GET", "/metrics/x?name[]=none", listener="metrics")
     yield Ask("GET", "/metrics?name[]=none", listener="metrics")

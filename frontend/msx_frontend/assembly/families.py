@@ -14,6 +14,7 @@ from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.mindspore_serving.family import mindspore_serving
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
@@ -86,7 +87,7 @@ def first_segments(families: Collection[Family]) -> set[str]:
     """What plugins cannot have as their path: the server's own paths begin with it."""
     routes = [route.path for family in (*families, described(())) for route in family.routes]
     literal = {path.split("/")[1] for path in (*routes, OPENAPI_PATH, METRICS_PATH)}
-    owned = {segment for family in families for segment in family.owns}
+    owned = {DOCS[1:], *(segment for family in families for segment in family.owns)}
     return {*(one for one in literal if not one.startswith("{")), *owned} - {""}
 
 

@@ -641,7 +641,6 @@ def test_unregister_takes_too_long(impatient: RunningServer, tmp_path: Path) -> 
         ("PATCH", "/models/echo"),
         ("POST", "/models/echo"),
         ("POST", "/v1/models/echo"),
-        ("GET", "/"),
     ],
 )
 def test_methods(server: RunningServer, method: str, path: str) -> None:

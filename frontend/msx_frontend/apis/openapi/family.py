@@ -1,4 +1,4 @@
-"""/openapi.json of a listener: public, and with a key also what the key's models take and give."""
+"""/openapi.json of a listener: public, and with a key also what the key's models take and give; and its pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from msx_frontend.apis.openapi.browser import DOCS, browser_routes
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
@@ -30,7 +31,9 @@ def openapi(title: str, families: Sequence[Family], models: Models, tokens: Chec
     every: list[Family] = []
     described = Described(title, every, models, tokens)
     route = Route("GET", PATH, described.show, key=None, summary="This document: OpenAPI 3.1")
-    made = Family("Description", (route,), torchserve_failure, closes_on_error=True)
+    console = any("console" in family.owns for family in families)
+    routes = (route, *browser_routes(title, console))
+    made = Family("Description", routes, torchserve_failure, closes_on_error=True, owns=(DOCS[1:],))
     every += [made, *families]
     return made
 
