@@ -36,6 +36,11 @@ class Console:
         self._tokens = tokens
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def keys(self) -> bool:
+        """The server asks for keys."""
+        return self._tokens is not None
+
     def start(self, addresses: dict[str, str]) -> None:
         """`addresses`: of each listener."""
         self.parts.addresses = addresses

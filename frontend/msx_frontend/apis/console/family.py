@@ -27,7 +27,7 @@ EVENT_STREAM = (("content-type", "text/event-stream"), ("x-accel-buffering", "no
 
 def console(shown: Console) -> Family:
     """On the management listener. The page itself is public; what it shows asks for the management key."""
-    routes = (*page_routes(shown.files, PATH, "console.html"), *ConsoleRoutes(shown).routes())
+    routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
     return Family("console", routes, torchserve_failure, listener="management", owns=("console",))
 
 

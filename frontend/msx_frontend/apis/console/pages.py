@@ -70,17 +70,18 @@ class StaticFiles:
         return path.read_bytes()
 
 
-def page_routes(files: StaticFiles, base: str, page: str) -> tuple[Route, ...]:
-    """`base` is the path of the page, such as "/console"; `page` names its HTML. In it `{static}` is put in place of
-    the folder of the static files."""
+def page_routes(files: StaticFiles, base: str, page: str, *, keys: bool = True) -> tuple[Route, ...]:
+    """`base` is the path of the page, such as "/console"; `page` names its HTML. In it `{static}` stands for the folder
+    of the static files, and `{keys}` for "on" or "off": whether the server asks for keys."""
 
     async def show(request: Request) -> Reply:
         html, digest = await asyncio.to_thread(_read, files, page)
-        tag = f'"{digest}"'
+        tag = f'"{digest}-{"on" if keys else "off"}"'
         headers = (("content-type", TYPES[".html"]), ASKED_ANEW, ("etag", tag), *SECURITY)
         if request.call.header(b"if-none-match") == tag:
             return Reply(b"", 304, headers)
-        return Reply(html.replace(b"{static}", f"{base}/static/{digest}".encode()), 200, headers)
+        filled = html.replace(b"{static}", f"{base}/static/{digest}".encode())
+        return Reply(filled.replace(b"{keys}", b"on" if keys else b"off"), 200, headers)
 
     async def static(request: Request) -> Reply:
         """A file under another digest is that of another version of the server: its page has to be loaded again."""

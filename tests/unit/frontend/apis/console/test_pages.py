@@ -18,8 +18,8 @@ from tests.unit.frontend.net.http.exchanges import exchange_of
 SOURCES = sorted(path for path in FOLDER.rglob("*") if path.is_file())
 
 
-def get(path: str, files: StaticFiles | None = None, **headers: str) -> Exchange:
-    shown: Any = SimpleNamespace(files=files or StaticFiles(), hub=None)
+def get(path: str, files: StaticFiles | None = None, *, keys: bool = True, **headers: str) -> Exchange:
+    shown: Any = SimpleNamespace(files=files or StaticFiles(), keys=keys)
     edge = exchange_of(console(shown), log=FakeAccessLog())
     return run(ask(edge, "GET", path, b"", **headers))
 
@@ -36,6 +36,13 @@ def test_the_page_asks_for_its_files_by_their_digest() -> None:
         found = get(path)
         assert found.status == 200
         assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+def test_the_page_says_whether_the_server_asks_for_keys() -> None:
+    on, off = get("/console"), get("/console", keys=False)
+    assert b'data-keys="on"' in on.body
+    assert b'data-keys="off"' in off.body
+    assert on.headers["etag"] != off.headers["etag"]
 
 
 def test_a_page_that_has_not_changed_is_not_sent_again() -> None:

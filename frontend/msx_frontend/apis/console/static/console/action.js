@@ -6,11 +6,11 @@ import { notice } from "../shared/elements.js";
 
 const KIND = "management";
 
-/** `ask(values)` makes {method, path, query, json, file} of the values of the fields. `off` says why it cannot be used.
+/** `told` is where the answer is shown, if it must outlast the form. `ask(values)` makes {method, path, query, json, file} of the values of the fields. `off` says why it cannot be used.
  * `confirm(values)` is a question that is asked before. */
-export function action({ title, fields = [], button, danger, off, confirm, ask, done }) {
+export function action({ title, fields = [], button, danger, off, confirm, ask, told }) {
   const line = document.createElement("msx-curl");
-  const said = h("div", { "aria-live": "polite" });
+  const said = told ?? h("div", { "aria-live": "polite" });
   const send = h("button", { type: "submit", class: danger ? "danger" : "main", disabled: Boolean(off) }, button ?? title);
   const progress = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Upload" });
   const inputs = fields.map((one) => field(one, Boolean(off)));
@@ -22,7 +22,7 @@ export function action({ title, fields = [], button, danger, off, confirm, ask, 
   const form = h("form", { class: "stack", oninput: write, onsubmit: (event) => submit(event) },
     h("h3", {}, title), off ? notice(off, "warn") : null,
     h("div", { class: "fields" }, inputs.map(({ element }) => element)),
-    h("div", { class: "row" }, send), progress, said,
+    h("div", { class: "row" }, send), progress, told ? null : said,
     h("details", {}, h("summary", {}, "The same with curl"), line));
   write();
 
@@ -35,7 +35,6 @@ export function action({ title, fields = [], button, danger, off, confirm, ask, 
     try {
       const answer = await run(ask(given), progress);
       said.replaceChildren(notice(answer.status ?? "Done.", "good"));
-      done?.(given);
     } catch (error) {
       said.replaceChildren(notice(error.message, "bad"));
     }

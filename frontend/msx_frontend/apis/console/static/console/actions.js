@@ -3,18 +3,19 @@
 import { h } from "../shared/dom.js";
 import { action, forbidden } from "./action.js";
 
-export function actions(version, others, settings) {
-  return [h("h2", {}, "Actions"), h("div", { class: "grid-2" },
-    scale(version), others.length > 1 ? setDefault(version) : null, others.length > 1 ? traffic(version, others) : null,
-    unregister(version, settings))];
+export function actions(version, others, settings, told) {
+  return [h("h2", {}, "Actions"), told, h("div", { class: "grid-2" },
+    scale(version, told), others.length > 1 ? setDefault(version, told) : null,
+    others.length > 1 ? traffic(version, others, told) : null, unregister(version, settings, told))];
 }
 
 function pathOf({ modelName, modelVersion }) {
   return `/models/${encodeURIComponent(modelName)}/${encodeURIComponent(modelVersion)}`;
 }
 
-function scale(version) {
+function scale(version, told) {
   return action({
+    told,
     title: "Scale",
     fields: [
       { name: "min_worker", label: "Workers, at least", type: "number", min: 0, value: String(version.minWorkers), required: true },
@@ -25,16 +26,18 @@ function scale(version) {
   });
 }
 
-function setDefault(version) {
+function setDefault(version, told) {
   return action({
+    told,
     title: "Default version", button: `Make ${version.modelVersion} the default`,
     off: version.default ? "It is the default version." : "",
     ask: () => ({ method: "PUT", path: `${pathOf(version)}/set-default` }),
   });
 }
 
-function traffic(version, others) {
+function traffic(version, others, told) {
   return action({
+    told,
     title: "Divide the traffic", button: "Divide",
     fields: others.map((one) => ({
       name: one.modelVersion, label: `Weight of ${one.modelVersion}`, type: "number", min: 0, step: "any",
@@ -47,9 +50,10 @@ function traffic(version, others) {
   });
 }
 
-function unregister(version, settings) {
+function unregister(version, settings, told) {
   const { modelName, modelVersion } = version;
   return action({
+    told,
     title: "Unregister", danger: true, button: `Unregister ${modelName} ${modelVersion}`,
     off: forbidden(settings, "enable_model_api"),
     confirm: () => `Unregister ${modelName} ${modelVersion}? Its requests are refused from then on.`,

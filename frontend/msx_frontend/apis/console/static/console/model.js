@@ -60,6 +60,7 @@ class Model extends HTMLElement {
   #draw(version) {
     this.workers = h("section", { class: "card stack", "aria-label": "Workers" });
     this.understood = h("section", { class: "card stack" }, h("h2", {}, "As it was understood"), h("p", { class: "quiet" }, "Asking the server …"));
+    this.told = h("div", { "aria-live": "polite" });
     this.forms = h("section", { class: "card stack" });
     [this.charts, this.lines, this.traces] = ["msx-charts", "msx-lines", "msx-trace-list"].map((tag) => document.createElement(tag));
     this.drawn = h("div", { class: "stack after" }, this.workers, this.charts, this.forms,
@@ -100,9 +101,9 @@ class Model extends HTMLElement {
 
   #actions(version, others) {
     const { settings } = this.store.part("server");
-    const of = [settings, version.default, version.minWorkers, version.maxWorkers, others.map((one) => one.modelVersion)];
+    const of = [settings, version.default, others.map((one) => one.modelVersion)];
     const typing = this.forms.contains(document.activeElement) && document.activeElement.matches("input, select");
-    if (!typing) show(this.forms, of, () => actions(version, others, settings));
+    if (!typing) show(this.forms, of, () => actions(version, others, settings, this.told));
   }
 }
 

@@ -1,6 +1,6 @@
 // What the server has told: values by name, and who wants to know of changes. Connects again for as long as it takes.
 
-import { events } from "../shared/api.js";
+import { events, keyOf, needsKey } from "../shared/api.js";
 
 const KIND = "management";
 const SLOWEST = 10000;
@@ -46,6 +46,7 @@ export class Store extends EventTarget {
 
   async #run() {
     const { signal } = this.#stop;
+    if (needsKey(KIND)) return this.#to("key");
     let wait = 500;
     while (!signal.aborted) {
       try {
@@ -57,7 +58,7 @@ export class Store extends EventTarget {
         this.#to("lost", "The server has ended, or closed the connection.");
       } catch (error) {
         if (signal.aborted) return undefined;
-        if (error.wantsKey) return this.#to("key", sessionStorage.getItem(`msx.key.${KIND}`) ? error.message : "");
+        if (error.wantsKey) return this.#to("key", keyOf(KIND) ? error.message : "");
         this.#to(error.status ? "refused" : "lost", error.message);
       }
       await new Promise((resolve) => setTimeout(resolve, wait));

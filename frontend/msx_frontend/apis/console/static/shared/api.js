@@ -24,6 +24,11 @@ export function setKey(kind, key) {
   else sessionStorage.removeItem(STORED + kind);
 }
 
+/** The server asks for keys (its page says so), and this tab has none of this kind. */
+export function needsKey(kind) {
+  return document.documentElement.dataset.keys === "on" && !keyOf(kind);
+}
+
 /** Headers of a call with the key of this kind: "management" or "inference". */
 export function headersOf(kind, more = {}) {
   const key = keyOf(kind);
