@@ -129,6 +129,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     Face's layout, a servable, or a handler with its model-config.yaml.
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
     `msx-serve examples DIR` copies the examples, the ready-made configurations and the docs into a folder.
+    `msx-serve doctor` checks this machine for the server that the flags would start.
     """
     action = ctx.meta.get(_ACTION, "start")
     if action == "version":
@@ -137,6 +138,8 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     if options["more_models"][:1] == ("examples",) and not options["models"]:
         sys.exit(_examples(ctx, options["more_models"][1:]))
     flags = {name: options.pop(name) for name in ("host", "port", "workers", "reload")}
+    if options["more_models"][:1] == ("doctor",) and not options["models"]:
+        sys.exit(_doctor(ctx, options))
     served = _served_path(ctx, action, options, flags)
     if action == "start" and is_first_process():
         sys.exit(run_below(sys.argv[1:]))
@@ -198,6 +201,17 @@ def _examples(ctx: click.Context, folders: tuple[str, ...]) -> int:
     if _ACTION in ctx.meta or len(folders) != 1:
         raise click.UsageError("`msx-serve examples DIR` copies them into one folder, and does nothing else.", ctx)
     return copy_examples(Path(folders[0]))
+
+
+def _doctor(ctx: click.Context, options: dict[str, Any]) -> int:
+    from msx_frontend.cli.doctor.doctor import doctor
+    from msx_frontend.cli.options import Options
+
+    if _ACTION in ctx.meta or len(options["more_models"]) != 1:
+        raise click.UsageError("`msx-serve doctor` checks the machine, and does nothing else; flags may follow.", ctx)
+    other = ("cpp_log_config", "more_models", "script", "script_channel")
+    known = {name: value for name, value in options.items() if name not in other}
+    return doctor(Options(**known, argv=sys.argv[1:], env=os.environ))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+"""What one check has found."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Level(str, Enum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+class Finding(NamedTuple):
+    """`remedy` is a sentence; "" where nothing has to be done."""
+
+    check: str
+    level: Level
+    found: str
+    remedy: str = ""
+
+
+def ok(check: str, found: str) -> Finding:
+    return Finding(check, Level.OK, found)
+
+
+def warning(check: str, found: str, remedy: str) -> Finding:
+    return Finding(check, Level.WARNING, found, remedy)
+
+
+def failed(check: str, found: str, remedy: str) -> Finding:
+    return Finding(check, Level.FAILED, found, remedy)
