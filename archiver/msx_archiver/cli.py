@@ -1,4 +1,5 @@
-"""The command `msx-archiver`: torch-model-archiver's options, and `inspect`, `verify`, `unpack`.
+"""The command `msx-archiver`: torch-model-archiver's options, also behind the word `pack`, and `inspect`, `verify`,
+`unpack`.
 
 Modules are imported on demand, so that `--help` answers at once.
 """
@@ -16,8 +17,11 @@ from msx_archiver.formats import FORMATS, RUNTIMES
 from msx_archiver.own_version import show_version
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from msx_archiver.guard import ArchiveLimits
 
+_PACK = "msx_archiver.pack"
 _FILE = click.Path(path_type=Path)
 _VERSION = ("-v", "--version")
 _REQUIRED = {"model_name": "--model-name", "version": "-v / --version", "handler": "--handler"}
@@ -27,12 +31,24 @@ class _Group(AbbreviatedOptions, click.Group):
     """Our own errors end the command with one sentence and status 1.
 
     `--version` alone asks for the tool's; with a value it is the model's, as torch-model-archiver has it.
+    A first word `pack` is what is done without a command, by the same options.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args[:1] == ["pack"]:
+            ctx.meta[_PACK], args = True, args[1:]
         if len(args) == 1 and args[0] in _VERSION:
             show_version(ctx)
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """With the word `pack`, which is not a command of its own."""
+        from click.shell_completion import CompletionItem
+
+        word = (
+            [CompletionItem("pack")] if incomplete and "pack".startswith(incomplete) and _PACK not in ctx.meta else []
+        )
+        return [*word, *super().shell_complete(ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -66,9 +82,11 @@ class _Group(AbbreviatedOptions, click.Group):
 def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None, **options: Any) -> None:
     """Pack a model into an archive, or look into one.
 
-    Without a command, pack: takes the options of torch-model-archiver.
+    Without a command, or with `pack` before the options: takes the options of torch-model-archiver.
     """
     if ctx.invoked_subcommand is not None:
+        if _PACK in ctx.meta:
+            raise click.UsageError(f"`pack` takes options only, and '{ctx.invoked_subcommand}' is a command.", ctx)
         return
     if servable is not None:
         _pack_servable(ctx, servable, export_path or Path(), **options)

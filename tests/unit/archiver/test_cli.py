@@ -32,6 +32,41 @@ def test_options_alone_pack_as_torch_model_archiver_does(in_folder: InFolder) ->
     assert Path("m.mar").is_file()
 
 
+def test_pack_takes_the_same_options(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    options = ["--model-name", "m", "--version", "1.0", "--handler", "h.py"]
+    assert run("pack", *options).stdout == "m.mar\n"
+    assert run("pack", *options).stderr == run(*options).stderr
+    assert run("pack", *options[2:]).stderr.endswith("Missing option '--model-name'.\n")
+
+
+def test_pack_is_not_followed_by_a_command() -> None:
+    result = run("pack", "verify", "m.mar")
+    assert result.exit_code == 2
+    assert "`pack` takes options only, and 'verify' is a command." in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("p", "plain,pack"),
+        ("pack --model-n", "plain,--model-name"),
+        ("ver", "plain,verify"),
+        ("--model-n", "plain,--model-name"),
+    ],
+)
+def test_a_shell_completes_commands_and_options(typed: str, completed: str) -> None:
+    words = f"msx-archiver {typed}"
+    env = {"_MSX_ARCHIVER_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(typed.split()))}
+    assert CliRunner().invoke(main, [], env=env, prog_name="msx-archiver").stdout.split() == [completed]
+
+
+@pytest.mark.parametrize(("args", "code"), [(["--help"], 0), (["verify", "no.mar"], 1), (["verify"], 2), (["--x"], 2)])
+def test_exit_codes(in_folder: InFolder, args: list[str], code: int) -> None:
+    in_folder()
+    assert run(*args).exit_code == code
+
+
 def test_export_path_is_made(in_folder: InFolder) -> None:
     in_folder(h__py=HANDLER)
     args = ["--model-name=m", "--version=1.0", "--handler=h.py:handle", "--export-path=a/b", "--archive-format=tgz"]
