@@ -47,6 +47,8 @@ class RayCluster:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, env=env
         )
         self.nodes: list[dict[str, Any]] = []
+        self._ports: set[int] = set()
+        """That agents have listened on, as far as somebody has looked."""
         self.add_node(
             temp_dir=str(folder / "ray"), include_dashboard=False, **({"gcs_server_port": port} if port else {})
         )
@@ -96,7 +98,9 @@ class RayCluster:
 
     @property
     def agents(self) -> list[psutil.Process]:
-        return self.running("msx_frontend.cluster.agent")
+        found = self.running("msx_frontend.cluster.agent")
+        self._ports.update(*map(_listened, found))
+        return found
 
     @property
     def holders(self) -> list[psutil.Process]:
@@ -108,12 +112,11 @@ class RayCluster:
 
     def assert_empty(self, limit: float = 30.0) -> None:
         """No reservation, actor, holder, agent, rank, port of an agent or folder of MSX."""
-        ports = set().union(*map(_listened, self.agents))
         wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
         wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
         wait_until(lambda: not self.holders, "holders have ended", lambda: str(self.holders), limit)
         taken = _listening(psutil.net_connections("tcp"))
-        assert not ports & taken, f"ports of agents: {ports & taken}"
+        assert not self._ports & taken, f"ports of agents: {self._ports & taken}"
         run = self._folder / "node" / "run"
         wait_until(lambda: not run.exists() or not os.listdir(run), "folders of ranks are removed", limit=limit)
 

@@ -22,7 +22,7 @@ LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
 NOT_RUNNING = "MSX is not currently running."
 
 
-class _SeveralServersError(Exception):
+class SeveralServersError(Exception):
     """Several servers run, and the message asks the user to select one."""
 
 
@@ -52,8 +52,8 @@ def _missing(options: Options) -> Iterator[str]:
 def stop(options: Options) -> int:
     """Returns 0 when no server runs: scripts for TorchServe call --stop before --start."""
     try:
-        info = _the_one(options)
-    except _SeveralServersError:
+        info = the_one(options)
+    except SeveralServersError:
         return 1
     if info is None:
         click.echo(NOT_RUNNING)
@@ -89,7 +89,7 @@ def status(options: Options) -> int:
     """Returns 1 when no server runs, a server does not answer, or a model has failed; scripts rely on that."""
     from msx_frontend.cli.status import show
 
-    infos = _running(options)
+    infos = running(options)
     if not infos:
         click.echo(NOT_RUNNING, err=True)
         return 1
@@ -105,7 +105,7 @@ def backup(options: Options) -> int:
     try:
         state = _state_file(options)
         made = back_up(state, options.backup)
-    except _SeveralServersError:
+    except SeveralServersError:
         return 1
     except StartError as error:
         click.echo(str(error), err=True)
@@ -118,7 +118,7 @@ def backup(options: Options) -> int:
 def _state_file(options: Options) -> Path:
     from msx_frontend.config.load import load_server_config
 
-    if (info := _the_one(options)) is not None:
+    if (info := the_one(options)) is not None:
         return info.state_folder / DATABASE
     return state_folder(load_server_config(options.overrides(), options.ts_config, options.env)[0]).database
 
@@ -127,7 +127,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _running(options: Options) -> list[InstanceInfo]:
+def running(options: Options) -> list[InstanceInfo]:
     """The running servers that the flags select, by state folder or model store; else all."""
     if options.state_dir:
         return running_in([options.state_dir.resolve()])
@@ -138,17 +138,17 @@ def _running(options: Options) -> list[InstanceInfo]:
     return [info for info in infos if store in (None, info.model_store)]
 
 
-def _the_one(options: Options) -> InstanceInfo | None:
+def the_one(options: Options) -> InstanceInfo | None:
     """The only selected server, or the one of the current folder or MSX_STATE_DIR; None when no server runs."""
-    running = _running(options)
+    several = running(options)
     here, told = str(Path.cwd()), options.env.get(ENV)
     near = [
-        info for info in running if here == info.model_store or (told and Path(told).resolve() == info.state_folder)
+        info for info in several if here == info.model_store or (told and Path(told).resolve() == info.state_folder)
     ]
-    found = near if len(near) == 1 and options.model_store is None else running
+    found = near if len(near) == 1 and options.model_store is None else several
     if len(found) > 1:
         click.echo(_which(found), err=True)
-        raise _SeveralServersError
+        raise SeveralServersError
     return found[0] if found else None
 
 

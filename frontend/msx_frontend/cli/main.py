@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from msx_frontend import __version__
 from msx_frontend.cli.first_process import is_first_process, run_below
 
+COMPLETE = "_MSX_SERVE_COMPLETE"
+"""Of click: set by the shell that completes a line."""
 PATH = click.Path(path_type=Path)
 _ACTION = "msx_frontend.action"
 _SCRIPT_ARGUMENTS = "msx_frontend.script_arguments"
@@ -32,13 +35,30 @@ def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
 
 
 class _Command(click.Command):
-    """What follows `--script FILE` is the script's."""
+    """What follows `--script FILE` is the script's. A first argument that is a word is a command of its own."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
+        from msx_frontend.cli.subcommands.group import WORDS, words
+
+        given = sys.argv[1:] if args is None else list(args)
+        typed = os.environ.get("COMP_WORDS", "").split()[1:] if COMPLETE in os.environ else given
+        if typed and typed[0] in WORDS:
+            return words.main(given, *more, **options)
+        return super().main(args, *more, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from msx_frontend.cli.script_arguments import divided
 
         own, ctx.meta[_SCRIPT_ARGUMENTS] = divided(args)
         return super().parse_args(ctx, own)
+
+
+def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Words where the first argument stands, and files."""
+    from msx_frontend.cli.subcommands.group import WORDS
+
+    words = (*WORDS, "doctor") if not ctx.params.get("more_models") else ()
+    return [CompletionItem(one) for one in words if one.startswith(incomplete)] + [CompletionItem(incomplete, "file")]
 
 
 @click.command(cls=_Command, context_settings={"help_option_names": ["-h", "--help"]})
@@ -120,7 +140,7 @@ class _Command(click.Command):
     help="Run a start script of MindSpore Serving; what follows are its arguments.",
 )
 @click.option("--script-channel", type=int, hidden=True)
-@click.argument("more_models", nargs=-1, metavar="[PATH | MODELS...]")
+@click.argument("more_models", nargs=-1, metavar="[PATH | MODELS...]", shell_complete=_completed)
 @click.pass_context
 def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
@@ -128,15 +148,18 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     `msx-serve PATH` serves a net.mindir, a handler.py or a folder as it is, in the foreground: a model in Hugging
     Face's layout, a servable, or a handler with its model-config.yaml.
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
-    `msx-serve examples DIR` copies the examples, the ready-made configurations and the docs into a folder.
-    `msx-serve doctor` checks this machine for the server that the flags would start.
+
+    \b
+    Words instead of flags (each has --help):
+      stop, status, models, logs, backup    a running server
+      predict, chat, scale                  its models
+      doctor, examples                      this machine; examples to copy
+    `msx-serve doctor` takes the flags of the server that it checks the machine for.
     """
     action = ctx.meta.get(_ACTION, "start")
     if action == "version":
         click.echo(f"MSX Version is {__version__}")
         return
-    if options["more_models"][:1] == ("examples",) and not options["models"]:
-        sys.exit(_examples(ctx, options["more_models"][1:]))
     flags = {name: options.pop(name) for name in ("host", "port", "workers", "reload")}
     if options["more_models"][:1] == ("doctor",) and not options["models"]:
         sys.exit(_doctor(ctx, options))
@@ -193,14 +216,6 @@ def _given(ctx: click.Context) -> set[str]:
     from click.core import ParameterSource
 
     return {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-
-
-def _examples(ctx: click.Context, folders: tuple[str, ...]) -> int:
-    from msx_frontend.cli.examples import copy_examples
-
-    if _ACTION in ctx.meta or len(folders) != 1:
-        raise click.UsageError("`msx-serve examples DIR` copies them into one folder, and does nothing else.", ctx)
-    return copy_examples(Path(folders[0]))
 
 
 def _doctor(ctx: click.Context, options: dict[str, Any]) -> int:

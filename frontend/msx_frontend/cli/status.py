@@ -20,7 +20,7 @@ NO_MODELS = "no models are registered: start with --models FILE.mar, or with --e
 def show(info: InstanceInfo) -> bool:
     """Ask the server and print its status. False when it does not answer, or a model has failed or was not loaded."""
     try:
-        status = _asked(info)
+        status = asked(info)
     except (OSError, ValueError) as error:
         click.echo(_running_text(info))
         click.echo(f"  It does not answer: {error}")
@@ -28,7 +28,7 @@ def show(info: InstanceInfo) -> bool:
     click.echo(_running_text(msgspec.structs.replace(info, not_loaded=status.not_loaded)))
     versions = sorted(status.versions, key=lambda version: str(version["modelName"]))
     rows = [row for version in versions for row in _rows(version)]
-    _print([HEADINGS, *rows] if rows else [(NO_MODELS,)])
+    columns([HEADINGS, *rows] if rows else [(NO_MODELS,)])
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
@@ -41,7 +41,7 @@ def _running_text(info: InstanceInfo) -> str:
     return started_text(info).replace("started", "running", 1)
 
 
-def _asked(info: InstanceInfo) -> Status:
+def asked(info: InstanceInfo) -> Status:
     """Raises OSError, ValueError."""
     if info.status_socket is None:
         raise ValueError("it has no socket for --status; its log says why")
@@ -84,7 +84,7 @@ def _megabytes(described: dict[str, Any]) -> str:
     return f"{described['memoryUsage'] / 1e6:.0f} MB"
 
 
-def _print(rows: list[tuple[str, ...]]) -> None:
+def columns(rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
     for row in rows:
         click.echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

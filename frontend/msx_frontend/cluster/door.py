@@ -33,6 +33,7 @@ class AgentStream:
     def __init__(self, transport: asyncio.Transport) -> None:
         self.transport = transport
         self._taken = False
+        self._early = b""
 
     async def connect(self, reader: asyncio.BaseProtocol) -> None:
         if self._taken or self.transport.is_closing():
@@ -40,7 +41,13 @@ class AgentStream:
         self._taken = True
         self.transport.set_protocol(reader)
         reader.connection_made(self.transport)
+        if self._early:
+            cast(asyncio.Protocol, reader).data_received(self._early)
         self.transport.resume_reading()
+
+    def keep(self, data: bytes) -> None:
+        """What a loop had decrypted before it was told to pause."""
+        self._early += data
 
     def close(self) -> None:
         """Unless it was connected: then its reader closes it."""
@@ -105,8 +112,7 @@ class Door:
             return self._content is not None
         return _name(hello) in self._missing
 
-    def enter(self, hello: Hello, transport: asyncio.Transport) -> None:
-        stream = AgentStream(transport)
+    def enter(self, hello: Hello, stream: AgentStream) -> None:
         if hello.stream == CONTENT and self._content is not None:
             return self._content(stream)
         name = _name(hello)
@@ -126,6 +132,9 @@ class _Guest(asyncio.Protocol):
         self._read = b""
         self._transport: asyncio.Transport | None = None
         self._limit: asyncio.TimerHandle | None = None
+        self._stream: AgentStream | None = None
+        """Once it has been admitted."""
+        self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -137,21 +146,26 @@ class _Guest(asyncio.Protocol):
         self._limit = asyncio.get_running_loop().call_later(HANDSHAKE, self.end)
 
     def data_received(self, data: bytes) -> None:
-        self._read += data
-        if len(self._read) >= HELLO:
-            self._judge()
+        if self._stream is not None:
+            self._stream.keep(data)
+        elif not self._refused:
+            self._read += data
+            if len(self._read) >= HELLO:
+                self._judge()
 
     def _judge(self) -> None:
         hello = _hello(self._read) if len(self._read) == HELLO else None
         if hello is None or not self._door.admit(hello):
             log.warning("a connection to a port for agents was refused: it does not have the key")
+            self._refused = True
             self.end()
             return
         self._leave()
         assert self._transport is not None
         self._transport.pause_reading()
         self._transport.write(WELCOME)
-        self._door.enter(hello, self._transport)
+        self._stream = AgentStream(self._transport)
+        self._door.enter(hello, self._stream)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()

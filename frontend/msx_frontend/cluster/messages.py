@@ -73,10 +73,9 @@ class Connected(WireMessage, tag=20):
 
 
 class Unreachable(WireMessage, tag=21):
-    """It has no connection, and tries again by itself unless `final`. `reason` is a sentence."""
+    """It has no connection, and tries again by itself. `reason` is a sentence."""
 
     reason: str
-    final: bool = False
 
 
 class Nodes(WireMessage, tag=22):

@@ -60,7 +60,9 @@ class RemoteGeneration:
         lead = next(ready for ready in self._ready.values() if ready.master_port)
         self._crew.tell(Meet(self.number, lead.address, lead.master_port, lead.plan_port, lead.plan_fingerprint))
         await self._until(lambda: len(self._pids) == len(self._spec.ranks))
-        return self._made(await door.arrived, contents)
+        door.arrived.add_done_callback(lambda _: self._changed.set())
+        await self._until(door.arrived.done)
+        return self._made(door.arrived.result(), contents)
 
     async def clear(self) -> None:
         """Returns when no agent has anything of it left."""

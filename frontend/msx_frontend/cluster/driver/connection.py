@@ -14,11 +14,7 @@ PAUSE = 1.0
 
 
 class NotConnectedError(Exception):
-    """The message is a sentence. `final`: waiting does not help."""
-
-    def __init__(self, sentence: str, *, final: bool = False) -> None:
-        super().__init__(sentence)
-        self.final = final
+    """The message is a sentence."""
 
 
 class RayConnection:
@@ -45,7 +41,7 @@ class RayConnection:
                 f"There is not a Ray cluster at {self._address} (cluster_address): {_line(error)}"
             ) from None
         except RuntimeError as error:
-            raise NotConnectedError(self._mismatch(error), final=True) from None
+            raise NotConnectedError(self._mismatch(error)) from None
         if not self._address.startswith("ray://"):
             self.gcs = ray.get_runtime_context().gcs_address
         else:

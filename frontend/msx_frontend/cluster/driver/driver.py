@@ -97,8 +97,9 @@ class Driver:
             try:
                 version = self._connection.open()
             except NotConnectedError as error:
-                self._tell(Unreachable(str(error), error.final))
                 late.cancel()
+                late.join()
+                self._tell(Unreachable(str(error)))
                 time.sleep(AGAIN)
                 continue
             late.cancel()
@@ -148,8 +149,9 @@ class Driver:
 
     def _look(self) -> None:
         self._look_at_nodes()
-        for name in self._orphans.look(time.monotonic()):
-            self._tell(OrphanRemoved(name))
+        with contextlib.suppress(RayError):  # looked at again
+            for name in self._orphans.look(time.monotonic()):
+                self._tell(OrphanRemoved(name))
         for group in list(self._groups.values()):
             try:
                 self._look_at(group)

@@ -7,6 +7,7 @@ is told from one that is gone, without comparing clocks.
 
 from __future__ import annotations
 
+import secrets
 from typing import NamedTuple
 
 import ray
@@ -33,6 +34,8 @@ class Orphans:
 
     def __init__(self, server: str) -> None:
         self._server = server
+        self._driver = secrets.token_hex(4)
+        """So that the count of a driver that was started again is another one."""
         self._count = 0
         self._next = 0.0
         self._beats: dict[str, Beat] = {}
@@ -43,7 +46,7 @@ class Orphans:
             return []
         self._next = now + EVERY
         self._count += 1
-        _internal_kv_put(_key(self._server), str(self._count).encode(), namespace=SPACE)
+        _internal_kv_put(_key(self._server), f"{self._driver}-{self._count}".encode(), namespace=SPACE)
         return self._removed(now)
 
     def close(self) -> None:
@@ -53,10 +56,10 @@ class Orphans:
     def _removed(self, now: float) -> list[str]:
         held = {one["name"].rpartition(":")[0] for one in ray.util.list_named_actors(all_namespaces=True)}
         left = [name for name in _reservations() if name not in held and server_of(name) != self._server]
-        gone = [name for name in left if self._is_gone(server_of(name), now)]
-        for name in gone:
-            remove_placement_group(get_placement_group(name))
-        return gone
+        waiting = {server_of(name) for name in left}
+        gone = {server for server in waiting if self._is_gone(server, now)}
+        self._beats = {server: beat for server, beat in self._beats.items() if server in waiting}
+        return [name for name in left if server_of(name) in gone and _remove(name)]
 
     def _is_gone(self, server: str, now: float) -> bool:
         count = _internal_kv_get(_key(server), namespace=SPACE) or b""
@@ -65,6 +68,15 @@ class Orphans:
             self._beats[server] = Beat(count, now)
             return False
         return now - beat.since > GONE
+
+
+def _remove(name: str) -> bool:
+    """False where it is gone already: another server's driver was faster."""
+    try:
+        remove_placement_group(get_placement_group(name))
+    except ValueError:
+        return False
+    return True
 
 
 def server_of(reservation: str) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from msx_frontend.cli.main import main
+from msx_frontend.cli.main import COMPLETE, main
+from msx_frontend.cli.subcommands.group import WORDS, words
 
 ROOT = Path(__file__).parents[4]
 ACTIONS = ("--start", "--stop", "--status", "--backup=copy", "--version")
@@ -55,8 +56,38 @@ def test_examples_cannot_be_copied(tmp_path: Path) -> None:
     assert done.stderr.startswith(f"The examples cannot be copied to {tmp_path}/file/msx: ")
 
 
-@pytest.mark.parametrize("args", [["examples"], ["examples", "a", "b"], ["--stop", "examples", "a"]])
+@pytest.mark.parametrize("args", [["examples"], ["examples", "a", "b"], ["examples", "--stop", "a"]])
 def test_examples_want_one_folder(args: list[str]) -> None:
     done = CliRunner().invoke(main, args)
     assert done.exit_code == 2
-    assert "`msx-serve examples DIR` copies them into one folder, and does nothing else." in done.stderr
+    assert "Usage: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("msx-serve sta", "status"),
+        ("msx-serve doc", "doctor"),
+        ("msx-serve logs --fo", "--follow"),
+        ("msx-serve --foreg", "--foreground"),
+    ],
+)
+def test_lines_are_completed(line: str, expected: str) -> None:
+    env = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")), COMPLETE: "bash_complete"}
+    done = CliRunner().invoke(main, [], prog_name="msx-serve", env=env)
+    assert f"plain,{expected}" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_each_word_has_help(word: str) -> None:
+    done = CliRunner().invoke(main, [word, "--help"])
+    assert done.exit_code == 0
+    assert f"{word} [OPTIONS]" in done.stdout
+    assert f"  {word}" in CliRunner().invoke(words, ["--help"]).stdout
+
+
+def test_a_folder_of_a_words_name_is_served_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "status").mkdir()
+    done = CliRunner().invoke(main, ["./status"])
+    assert "status cannot be served: it has neither handler.py" in done.stderr

@@ -8,7 +8,7 @@ import datetime
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -164,6 +164,43 @@ def test_so_many_guests_and_no_more(identity: Identity) -> None:
         assert all(guest.aborted for guest in guests)
 
     run(test())
+
+
+def test_what_comes_before_the_reader_does_is_kept(identity: Identity) -> None:
+    """A loop may hand over what it had decrypted before it was told to pause."""
+
+    class Calm(Knocking):
+        def pause_reading(self) -> None: ...
+        def resume_reading(self) -> None: ...
+        def write(self, data: Any) -> None: ...
+        def is_closing(self) -> bool:
+            return False
+
+        def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
+
+    async def test() -> None:
+        door = Door(server_context(identity), [("data", 0)])
+        _Guest.connection_made(guest := _Guest(door), transport := Calm())
+        guest.data_received(msgspec.json.encode(Hello(door.key, "data")).ljust(HELLO))
+        guest.data_received(b"early")
+        await (await door.arrived)["data", 0].connect(reader := Bytes())
+        assert reader.read == b"early"
+        assert not transport.aborted
+
+    run(test())
+
+
+def test_who_was_refused_is_not_judged_again(identity: Identity, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        door = Door(server_context(identity), [("data", 0)])
+        guest = _Guest(door)
+        guest.connection_made(Knocking())
+        for _ in range(3):
+            guest.data_received(b"x" * (HELLO + 1))
+        door.close()
+
+    run(test())
+    assert len(caplog.records) == 1
 
 
 def test_another_certificate(identity: Identity) -> None:

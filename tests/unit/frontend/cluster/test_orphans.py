@@ -19,6 +19,8 @@ class FakeRay:
         self.groups: dict[str, str] = {}
         self.holders: list[str] = []
         self.store: dict[bytes, bytes] = {}
+        self.taken: set[str] = set()
+        """Removed by others, right before it is asked for."""
         for name in ("placement_group_table", "get_placement_group", "remove_placement_group"):
             monkeypatch.setattr(orphans, name, getattr(self, name))
         monkeypatch.setattr("ray.util.list_named_actors", self.actors)
@@ -30,6 +32,8 @@ class FakeRay:
         return {str(id): {"name": name, "state": state} for id, (name, state) in enumerate(self.groups.items())}
 
     def get_placement_group(self, name: str) -> str:
+        if name in self.taken:
+            raise ValueError(name)
         return name
 
     def remove_placement_group(self, name: str) -> None:
@@ -76,6 +80,26 @@ def test_what_has_a_holder_ends_with_its_agent(fake: FakeRay) -> None:
 def test_a_server_that_ends_leaves_no_count(fake: FakeRay) -> None:
     one = Orphans("mine")
     one.look(0.0)
-    assert fake.store == {b"beat-mine": b"1"}
+    assert list(fake.store) == [b"beat-mine"]
     one.close()
     assert not fake.store
+
+
+def test_a_driver_that_was_started_again_counts_anew(fake: FakeRay) -> None:
+    """Its first count is not the one that its predecessor began with, long ago."""
+    one = Orphans("mine")
+    fake.groups = {"msx-other-1": "PENDING"}
+    Orphans("other").look(0.0)
+    assert one.look(0.0) == []
+    fake.holders = ["msx-other-1:0"]
+    assert one.look(GONE) == []
+    fake.groups["msx-other-2"] = "PENDING"
+    Orphans("other").look(2 * GONE)
+    assert one.look(2 * GONE) == []
+    Orphans("other").look(3.1 * GONE)
+    assert one.look(3.2 * GONE) == []
+
+
+def test_two_that_look_at_once(fake: FakeRay) -> None:
+    fake.groups, fake.taken = {"msx-dead-1": "PENDING", "msx-dead-2": "PENDING"}, {"msx-dead-1"}
+    assert looked(Orphans("mine"), 0.0, GONE + EVERY) == ["msx-dead-2"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
+
+import pytest
 
 from msx_frontend.cluster.agent_messages import Ready, Started
 from msx_frontend.cluster.crew import Crew
@@ -58,3 +61,23 @@ def test_a_loss_says_what_is_known() -> None:
     assert broken("node-a", ConnectionResetError(104, "Connection reset by peer")) == (
         "the connection with node node-a broke (Connection reset by peer)"
     )
+
+
+def test_an_agent_that_leaves_before_all_streams_have_come(tmp_path: Path) -> None:
+    """Nobody waits for the streams of its ranks."""
+
+    async def test() -> None:
+        crew = Crew([Place(0, "id", "node-a", "192.0.2.1")], lambda reason: None)
+        spec = GroupSpec((RankSpec(load_message(tmp_path, "h.py:handle"), {}),), 1, 1, 1)
+        generation = RemoteGeneration(1, spec, GroupPlacement("p", (Share("node-a", "192.0.2.1", (0,)),)), crew)
+        door: Any = SimpleNamespace(key="", arrived=asyncio.get_running_loop().create_future())
+        starting = asyncio.ensure_future(generation.start(door, 1, []))
+        await asyncio.sleep(0)
+        generation.received(0, Ready(1, [], "192.0.2.1", 2))
+        generation.received(0, Started(1, 0, 77))
+        await asyncio.sleep(0)
+        generation.left(0, "it has ended")
+        with pytest.raises(ConnectionError, match="It has ended"):
+            await starting
+
+    asyncio.run(asyncio.wait_for(test(), 10))

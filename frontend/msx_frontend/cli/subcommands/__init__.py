@@ -1,0 +1,1 @@
+"""`msx-serve stop`, `status`, `logs`, …: the words beside TorchServe's flags."""
