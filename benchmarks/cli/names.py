@@ -23,6 +23,7 @@ MODULES = {
     "cancel": "benchmarks.failures.cancel",
     "parallel": "benchmarks.parallel.parallel",
     "memory": "benchmarks.memory.memory",
+    "console": "benchmarks.console.console",
     "client": "benchmarks.client.client",
     "llm": "benchmarks.llm.llm",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
