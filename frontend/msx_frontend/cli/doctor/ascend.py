@@ -26,7 +26,9 @@ def check_ascend(machine: Machine) -> Iterator[Finding]:
     for id, status in accelerator.status().items():
         if status.healthy is False:
             yield failed(
-                "NPUs", f"NPU {id} is unhealthy: {status.health}", f"`npu-smi info -t health -i {id}` says why."
+                "NPUs",
+                f"NPU {id} is unhealthy: {status.health}",
+                f"`npu-smi info` shows it. Until it is repaired, leave it out of {VISIBLE}.",
             )
     cann = _version(_home(machine) / "compiler" / "version.info")
     yield _cann(machine, cann)

@@ -20,7 +20,9 @@ from msx_frontend.cli.doctor.versions import DRIVERS, PACKAGES, PYTHON, Range, m
 from msx_frontend.cli.main import main
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
+from msx_frontend.devices.accelerator import DeviceStatus
 from tests.unit.frontend.assembly.test_instance import info
+from tests.unit.frontend.devices.fake_accelerator import FakeAccelerator
 from tests.unit.frontend.devices.test_ascend import env as env
 from tests.unit.frontend.devices.test_ascend import install_sample
 
@@ -141,6 +143,15 @@ def test_cann_and_driver_that_are_too_old(tmp_path: Path, env: dict[str, str]) -
     assert DRIVERS["8.2"] in levels(machine)["driver"][1]
     (tmp_path / "ascend-toolkit/latest/compiler/version.info").write_text("Version=7.0.0\n")
     assert levels(machine)["CANN"][0] is Level.FAILED
+
+
+def test_an_unhealthy_npu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    sick = FakeAccelerator(2)
+    sick.statuses["f1"] = DeviceStatus(health="Critical", healthy=False)
+    monkeypatch.setattr(ascend, "choose_accelerator", lambda *_: (sick, sick.detect()))
+    found = {one.found: one.remedy for one in ascend.check_ascend(Machine()) if one.level is Level.FAILED}
+    assert found["NPU f1 is unhealthy: Critical"].startswith("`npu-smi info` shows it.")
+    assert not [one for one in found if "f0" in one]
 
 
 # -- the system --
