@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.cluster.family import Report, cluster_api
-from msx_frontend.apis.console.console import Console
+from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
@@ -53,7 +53,7 @@ class Parts(NamedTuple):
     plugins: PluginEndpoints
     texts: TextModels
     cluster: Report | None = None
-    console: Console | None = None
+    console: ServerConsole | None = None
 
 
 def families(parts: Parts) -> Sequence[Family]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from msx_frontend.apis.console.console import Console
+from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.parts import Sources
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.mindspore_serving.servables import Servables
@@ -77,12 +77,12 @@ class HttpFront:
             )
         )
 
-    def _console(self, context: ServerContext, models: ServedModels) -> Console:
+    def _console(self, context: ServerContext, models: ServedModels) -> ServerConsole:
         metrics = context.monitoring.metrics
         sources = Sources(
             context.config, context.registry, context.health, metrics, models.devices, models.cluster_report
         )
-        return Console(sources, self.model_api, context.keys.tokens)
+        return ServerConsole(sources, self.model_api, context.keys.tokens)
 
     def listen(self, names: Collection[str] = HTTP) -> list[Listener]:
         """Those of these names that the settings do not merge or switch off: bound, not started. Raises ListenError;

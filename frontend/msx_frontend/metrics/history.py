@@ -77,7 +77,7 @@ class Watched(Protocol):
     def gauges(self) -> dict[str, float]: ...
 
 
-class Series:
+class RecentSeries:
     """The points of one version. `last`: the number of its newest point."""
 
     def __init__(self) -> None:
@@ -121,12 +121,12 @@ class Series:
         return self._values[number % POINTS * width + column]
 
 
-class History:
+class RecentHistory:
     """`bounds` are those of the histograms of the time of a request, in seconds."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self.series: dict[Labels, Series] = {}
+        self.series: dict[Labels, RecentSeries] = {}
         self._before: dict[Labels, Totals] = {}
         self._times: dict[Labels, list[tuple[int, ...]]] = {}
         """By version, the requests of the last points by their times."""
@@ -165,7 +165,7 @@ class History:
             if not (always or change.requests or levels[0]):
                 return
             self._make_room()
-            self.series[labels] = Series()
+            self.series[labels] = RecentSeries()
         self.series[labels].put(self.number, self._point(change, levels, seconds))
 
     def _point(self, change: Totals, levels: tuple[float, ...], seconds: float) -> Point:

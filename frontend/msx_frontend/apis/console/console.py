@@ -12,7 +12,7 @@ from msx_frontend.apis.console.pages import StaticFiles
 from msx_frontend.apis.console.parts import ConsoleParts, Sources
 from msx_frontend.apis.console.uploads import Uploads
 from msx_frontend.logs.recent import RecentLines
-from msx_frontend.metrics.history import EVERY, History
+from msx_frontend.metrics.history import EVERY, RecentHistory
 from msx_frontend.metrics.server import SECONDS
 from msx_frontend.models.model_api import ModelApi
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("msx.console")
 
 
-class Console:
+class ServerConsole:
     """`tokens` is None when authorization is off."""
 
     def __init__(self, sources: Sources, models: ModelApi, tokens: Tokens | None) -> None:
         self.sources = sources
         self.files = StaticFiles()
-        self.history = History(SECONDS)
+        self.history = RecentHistory(SECONDS)
         self.lines = RecentLines()
         self.parts = ConsoleParts(sources, self.history, self.lines)
         self.hub = Hub(self.parts)

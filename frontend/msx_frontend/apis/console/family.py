@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.apis.console.console import Console
+from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.details import understood
 from msx_frontend.apis.console.pages import page_routes
 from msx_frontend.errors import BadRequest
@@ -25,7 +25,7 @@ MOST_TRACES = 200
 EVENT_STREAM = (("content-type", "text/event-stream"), ("x-accel-buffering", "no"))
 
 
-def console(shown: Console) -> Family:
+def console(shown: ServerConsole) -> Family:
     """On the management listener. The page itself is public; what it shows asks for the management key."""
     routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
     return Family("console", routes, torchserve_failure, listener="management", owns=("console",))
@@ -34,7 +34,7 @@ def console(shown: Console) -> Family:
 class ConsoleRoutes:
     """Of a version, the parameters `model` and `version` of the query; without them, of the whole server."""
 
-    def __init__(self, shown: Console) -> None:
+    def __init__(self, shown: ServerConsole) -> None:
         self._shown = shown
 
     def routes(self) -> Iterator[Route]:

@@ -14,7 +14,7 @@ from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.logs.recent import RecentLines
 from msx_frontend.metrics import ServerMetrics
-from msx_frontend.metrics.history import ALL, EVERY, FIELDS, POINTS, History
+from msx_frontend.metrics.history import ALL, EVERY, FIELDS, POINTS, RecentHistory
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.model_version import ModelVersion
@@ -36,7 +36,7 @@ class Sources(NamedTuple):
 
 
 class ConsoleParts:
-    def __init__(self, sources: Sources, history: History, lines: RecentLines) -> None:
+    def __init__(self, sources: Sources, history: RecentHistory, lines: RecentLines) -> None:
         self._sources, self._history, self._lines = sources, history, lines
         self._began = time.time()
         self._process = psutil.Process()

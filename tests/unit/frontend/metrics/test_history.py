@@ -6,7 +6,7 @@ from math import isnan
 
 import pytest
 
-from msx_frontend.metrics.history import ALL, FIELDS, MOST_BYTES, MOST_SERIES, POINTS, History, Totals
+from msx_frontend.metrics.history import ALL, FIELDS, MOST_BYTES, MOST_SERIES, POINTS, RecentHistory, Totals
 from msx_frontend.metrics.percentiles import percentile, upper_bound
 from msx_frontend.metrics.traces import Traces
 
@@ -32,13 +32,13 @@ class Version:
         self.now = Totals(requests, 0, self.now.failed + failed, tuple(added), 0, 0, self.now.tokens + 50)
 
 
-def values(history: History, field: str, name: str = "m") -> list[float | None]:
+def values(history: RecentHistory, field: str, name: str = "m") -> list[float | None]:
     labels = ALL if name == "" else (name, "1.0")
     return history.series[labels].points(history.number)[field]
 
 
 def test_a_point_is_what_came_since_the_last_one() -> None:
-    history, version = History(BOUNDS), Version()
+    history, version = RecentHistory(BOUNDS), Version()
     for _ in range(2):
         version.asked(2, 2, 0, failed=1)
         history.sample([version], 10)
@@ -49,7 +49,7 @@ def test_a_point_is_what_came_since_the_last_one() -> None:
 
 
 def test_versions_together() -> None:
-    history, one, two = History(BOUNDS), Version("a"), Version("b")
+    history, one, two = RecentHistory(BOUNDS), Version("a"), Version("b")
     one.asked(3, 0, 0)
     two.asked(0, 1, 0)
     history.sample([one, two])
@@ -58,7 +58,7 @@ def test_versions_together() -> None:
 
 
 def test_what_is_older_than_an_hour_is_written_over() -> None:
-    history, version = History(BOUNDS), Version()
+    history, version = RecentHistory(BOUNDS), Version()
     version.asked(1, 0, 0)
     for _ in range(POINTS + 5):
         history.sample([version])
@@ -66,13 +66,13 @@ def test_what_is_older_than_an_hour_is_written_over() -> None:
 
 
 def test_a_version_that_nobody_asks_has_no_ring() -> None:
-    history = History(BOUNDS)
+    history = RecentHistory(BOUNDS)
     history.sample([Version()])
     assert list(history.series) == [ALL]
 
 
 def test_rings_are_bounded() -> None:
-    history = History(BOUNDS)
+    history = RecentHistory(BOUNDS)
     versions = [Version(f"m{number}") for number in range(MOST_SERIES + 20)]
     for version in versions:
         version.asked(1, 0, 0)
@@ -85,7 +85,7 @@ def test_rings_are_bounded() -> None:
 
 
 def test_a_version_that_is_gone_has_a_gap_and_then_no_ring() -> None:
-    history, version = History(BOUNDS), Version()
+    history, version = RecentHistory(BOUNDS), Version()
     version.asked(1, 0, 0)
     history.sample([version])
     history.sample([])
@@ -97,7 +97,7 @@ def test_a_version_that_is_gone_has_a_gap_and_then_no_ring() -> None:
 
 
 def test_what_is_slow_follows_the_last_minute() -> None:
-    history, version = History(BOUNDS), Version()
+    history, version = RecentHistory(BOUNDS), Version()
     version.asked(100, 0, 0)
     history.sample([version])
     assert version.traces.bound == 0.1

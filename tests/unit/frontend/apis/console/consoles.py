@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_frontend.apis.console.console import Console
+from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console
 from msx_frontend.apis.console.parts import Sources
 from msx_frontend.errors import InvalidKey
@@ -34,7 +34,7 @@ class FakeKeys:
 
 class Opened(NamedTuple):
     harness: Harness
-    console: Console
+    console: ServerConsole
     edge: Any
     keys: FakeKeys
 
@@ -51,7 +51,7 @@ async def open_console(folder: Path, **config: Any) -> AsyncIterator[Opened]:
         sources = Sources(harness.config, harness.registry, harness.health, harness.metrics, list)
         models = ModelApi(harness.management, enabled=harness.config.enable_model_api)
         keys: Any = FakeKeys()
-        shown = Console(sources, models, keys)
+        shown = ServerConsole(sources, models, keys)
         shown.start({"inference": "http://127.0.0.1:8080"})
         edge = exchange_of(console(shown), log=FakeAccessLog(), limit=1 << 20)
         try:
