@@ -18,7 +18,7 @@ HOME = "ASCEND_HOME_PATH"
 def check_ascend(machine: Machine) -> Iterator[Finding]:
     """Without NPUs nothing else of the vendor's is needed."""
     accelerator, devices = choose_accelerator(machine.config.number_of_npu, machine.env)
-    real = [device for device in devices if not getattr(device, "simulated", False)]
+    real = [device for device in devices if not device.simulated]
     if not real:
         yield _without(machine)
         return
