@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -65,11 +65,14 @@ class ArchiveCache:
         *,
         digests: Path | None = None,
         uses: Uses | None = None,
+        require: Callable[[Path, str], None] | None = None,
     ) -> None:
         """`digests` is the file of known digests, if it does not lie in `root`. With `uses` other servers use `root`,
-        too: each holds what it has unpacked, and nothing is removed that another one holds."""
+        too: each holds what it has unpacked, and nothing is removed that another one holds. `require` is asked before
+        an archive of a digest is unpacked or found unpacked ("" for a folder), and raises ArchiveError to refuse it."""
         self.root = root
         self._limits = limits or ArchiveLimits()
+        self._require = require or (lambda archive, digest: None)
         self._uses = uses
         root.mkdir(parents=True, exist_ok=True)
         self._digests = DigestFile(digests or root / "digests.json")
@@ -147,10 +150,12 @@ class ArchiveCache:
     def _unpacked(self, schema: ArchiveSchema[M], archive: Path, progress: Progress) -> UnpackedArchive[M]:
         with _disk_errors_named(archive, self.root):
             if archive.is_dir():
+                self._require(archive, "")
                 return _in_place(schema, archive)
             self.root.mkdir(parents=True, exist_ok=True)  # the folder may have been emptied while the server runs
             digest = self._digests.recall(archive) if archive.is_file() else None
             if digest:
+                self._require(archive, digest)
                 with self._held(digest):
                     if cached := self._cached(schema, digest):
                         return cached
@@ -197,6 +202,7 @@ class ArchiveCache:
     def _unpack(self, schema: ArchiveSchema[M], path: Path, progress: Progress) -> UnpackedArchive[M]:
         with open_as(schema, path, self._limits) as archive:
             digest = self._digests.of(path, archive.stamp, partial(content_digest, archive))
+            self._require(path, digest)
             with self._held(digest):
                 warnings = [*archive.warnings]
                 if self._uses is None or self._cached(schema, digest) is None:

@@ -19,6 +19,7 @@ from msx_archiver.own_version import show_version
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from msx_archiver.archive import Archive
     from msx_archiver.guard import ArchiveLimits
 
 _PACK = "msx_archiver.pack"
@@ -118,8 +119,29 @@ def inspect(archive: Path, as_json: bool) -> None:
 
 @main.command()
 @click.argument("archive", type=_FILE)
-def verify(archive: Path) -> None:
-    """Read an archive completely and compare every file with its digest."""
+@click.option("--key", type=_FILE, required=True, help="A private key of Ed25519 in PEM.")
+@click.option("--output", type=_FILE, help="The signature's file.  [default: ARCHIVE.sig]")
+def sign(archive: Path, key: Path, output: Path | None) -> None:
+    """Sign what an archive holds, into a file beside it. A server with require_signature unpacks nothing else."""
+    from msx_archiver.identity import content_digest
+    from msx_archiver.reader import open_archive
+    from msx_archiver.signatures import SUFFIX, SignatureError
+    from msx_archiver.signatures import sign as signed
+
+    if archive.is_dir():
+        raise SignatureError(f"{archive} is a folder, which cannot be signed: pack it into an archive.")
+    with open_archive(archive) as opened:
+        content = signed(content_digest(opened), key)
+    file = output or archive.with_name(archive.name + SUFFIX)
+    file.write_bytes(content)
+    click.echo(f"{file}")
+
+
+@main.command()
+@click.argument("archive", type=_FILE)
+@click.option("--keys", type=_FILE, help="A public key, or a folder of them: the signature is verified, too.")
+def verify(archive: Path, keys: Path | None) -> None:
+    """Read an archive completely and compare every file with its digest, and its signature with trusted keys."""
     from msx_archiver.contents import verify as compare
     from msx_archiver.progress import progress_bar
     from msx_archiver.reader import open_archive
@@ -129,7 +151,8 @@ def verify(archive: Path) -> None:
         with progress_bar(f"Verifying {archive.name}", opened.unpacked_size) as progress:
             files = compare(opened, progress)
         found = "agree with their digests" if opened.manifest.files else "were read; its manifest has no digests"
-    click.echo(f"{archive} is whole: {files} files {found}.")
+        signer = _signer(archive, opened, keys) if keys else ""
+    click.echo(f"{archive} is whole: {files} files {found}.{signer}")
 
 
 @main.command()
@@ -143,6 +166,13 @@ def unpack(archive: Path, folder: Path, max_ratio: float | None) -> None:
 
     unpack_to(archive, folder, _limits(max_ratio), progress_bar)
     click.echo(f"{folder}")
+
+
+def _signer(archive: Path, opened: Archive[Any], keys: Path) -> str:
+    from msx_archiver.identity import content_digest
+    from msx_archiver.signatures import check
+
+    return f" It is signed by the key {check(archive, content_digest(opened), keys)}."
 
 
 def _pack(**options: Any) -> None:

@@ -24,10 +24,10 @@ log = logging.getLogger("msx.store")
 class ArchiveContents:
     """Each content has a digest, and a count of the versions that use it."""
 
-    def __init__(self, state: StateFolder) -> None:
-        """Raises StateFolderError."""
+    def __init__(self, state: StateFolder, require: Callable[[Path, str], None] | None = None) -> None:
+        """`require`: of `ArchiveCache`. Raises StateFolderError."""
         self._compiled = state.compiled
-        self._cache = _cache(state)
+        self._cache = _cache(state, require)
         self._users: Counter[str] = Counter()
         self._archives: dict[str, tuple[Path, Callable[[Path], UnpackedArchive[Any]]]] = {}
         """The archive of each digest, and the function that unpacks it."""
@@ -151,10 +151,10 @@ class ArchiveContents:
                 shutil.rmtree(aside, ignore_errors=True)
 
 
-def _cache(state: StateFolder) -> ArchiveCache:
+def _cache(state: StateFolder, require: Callable[[Path, str], None] | None) -> ArchiveCache:
     try:
         if state.shared is None:
-            return ArchiveCache(state.models)
-        return ArchiveCache(state.models, digests=state.digests, uses=state.uses())
+            return ArchiveCache(state.models, require=require)
+        return ArchiveCache(state.models, digests=state.digests, uses=state.uses(), require=require)
     except OSError as error:
         raise StateFolderError(f"{state.models} cannot be made: {why(error, state.path)}.") from None

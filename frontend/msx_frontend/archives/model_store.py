@@ -14,6 +14,7 @@ from msx_archiver.members import path_problem
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.contents import ArchiveContents
 from msx_frontend.archives.download import Downloads
+from msx_frontend.archives.signed import signed_by
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
@@ -33,18 +34,21 @@ class FoundArchive(NamedTuple):
 class ModelStore:
     """Finds or downloads the archive of a URL, and removes downloads that no version uses any more."""
 
-    def __init__(self, root: Path, state: StateFolder, downloads: Downloads | None = None) -> None:
-        """Raises StateFolderError."""
+    def __init__(
+        self, root: Path, state: StateFolder, downloads: Downloads | None = None, signatures: Path | None = None
+    ) -> None:
+        """`signatures`: the key ring by which every archive must be signed. Raises StateFolderError."""
         self.root = root
         self._state = state
         self._downloaded = root if state.is_beside_models else state.archives
         self._downloads = downloads or Downloads(ServerConfig(), state.downloads)
         self._fetching: set[Path] = set()
-        self.contents = ArchiveContents(state)
+        self._signatures = signatures
+        self.contents = ArchiveContents(state, None if signatures is None else signed_by(signatures, root))
 
     def beside(self, root: Path) -> ModelStore:
         """A store for another folder of archives, with the same contents."""
-        return ModelStore(root, self._state, self._downloads)
+        return ModelStore(root, self._state, self._downloads, self._signatures)
 
     def locate(self, url: ArchiveUrl) -> Path:
         """The archive or folder in the model store that has the file name of `url` (TorchServe's rule).

@@ -13,6 +13,7 @@ from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.assembly.workplace import open_workplace
@@ -116,7 +117,8 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     uses = None if ready else folder.uses()
     environments = Environments(folder.environments, config, env, interpreter, uses=uses, ready=ready)
     await environments.recover()
-    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads))
+    ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
+    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring)
     rights = WorkerRights(config, folder, store.contents.in_use)
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)

@@ -159,6 +159,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     python: PathName | None = None
     allowed_urls: Regexes = (re.compile("file://.*"), re.compile("http(s)?://.*"))
     use_env_allowed_urls: Switch = False
+    require_signature: Switch = False
+    signature_keys: PathName | None = None
     max_download_size: Positive = 100 << 30
     download_timeout: Positive = 3600
     enable_model_api: Switch = False
