@@ -48,6 +48,12 @@ def tracked(*folders: str) -> set[str]:
     return set(done.stdout.split())
 
 
+def test_the_wheel_has_the_pages_of_the_console(wheel: zipfile.Path) -> None:
+    static = "msx_frontend/apis/console/static/"
+    names = {name.removeprefix(static) for name in wheel.root.namelist() if name.startswith(static)}
+    assert {"console.html", "console/main.js", "shared/api.js", "shared/theme.css", "shared/icon.svg"} <= names
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a clone")
 def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     names = {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
