@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msx_frontend.apis.cluster.family import Report, cluster_api
 from msx_frontend.apis.console.console import ServerConsole
-from msx_frontend.apis.console.family import console
+from msx_frontend.apis.console.family import console, playground
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -76,7 +76,7 @@ def families(parts: Parts) -> Sequence[Family]:
         traffic(parts.models),
     ]
     if parts.console is not None:
-        own.append(console(parts.console))
+        own += [console(parts.console), playground(parts.console)]
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))
     every = [*own, *parts.plugins.families(first_segments(own))]

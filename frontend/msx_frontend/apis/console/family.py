@@ -21,6 +21,7 @@ from msx_frontend.net.http.replies import status_reply
 from msx_frontend.net.http.request import Request
 
 PATH = "/console"
+PLAYGROUND = "/playground"
 MOST_TRACES = 200
 EVENT_STREAM = (("content-type", "text/event-stream"), ("x-accel-buffering", "no"))
 
@@ -29,6 +30,16 @@ def console(shown: ServerConsole) -> Family:
     """On the management listener. The page itself is public; what it shows asks for the management key."""
     routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
     return Family("console", routes, torchserve_failure, listener="management", owns=("console",))
+
+
+def playground(shown: ServerConsole) -> Family:
+    """On the inference listener, another origin than the console's: a page that asks models."""
+
+    def management() -> str:
+        return shown.parts.addresses.get("management", "")
+
+    routes = page_routes(shown.files, PLAYGROUND, "playground.html", keys=shown.keys, other=management)
+    return Family("playground", routes, torchserve_failure, owns=("playground",))
 
 
 class ConsoleRoutes:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import html as html_text
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -70,17 +72,22 @@ class StaticFiles:
         return path.read_bytes()
 
 
-def page_routes(files: StaticFiles, base: str, page: str, *, keys: bool = True) -> tuple[Route, ...]:
+def page_routes(
+    files: StaticFiles, base: str, page: str, *, keys: bool = True, other: Callable[[], str] = str
+) -> tuple[Route, ...]:
     """`base` is the path of the page, such as "/console"; `page` names its HTML. In it `{static}` stands for the folder
-    of the static files, and `{keys}` for "on" or "off": whether the server asks for keys."""
+    of the static files, `{keys}` for "on" or "off" (whether the server asks for keys), and `{console}` for the address
+    of the console's listener, which `other` says."""
 
     async def show(request: Request) -> Reply:
         html, digest = await asyncio.to_thread(_read, files, page)
-        tag = f'"{digest}-{"on" if keys else "off"}"'
+        console = html_text.escape(other())
+        tag = f'"{digest}-{"on" if keys else "off"}-{console}"'
         headers = (("content-type", TYPES[".html"]), ASKED_ANEW, ("etag", tag), *SECURITY)
         if request.call.header(b"if-none-match") == tag:
             return Reply(b"", 304, headers)
         filled = html.replace(b"{static}", f"{base}/static/{digest}".encode())
+        filled = filled.replace(b"{console}", console.encode())
         return Reply(filled.replace(b"{keys}", b"on" if keys else b"off"), 200, headers)
 
     async def static(request: Request) -> Reply:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from msx_frontend.net.http.family import JSON, Headers, Reply, Route
 from msx_frontend.net.http.request import Request
 
 DOCS = "/docs"
+PAGES = ("console", "playground")
+"""That a listener may have beside its description."""
 PACKAGE, RESOURCES = "fastapi-swagger", "fastapi_swagger/resources"
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png"}
 HTML = "text/html; charset=utf-8"
@@ -79,9 +82,9 @@ _WELCOME = """<!doctype html>
 """
 
 
-def browser_routes(title: str, console: bool) -> tuple[Route, ...]:
-    """`title` names the listener's APIs; `console`: it has the console, too."""
-    pages = _Pages(title, console)
+def browser_routes(title: str, more: Sequence[str]) -> tuple[Route, ...]:
+    """`title` names the listener's APIs; `more`: its other pages, of `PAGES`."""
+    pages = _Pages(title, more)
     return (
         Route("GET", "/", pages.welcome, key=None, model="", summary="What answers here, and where it is described"),
         Route("GET", DOCS, pages.docs, key=None, model=""),
@@ -90,9 +93,9 @@ def browser_routes(title: str, console: bool) -> tuple[Route, ...]:
 
 
 class _Pages:
-    def __init__(self, title: str, console: bool) -> None:
+    def __init__(self, title: str, more: Sequence[str]) -> None:
         self._title = title
-        self._links = {"docs": "docs", "openapi": "openapi.json", **({"console": "console"} if console else {})}
+        self._links = {"docs": "docs", "openapi": "openapi.json", **{name: name for name in more}}
 
     async def welcome(self, request: Request) -> Reply:
         """HTML for browsers, JSON for others."""
@@ -120,6 +123,7 @@ _NAMES = {
     "docs": "Each route, and a form to try it",
     "openapi": "The same as an OpenAPI document",
     "console": "The console",
+    "playground": "The playground: a form for each model",
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from msx_frontend.apis.openapi.browser import DOCS, browser_routes
+from msx_frontend.apis.openapi.browser import DOCS, PAGES, browser_routes
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
@@ -31,8 +31,8 @@ def openapi(title: str, families: Sequence[Family], models: Models, tokens: Chec
     every: list[Family] = []
     described = Described(title, every, models, tokens)
     route = Route("GET", PATH, described.show, key=None, summary="This document: OpenAPI 3.1")
-    console = any("console" in family.owns for family in families)
-    routes = (route, *browser_routes(title, console))
+    more = [page for page in PAGES if any(page in family.owns for family in families)]
+    routes = (route, *browser_routes(title, more))
     made = Family("Description", routes, torchserve_failure, closes_on_error=True, owns=(DOCS[1:],))
     every += [made, *families]
     return made

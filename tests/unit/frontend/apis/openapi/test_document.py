@@ -20,6 +20,8 @@ NOT_DESCRIBED = {
     **{f"/console/{path}": CONSOLE for path in ("events", "history", "lines", "model", "traces", "upload/{file_name}")},
     "/console": "a page for browsers",
     "/console/static/{digest}/{file:path}": "its files",
+    "/playground": "a page for browsers",
+    "/playground/static/{digest}/{file:path}": "its files",
     "/predictions/{model_name}//{url_path:path}": REST,
     "/explanations/{model_name}//{url_path:path}": REST,
     "/v1/models/{model:path}": REST,

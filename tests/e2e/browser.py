@@ -1,0 +1,100 @@
+"""A real browser: Debian's Chromium without a window, where it is installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.server import wait_until
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and its driver are not installed")
+
+REFUSED = "Failed to load resource"
+"""What the browser logs of an answer that is an error: the page may have asked for it."""
+
+
+class Browser:
+    """One tab. `texts` and `wait_for` look at what a reader sees."""
+
+    def __init__(self, driver: Any) -> None:
+        self.driver = driver
+        self._hosts: set[str] = set()
+
+    def open(self, url: str) -> None:
+        self.driver.get(url)
+        self._hosts.add(urlsplit(url).netloc)
+
+    @property
+    def text(self) -> str:
+        return str(self.driver.execute_script("return document.body.innerText"))
+
+    def wait_for(self, words: str, limit: float = 20.0) -> None:
+        wait_until(lambda: words in self.text, f"the page shows {words!r}", lambda: self.text, limit)
+
+    def one(self, selector: str) -> Any:
+        from selenium.webdriver.common.by import By
+
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def write(self, selector: str, text: str) -> None:
+        field = self.one(selector)
+        field.clear()
+        field.send_keys(text)
+
+    def press(self, words: str) -> None:
+        """The button with these words."""
+        from selenium.webdriver.common.by import By
+
+        buttons = self.driver.find_elements(By.TAG_NAME, "button")
+        next(one for one in buttons if one.text == words and one.is_displayed()).click()
+
+    def dark(self, on: bool = True) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+    def picture(self, file: Path) -> None:
+        self.driver.save_screenshot(str(file))
+
+    def script_errors(self) -> list[str]:
+        logged = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        return [message for message in logged if REFUSED not in message]
+
+    def other_hosts(self) -> set[str]:
+        """That the page has asked for something, beside those that were opened."""
+        found = set()
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                url = urlsplit(message["params"]["request"]["url"])
+                found |= {url.netloc} if url.scheme.startswith("http") else set()
+        return found - self._hosts
+
+
+@contextmanager
+def browser(width: int = 1280, height: int = 900) -> Iterator[Browser]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        f"--window-size={width},{height}",
+    ):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    try:
+        yield Browser(driver)
+    finally:
+        driver.quit()
