@@ -63,6 +63,20 @@ class Browser:
     def picture(self, file: Path) -> None:
         self.driver.save_screenshot(str(file))
 
+    def barriers(self) -> list[str]:
+        """What axe-core calls serious or critical: things that keep people from using the page."""
+        from importlib.metadata import distribution
+
+        script = Path(str(distribution("axe-core-python").locate_file("axe_core_python/axe.min.js"))).read_text()
+        # Past the page's own rules, which allow no script but its files.
+        self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": script})
+        found = self.driver.execute_async_script(
+            "const done = arguments[0];"
+            "axe.run().then(done, error => done({violations: [{impact: 'critical', id: String(error)}]}))"
+        )
+        serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+        return [f"{one['id']}: {[node['html'][:120] for node in one.get('nodes', ())]}" for one in serious]
+
     def script_errors(self) -> list[str]:
         logged = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
         return [message for message in logged if REFUSED not in message]

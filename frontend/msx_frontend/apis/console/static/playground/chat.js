@@ -13,7 +13,7 @@ class Chat extends HTMLElement {
     this.talk = h("div", { class: "talk", role: "log", "aria-label": "Conversation", tabindex: "0" });
     this.text = h("textarea", { id: "message", rows: 3, required: true, onkeydown: (event) => this.#typed(event) });
     this.system = h("textarea", { id: "system", rows: 2 });
-    this.temperature = h("input", { id: "temperature", type: "number", min: 0, max: 2, step: 0.1, placeholder: "the model's" });
+    this.temperature = h("input", { id: "temperature", type: "number", min: 0, max: 2, step: 0.1, placeholder: "default" });
     this.most = h("input", { id: "most", type: "number", min: 1, value: "256" });
     this.tools = h("textarea", { id: "tools", rows: 3, spellcheck: "false", placeholder: '[{"type": "function", "function": {…}}]' });
     this.schema = h("textarea", { id: "schema", rows: 3, spellcheck: "false", placeholder: '{"type": "object", …}' });
