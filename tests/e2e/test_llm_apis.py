@@ -77,7 +77,7 @@ def _lines(reply: httpx.Response) -> Iterator[str]:
 
 def test_torchserves_routes_are_beside(server: RunningServer) -> None:
     assert server.inference.request("OPTIONS", "/").json()["openapi"] == "3.0.1"
-    assert server.inference.get("/").status_code == 405
+    assert server.inference.get("/").json()["docs"] == "/docs"
     assert server.inference.get("/ping").json() == {"status": "Healthy"}
     assert server.predict("echo", b"x").content == b"x"
     assert server.inference.get("/health").status_code == 200
