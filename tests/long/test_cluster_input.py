@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -135,6 +136,19 @@ def test_a_node_with_a_full_disk(server: RunningServer, nodes: RayCluster, tmp_p
             wait_until(lambda: serves(server, model), "it serves when there is room", server.tail)
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_an_archive_that_is_gone_before_a_node_fetches_it(server: RunningServer, nodes: RayCluster) -> None:
+    """Neither the archive nor what was unpacked of it is there when its model gets a place."""
+    with waiting(server, 7) as model:
+        (server.store / f"{model}.mar").unlink()
+        for folder in (server.state / "models").glob("*"):
+            if (folder / "echo.py").exists() and "npus7" in (folder / "MAR-INF" / "MANIFEST.json").read_text():
+                shutil.rmtree(folder)
+        nodes.add_node(resources={"NPU": 7})
+        said = told(server, model, "cannot be unpacked again")
+        assert "npus7.mar" in said
+        assert server.predict(model, b"x").status_code == 503
 
 
 @pytest.mark.parametrize(
