@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from msx_archiver.signatures import SignatureError, check, ring_of
+from msx_archiver.errors import ArchiveError
 from msx_frontend.start_errors import StartError
 
 KEY = "require_signature"
@@ -21,9 +21,11 @@ def key_ring(required: bool, ring: Path | None) -> Path | None:
         return None
     if ring is None:
         raise KeyRingError(f"{KEY} needs signature_keys: a PEM file of a public key, or a folder of such files.")
+    from msx_archiver.signatures import ring_of  # a server without signatures loads no cryptography for them
+
     try:
         ring_of(ring)
-    except SignatureError as error:
+    except ArchiveError as error:
         raise KeyRingError(f"signature_keys: {error}") from None
     return ring
 
@@ -33,6 +35,7 @@ def signed_by(ring: Path, store: Path) -> Callable[[Path, str], None]:
 
     The ring is read each time: keys are added and withdrawn without a restart.
     """
+    from msx_archiver.signatures import SignatureError, check
 
     def require(archive: Path, digest: str) -> None:
         if not digest:
