@@ -11,9 +11,7 @@ from msx_sdk._internal.methods import MethodInfo
 from msx_sdk.kserve import Signature
 
 JSON_TYPE, MSGPACK_TYPE = "application/json", "application/msgpack"
-_BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-ANY: Schema = {JSON_TYPE: {"schema": {}}, **_BYTES}
-"""Whatever a handler takes or gives: generators of clients do not know `*/*`."""
+_ANY: Schema = {"*/*": {"schema": {}}}
 
 
 class BodySchemas(NamedTuple):
@@ -47,6 +45,6 @@ def bodies(schemas: BodySchemas, shared: SharedSchemas, prefix: str) -> tuple[Sc
 
 def _content(schema: Schema | None, schemas: BodySchemas, shared: SharedSchemas, prefix: str) -> Schema:
     if schema is None:
-        return ANY
+        return _ANY
     made = {JSON_TYPE: {"schema": shared.share(schema, prefix)}}
-    return {**made, MSGPACK_TYPE: made[JSON_TYPE]} if schemas.typed else {**made, **_BYTES}
+    return {**made, MSGPACK_TYPE: made[JSON_TYPE]} if schemas.typed else {**made, **_ANY}

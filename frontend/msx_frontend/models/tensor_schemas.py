@@ -42,7 +42,7 @@ def _tensors(tensors: tuple[TensorMeta, ...], *, exactly: bool) -> Schema:
 
 def _tensor(tensor: TensorMeta) -> Schema:
     sizes: list[Schema] = [{"type": "integer", "minimum": 0} if size < 0 else {"const": size} for size in tensor.shape]
-    shape: Schema = {"type": "array", "minItems": len(sizes), "maxItems": len(sizes), "items": {"type": "integer"}}
+    shape: Schema = {"type": "array", "minItems": len(sizes), "maxItems": len(sizes)}
     if sizes:
         shape["prefixItems"] = sizes
     kinds = _VALUES.get(tensor.datatype, _NUMBERS)

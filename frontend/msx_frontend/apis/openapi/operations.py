@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from msx_frontend.apis.openapi.schemas import JSON_TYPE, Components, Schema, prefix_of
-from msx_frontend.models.body_schemas import ANY
+from msx_frontend.apis.openapi.schemas import ANYTHING, JSON_TYPE, Components, Schema, prefix_of
 from msx_frontend.net.http.family import JobRoute, Route
 from msx_frontend.net.http.router import ServedRoute
 from msx_frontend.priorities import HEADER, NAMES
@@ -90,7 +89,7 @@ def _body(served: ServedRoute, components: Components) -> Schema:
     if _takes_object(route):
         members = {name: _query(name, kind) for name, kind in route.queries}
         return {"content": {JSON_TYPE: {"schema": {"type": "object", "properties": members}}}}
-    return {"content": ANY} if route.method in _WITH_BODY else {}
+    return {"content": {"*/*": {"schema": ANYTHING}}} if route.method in _WITH_BODY else {}
 
 
 def _reply(served: ServedRoute, components: Components) -> Schema:
@@ -99,5 +98,5 @@ def _reply(served: ServedRoute, components: Components) -> Schema:
         schema = components.schema(served.route.response_schema, prefix_of(served.family))
         made["content"] = {JSON_TYPE: {"schema": schema}}
     elif isinstance(served.route.answer, JobRoute):
-        made["content"] = ANY
+        made["content"] = {"*/*": {"schema": ANYTHING}}
     return made
