@@ -108,7 +108,8 @@ async def ask_when_there_is_room(server: Accepting) -> bytes:
         try:
             return await server.ask(b"x", 6)
         except OSError as error:
-            assert error.errno == errno.EMFILE
+            if error.errno != errno.EMFILE:
+                raise
             await asyncio.sleep(0.001)
 
 
