@@ -71,7 +71,9 @@ def test_descriptions(server: RunningServer) -> None:
     whole = server.inference.get("/openapi.json").json()
     OpenAPIV31SpecValidator(whole).validate()
     request = whole["paths"]["/predictions/typed"]["post"]["requestBody"]["content"]
-    assert request[MSGPACK] == request[JSON] == {"schema": {"$ref": "#/components/schemas/TypedRequestQuery"}}
+    schema = {"schema": {"$ref": "#/components/schemas/TypedRequestQuery"}}
+    assert (request[MSGPACK], request[JSON]) == (schema, {**schema, "example": {"text": "text"}})
+    assert asked(server, msgspec.json.encode(request[JSON]["example"]), JSON).status_code == 200
     assert whole["components"]["schemas"]["TypedRequestQuery"]["required"] == ["text"]
     own = server.inference.options("/predictions/typed").json()
     OpenAPIV31SpecValidator(own).validate()

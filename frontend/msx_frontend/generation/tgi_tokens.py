@@ -5,7 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from msx_sdk.generation import FinishReason, Token
+
+
+class PrefillToken(Struct):
+    """What `prefill` writes, for /openapi.json."""
+
+    id: int
+    text: str
+    logprob: float | None
+
+
+class TextToken(PrefillToken):
+    """What `described` and `likeliest` write, for /openapi.json."""
+
+    special: bool
+
 
 FINISH: dict[FinishReason, str] = {"stop": "stop_sequence", "eos": "eos_token", "length": "length"}
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from msx_frontend.models.schema_examples import NoExample, example_of
 from msx_frontend.models.shared_schemas import Schema, SharedSchemas
-from msx_frontend.models.tensor_schemas import request_schema, response_schema
+from msx_frontend.models.tensor_schemas import request_example, request_schema, response_schema
 from msx_sdk._internal.methods import MethodInfo
 from msx_sdk.kserve import Signature
 
 JSON_TYPE, MSGPACK_TYPE = "application/json", "application/msgpack"
-_ANY: Schema = {"*/*": {"schema": {}}}
+BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+ANY_CONTENT: Schema = {JSON_TYPE: {"schema": {}}, **BYTES}
+"""Of bodies that only the handler knows: any content type will do, and these two are what clients can be made for."""
 
 
 class BodySchemas(NamedTuple):
@@ -23,28 +26,44 @@ class BodySchemas(NamedTuple):
     typed: bool
     """The handler's types say so: there are no other bodies than JSON and MessagePack."""
     summary: str = ""
+    example: Any = None
+    """Of a request; None: one is made from its schema."""
 
 
 def body_schemas(signature: Signature | None, methods: Sequence[MethodInfo] | None) -> Iterator[BodySchemas]:
     """Of the methods of which something is known."""
     named = {one.name: one for one in methods or () if one.name or one.request_schema or one.reply_schema}
     if "" not in named and signature is not None and (signature.inputs or signature.outputs):
-        yield BodySchemas("", request_schema(signature), response_schema(signature), typed=False)
+        yield tensor_bodies(signature)
     for one in named.values():
         known = one.request_schema is not None or one.reply_schema is not None
         yield BodySchemas(one.name, one.request_schema, one.reply_schema, known, one.summary)
 
 
+def tensor_bodies(signature: Signature) -> BodySchemas:
+    """In the Open Inference Protocol's form."""
+    example = request_example(signature)
+    return BodySchemas("", request_schema(signature), response_schema(signature), typed=False, example=example)
+
+
 def bodies(schemas: BodySchemas, shared: SharedSchemas, prefix: str) -> tuple[Schema, Schema]:
     """The content of a request and of a reply, as OpenAPI has it. `prefix` begins the names of shared schemas."""
-    return (
-        _content(schemas.request, schemas, shared, f"{prefix}Request"),
-        _content(schemas.reply, schemas, shared, f"{prefix}Reply"),
-    )
+    request = _content(schemas.request, schemas, shared, f"{prefix}Request")
+    if schemas.request is not None:
+        request = {**request, JSON_TYPE: _with_example(request[JSON_TYPE], schemas, shared)}
+    return request, _content(schemas.reply, schemas, shared, f"{prefix}Reply")
+
+
+def _with_example(content: Schema, schemas: BodySchemas, shared: SharedSchemas) -> Schema:
+    try:
+        example = example_of(content["schema"], shared.schemas) if schemas.typed else schemas.example
+    except NoExample:
+        return content
+    return content if example is None else {**content, "example": example}
 
 
 def _content(schema: Schema | None, schemas: BodySchemas, shared: SharedSchemas, prefix: str) -> Schema:
     if schema is None:
-        return _ANY
+        return ANY_CONTENT
     made = {JSON_TYPE: {"schema": shared.share(schema, prefix)}}
-    return {**made, MSGPACK_TYPE: made[JSON_TYPE]} if schemas.typed else {**made, **_ANY}
+    return {**made, MSGPACK_TYPE: made[JSON_TYPE]} if schemas.typed else {**made, **BYTES}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 from msx_frontend.models.shared_schemas import Schema
 from msx_sdk.kserve import Signature, TensorMeta
 
@@ -21,6 +24,25 @@ def request_schema(signature: Signature) -> Schema:
         "outputs": {"type": "array", "items": output},
     }
     return _object(members, required=["inputs"])
+
+
+MOST_EXAMPLE_VALUES = 256
+"""A larger tensor is not an example that helps anybody."""
+
+
+def request_example(signature: Signature) -> Schema | None:
+    """Zeros, and 1 for each size that may be any; None where a tensor would have too many values."""
+    tensors = [_tensor_example(one) for one in signature.inputs]
+    if not tensors or any(len(one["data"]) > MOST_EXAMPLE_VALUES for one in tensors):
+        return None
+    return {"inputs": tensors}
+
+
+def _tensor_example(tensor: TensorMeta) -> Schema:
+    shape = [1 if size < 0 else size for size in tensor.shape]
+    count = min(math.prod(shape), MOST_EXAMPLE_VALUES + 1)
+    value: Any = {"BOOL": False, "BYTES": "text"}.get(tensor.datatype, 0)
+    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": [value] * count}
 
 
 def response_schema(signature: Signature) -> Schema:

@@ -8,7 +8,8 @@ from typing import Any
 from msx_frontend.apis.kserve import schemas
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.errors import failure
-from msx_frontend.apis.kserve.generate import KserveRequest, generate, generate_stream
+from msx_frontend.apis.kserve.generate import EXAMPLE as GENERATE_EXAMPLE
+from msx_frontend.apis.kserve.generate import KserveRequest, KserveText, generate, generate_stream
 from msx_frontend.apis.kserve.inference import Submit, infer_route
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import ServiceError
@@ -69,11 +70,21 @@ def _of_server(answers: Answers) -> Iterator[Route]:
         response_schema=schemas.READY,
     )
     yield Route("GET", "/v2/models", answers.models, summary="Names of the models", response_schema=schemas.MODELS)
-    yield Route("GET", "/v2/models/stats", answers.all_statistics, summary="Triton's statistics of all models")
+    yield Route(
+        "GET",
+        "/v2/models/stats",
+        answers.all_statistics,
+        summary="Triton's statistics of all models",
+        response_schema=schemas.STATISTICS,
+    )
 
 
 def _of_models(answers: Answers, infer: JobRoute, explain: JobRoute) -> Iterator[Route]:
-    tensors: dict[str, Any] = {"request_schema": schemas.INFER_REQUEST, "response_schema": schemas.INFER_REPLY}
+    tensors: dict[str, Any] = {
+        "request_schema": schemas.INFER_REQUEST,
+        "example": schemas.INFER_EXAMPLE,
+        "response_schema": schemas.INFER_REPLY,
+    }
     for path in MODEL:
         yield Route("GET", path, answers.model, summary="Inputs and outputs of a model", response_schema=schemas.MODEL)
         yield Route(
@@ -85,21 +96,44 @@ def _of_models(answers: Answers, infer: JobRoute, explain: JobRoute) -> Iterator
         )
         yield Route("POST", f"{path}/infer", infer, summary="Predict", **tensors)
         yield Route("POST", f"{path}/explain", explain, summary="Explain", **tensors)
-        yield Route("GET", f"{path}/config", answers.config, summary="Triton's configuration of a model")
-        yield Route("GET", f"{path}/stats", answers.statistics, summary="Triton's statistics of a model")
+        yield Route(
+            "GET",
+            f"{path}/config",
+            answers.config,
+            summary="Triton's configuration of a model",
+            response_schema=schemas.CONFIG,
+        )
+        yield Route(
+            "GET",
+            f"{path}/stats",
+            answers.statistics,
+            summary="Triton's statistics of a model",
+            response_schema=schemas.STATISTICS,
+        )
 
 
 def _of_language_models(models: TextModels) -> Iterator[Route]:
     api = models.api(kserve_failure)
     for path in MODEL:
         whole, stream = text_route(api, generate), text_route(api, generate_stream)
-        yield Route("POST", f"{path}/generate", whole, summary="Generate a text", request_schema=KserveRequest)
+        yield Route(
+            "POST",
+            f"{path}/generate",
+            whole,
+            summary="Generate a text",
+            request_schema=KserveRequest,
+            example=GENERATE_EXAMPLE,
+            response_schema=KserveText,
+            events_schema=KserveText,
+        )
         yield Route(
             "POST",
             f"{path}/generate_stream",
             stream,
             summary="Generate a text, token by token",
             request_schema=KserveRequest,
+            example=GENERATE_EXAMPLE,
+            events_schema=KserveText,
         )
 
 
@@ -111,6 +145,7 @@ def _of_repository(answers: Answers) -> Iterator[Route]:
         answers.index,
         summary="Models that are registered or can be loaded",
         request_schema=schemas.INDEX_REQUEST,
+        example={"ready": True},
         response_schema=schemas.INDEX,
     )
     yield Route(

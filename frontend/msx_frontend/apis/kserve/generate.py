@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,7 +12,7 @@ from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.generation.tgi_tokens import FINISH, described
+from msx_frontend.generation.tgi_tokens import FINISH, TextToken, described
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
 
@@ -25,6 +25,24 @@ class KserveRequest(msgspec.Struct, kw_only=True):
     text_input: str
     id: str | None = None
     parameters: GenerateParameters | None = None
+
+
+class TokenDetails(msgspec.Struct):
+    finish_reason: Literal["length", "eos_token", "stop_sequence"] | None
+    logprobs: list[TextToken]
+
+
+class KserveText(msgspec.Struct):
+    """A reply, or one event of a stream. For /openapi.json alone: replies are written without it."""
+
+    text_output: str
+    model_name: str
+    model_version: str
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    details: TokenDetails | msgspec.UnsetType = msgspec.UNSET
+
+
+EXAMPLE = {"text_input": "Once upon a time", "parameters": {"max_tokens": 16}}
 
 
 def generate(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

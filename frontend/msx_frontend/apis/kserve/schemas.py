@@ -45,6 +45,10 @@ INFER_REPLY = _object(
     {"id": _TEXT, "model_name": _TEXT, "model_version": _TEXT, "parameters": _PARAMETERS, "outputs": _list(_TENSOR)},
     "outputs",
 )
+INFER_EXAMPLE = {"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [0.5, 1.5]}]}
+STATISTICS = _object({"model_stats": _list({"type": "object"})})
+CONFIG: Schema = {"type": "object"}
+"""As Triton's ModelConfig is as JSON."""
 INDEX_REQUEST: Schema = {"type": "object", "properties": {"ready": _FLAG}}
 INDEX = _list(_object({"name": _TEXT, "version": _TEXT, "state": _TEXT, "reason": _TEXT}))
 LOAD = _object({"name": _TEXT, "load": _FLAG})

@@ -38,6 +38,7 @@ REQUEST: dict[str, Any] = {
     "required": ["instances"],
     "properties": {"instances": {"anyOf": [_VALUE, {"type": "array", "items": _VALUE}]}},
 }
+EXAMPLE = {"instances": [{"x1": [[1.0, 2.0]], "x2": [[3.0, 4.0]]}]}
 RESPONSE: dict[str, Any] = {
     "type": "object",
     "properties": {"instances": {"type": "array", "items": _VALUE}, "error_msg": {"type": "string"}},
@@ -76,5 +77,12 @@ def _routes(servables: Servables) -> Iterator[Route]:
     route = serving_route(servables)
     for path, summary in PATHS.items():
         yield Route(
-            "POST", path, route, any_method=True, summary=summary, request_schema=REQUEST, response_schema=RESPONSE
+            "POST",
+            path,
+            route,
+            any_method=True,
+            summary=summary,
+            request_schema=REQUEST,
+            example=EXAMPLE,
+            response_schema=RESPONSE,
         )

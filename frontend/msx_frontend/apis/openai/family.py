@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msx_frontend.apis.openai import reply_schemas as schemas
 from msx_frontend.apis.openai.chat import chat_completions
 from msx_frontend.apis.openai.completions import CompletionRequest, completions
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
@@ -35,16 +36,25 @@ def _of_kserve(route: Route) -> Route:
 
 def _routes(models: TextModels) -> Iterator[Route]:
     api, listed = models.api(openai_failure), ModelList(models.directory)
-    chat = text_route(api, chat_completions)
     yield Route(
         "POST",
         "/v1/completions",
         text_route(api, completions),
         summary="Texts that go on from prompts",
         request_schema=CompletionRequest,
+        example={"prompt": "Once upon a time", "max_tokens": 16},
+        response_schema=schemas.Completion,
+        events_schema=schemas.Completion,
     )
     yield Route(
-        "POST", "/v1/chat/completions", chat, summary="The next message of a conversation", request_schema=ChatRequest
+        "POST",
+        "/v1/chat/completions",
+        text_route(api, chat_completions),
+        summary="The next message of a conversation",
+        request_schema=ChatRequest,
+        example={"messages": [{"role": "user", "content": "What is the capital of Norway?"}], "max_tokens": 64},
+        response_schema=schemas.ChatCompletion,
+        events_schema=schemas.ChatChunk,
     )
     yield Route(
         "POST",
@@ -52,6 +62,9 @@ def _routes(models: TextModels) -> Iterator[Route]:
         text_route(api, responses),
         summary="A response, without what is kept",
         request_schema=ResponsesRequest,
+        example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
+        response_schema=schemas.Response,
+        events_schema=schemas.ResponseEvent,
     )
     yield Route(
         "POST",
@@ -59,7 +72,21 @@ def _routes(models: TextModels) -> Iterator[Route]:
         text_route(api, embeddings),
         summary="Vectors of texts",
         request_schema=EmbeddingRequest,
+        example={"input": ["a text", "another one"]},
+        response_schema=schemas.EmbeddingList,
     )
-    yield Route("GET", "/v1/models", listed.list, summary="Language models, and the names of all models")
+    yield Route(
+        "GET",
+        "/v1/models",
+        listed.list,
+        summary="Language models, and the names of all models",
+        response_schema=schemas.ListedModels,
+    )
     yield Route("GET", "/v1/models/{model:path}", listed.show)  # clients ask for names with slashes
-    yield Route("GET", "/v1/models/{model}", listed.show, summary="One model; KServe v1: whether it is ready")
+    yield Route(
+        "GET",
+        "/v1/models/{model}",
+        listed.show,
+        summary="One model; KServe v1: whether it is ready",
+        response_schema=schemas.ListedModel,
+    )

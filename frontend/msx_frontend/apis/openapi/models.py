@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from msx_frontend.apis.openapi.operations import operation_id
 from msx_frontend.apis.openapi.schemas import Schema
-from msx_frontend.models.body_schemas import BodySchemas, bodies, body_schemas
+from msx_frontend.models.body_schemas import JSON_TYPE, BodySchemas, bodies, body_schemas, tensor_bodies
 from msx_frontend.models.shared_schemas import SharedSchemas
-from msx_frontend.models.tensor_schemas import request_schema, response_schema
 from msx_sdk._internal.methods import Methods
 from msx_sdk.kserve import Signature
 
@@ -42,16 +41,17 @@ def _routes(model: DescribedModel, shared: SharedSchemas) -> Iterator[tuple[str,
     """Of each: the route of all models, and the contents of a request and a reply."""
     signature = model.signature
     if signature.inputs or signature.outputs:
-        tensors = BodySchemas("", request_schema(signature), response_schema(signature), typed=False)
-        yield KSERVE, tensors, _json(tensors.request), _json(tensors.reply)
+        tensors = tensor_bodies(signature)
+        request, reply = bodies(tensors, shared, "")
+        yield KSERVE, tensors, _only_json(request), _only_json(reply)
     for method in body_schemas(signature, model.methods):
         names = re.findall(r"[A-Za-z0-9]+", f"{model.name} {method.method}")
         request, reply = bodies(method, shared, "".join(name[:1].upper() + name[1:] for name in names))
         yield METHOD if method.method else PREDICTIONS, method, request, reply
 
 
-def _json(schema: Any) -> Schema:
-    return {"application/json": {"schema": schema}}
+def _only_json(content: Schema) -> Schema:
+    return {JSON_TYPE: content[JSON_TYPE]}
 
 
 def _path(template: str, model: str, method: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from msx_frontend.apis.openapi.schemas import ANYTHING, JSON_TYPE, Components, Schema, prefix_of
+from msx_frontend.apis.openapi.schemas import EVENTS_TYPE, Components, Schema, prefix_of
+from msx_frontend.models.body_schemas import ANY_CONTENT, JSON_TYPE
 from msx_frontend.net.http.family import JobRoute, Route
 from msx_frontend.net.http.router import ServedRoute
 from msx_frontend.priorities import HEADER, NAMES
@@ -85,18 +85,21 @@ def _body(served: ServedRoute, components: Components) -> Schema:
     route = served.route
     if route.request_schema is not None:
         schema = components.schema(route.request_schema, prefix_of(served.family))
-        return {"required": True, "content": {JSON_TYPE: {"schema": schema}}}
+        return {"required": True, "content": {JSON_TYPE: _with_example(route, schema)}}
     if _takes_object(route):
         members = {name: _query(name, kind) for name, kind in route.queries}
-        return {"content": {JSON_TYPE: {"schema": {"type": "object", "properties": members}}}}
-    return {"content": {"*/*": {"schema": ANYTHING}}} if route.method in _WITH_BODY else {}
+        return {"content": {JSON_TYPE: _with_example(route, {"type": "object", "properties": members})}}
+    return {"content": ANY_CONTENT} if isinstance(route.answer, JobRoute) else {}
+
+
+def _with_example(route: Route, schema: Schema) -> Schema:
+    return {"schema": schema} if route.example is None else {"schema": schema, "example": route.example}
 
 
 def _reply(served: ServedRoute, components: Components) -> Schema:
-    made: dict[str, Any] = {"description": "The reply"}
-    if served.route.response_schema is not None:
-        schema = components.schema(served.route.response_schema, prefix_of(served.family))
-        made["content"] = {JSON_TYPE: {"schema": schema}}
-    elif isinstance(served.route.answer, JobRoute):
-        made["content"] = {"*/*": {"schema": ANYTHING}}
-    return made
+    route, prefix = served.route, prefix_of(served.family)
+    types = {JSON_TYPE: route.response_schema, EVENTS_TYPE: route.events_schema}
+    known = {name: {"schema": components.schema(one, prefix)} for name, one in types.items() if one is not None}
+    if not known and isinstance(route.answer, JobRoute):
+        known = ANY_CONTENT
+    return {"description": "The reply", **({"content": known} if known else {})}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.models.shared_schemas import Schema, SharedSchemas
+from msx_frontend.models.body_schemas import JSON_TYPE
+from msx_frontend.models.shared_schemas import PLACE, Schema, SharedSchemas
 from msx_frontend.net.http.family import Family, JsonSchema
 
-__all__ = ["ANYTHING", "JSON_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
+__all__ = ["ANYTHING", "EVENTS_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
 
-JSON_TYPE = "application/json"
 ANYTHING: Schema = {}
+EVENTS_TYPE = "text/event-stream"
 
 
 class Components(SharedSchemas):
@@ -22,15 +25,19 @@ class Components(SharedSchemas):
     def __init__(self) -> None:
         super().__init__()
         self.responses: dict[str, Schema] = {}
-        self._structs: dict[tuple[type[msgspec.Struct], str], Schema] = {}
 
-    def schema(self, schema: JsonSchema | type[msgspec.Struct], prefix: str) -> Schema:
-        """A struct that several routes of a family take is one component."""
-        if not isinstance(schema, type):
+    def schema(self, schema: JsonSchema | type[Any], prefix: str) -> Schema:
+        """A struct that a family has in several places is one component.
+
+        Raises ValueError for two structs of a family that have one name.
+        """
+        if isinstance(schema, Mapping):
             return self.share(schema, prefix)
-        if (schema, prefix) not in self._structs:
-            self._structs[schema, prefix] = self.share(msgspec.json.schema(schema), prefix)
-        return self._structs[schema, prefix]
+        (made,), own = msgspec.json.schema_components([schema], ref_template=f"{PLACE}{prefix}{{name}}")
+        for name, value in own.items():
+            if self.schemas.setdefault(f"{prefix}{name}", value) != value:
+                raise ValueError(f"Two structs of {prefix} are called {name}.")
+        return made
 
     def error(self, family: Family) -> Schema:
         """A reference to the response that all errors of a family have."""

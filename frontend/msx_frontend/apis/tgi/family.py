@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
+from msx_frontend.apis.tgi import reply_schemas as schemas
 from msx_frontend.apis.tgi.generate import generate, generate_compatible, generate_stream
 from msx_frontend.apis.tgi.request import TgiRequest
 from msx_frontend.apis.tgi.server import ServerInfo, chat_tokenize, tokenize
@@ -12,7 +14,8 @@ from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_frontend.net.http.family import Failure, Family, Route
+from msx_frontend.net.http.family import Failure, Family, JobRoute, Route
+from msx_sdk.generation import TextSpan
 
 
 def tgi(models: TextModels) -> Family:
@@ -26,25 +29,31 @@ def failure(error: ServiceError) -> Failure:
 def _routes(models: TextModels) -> Iterator[Route]:
     """`/` is TorchServe's, too: only POST is TGI's, and only where a model generates."""
     api, info, directory = models.api(tgi_failure), ServerInfo(models.directory), models.directory
-    root = text_route(api, generate_compatible)
-    yield Route("POST", "/generate", text_route(api, generate), summary="Generate a text", request_schema=TgiRequest)
-    yield Route(
-        "POST",
+    yield _generating(
+        "/generate", text_route(api, generate), summary="Generate a text", response_schema=schemas.Generated
+    )
+    yield _generating(
         "/generate_stream",
         text_route(api, generate_stream),
         summary="Generate a text, token by token",
-        request_schema=TgiRequest,
+        events_schema=schemas.StreamEvent,
     )
-    yield Route(
-        "POST",
+    yield _generating(
         "/",
-        root,
+        text_route(api, generate_compatible),
         summary="Either of both",
-        request_schema=TgiRequest,
+        response_schema=list[schemas.Generated],
+        events_schema=schemas.StreamEvent,
         when=lambda: bool(directory.language_models()),
     )
     yield Route(
-        "POST", "/tokenize", text_route(api, tokenize), summary="The tokens of a text", request_schema=TgiRequest
+        "POST",
+        "/tokenize",
+        text_route(api, tokenize),
+        summary="The tokens of a text",
+        request_schema=TgiRequest,
+        example={"inputs": "Once upon a time"},
+        response_schema=list[TextSpan],
     )
     yield Route(
         "POST",
@@ -52,6 +61,13 @@ def _routes(models: TextModels) -> Iterator[Route]:
         text_route(api, chat_tokenize),
         summary="The tokens of a conversation",
         request_schema=ChatRequest,
+        example={"messages": [{"role": "user", "content": "Hello"}]},
+        response_schema=schemas.ChatTokens,
     )
-    yield Route("GET", "/info", info.info, summary="Name and limits of the model")
+    yield Route("GET", "/info", info.info, summary="Name and limits of the model", response_schema=schemas.Info)
     yield Route("GET", "/health", info.health, key=None, summary="200 while a language model answers")
+
+
+def _generating(path: str, answer: JobRoute, **more: Any) -> Route:
+    example = {"inputs": "Once upon a time", "parameters": {"max_new_tokens": 16}}
+    return Route("POST", path, answer, request_schema=TgiRequest, example=example, **more)

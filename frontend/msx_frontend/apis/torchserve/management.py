@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
+from msx_frontend.apis.torchserve import management_schemas as schemas
 from msx_frontend.apis.torchserve.description import managed_model_description
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.parameters import text
 from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.family import Family, JsonSchema, Reply, Route
 from msx_frontend.net.http.parameters import parameters
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
@@ -42,6 +44,20 @@ SCALE = (
     ("synchronous", "boolean"),
     ("autoscaling", "boolean"),
 )
+
+
+BODIES: dict[str, Any] = {
+    "registerModel": {"url": "resnet.mar", "initial_workers": 1, "synchronous": True},
+    "scaleWorker": {"min_worker": 2, "synchronous": True},
+    "version_scaleWorker": {"min_worker": 2, "synchronous": True},
+}
+"""Examples, by operation: parameters may be members of a JSON object."""
+REPLIES: dict[str, JsonSchema] = {
+    "listModels": schemas.MODELS,
+    "describeModel": schemas.DESCRIBED,
+    "version_describeModel": schemas.DESCRIBED,
+    "kserveReady": schemas.READY,
+}
 
 
 def management(models: ModelApi, tokens: Tokens | None) -> Family:
@@ -132,7 +148,8 @@ def _route(
         operation=operation,
         queries=queries,
         model="",
-        response_schema=None if method in ("GET", "OPTIONS") else STATUS_SCHEMA,
+        example=BODIES.get(operation),
+        response_schema=REPLIES.get(operation) or (None if method == "OPTIONS" else STATUS_SCHEMA),
     )
 
 
@@ -151,5 +168,6 @@ def _token(tokens: Tokens) -> Route:
         any_method=True,
         summary="A new key of a kind, for a client that has the API key",
         operation="token",
+        response_schema=STATUS_SCHEMA,
         queries=(("type", "string"),),
     )

@@ -16,7 +16,18 @@ PATH = "/models/{model_name}/traffic"
 WEIGHTS = {
     "type": "object",
     "additionalProperties": {"type": "number", "minimum": 0},
-    "example": {"1.0": 90, "2.0": 10},
+}
+EXAMPLE = {"1.0": 90, "2.0": 10}
+SHOWN: dict[str, Any] = {
+    "type": "object",
+    "required": ["modelName", "defaultVersion", "shares"],
+    "properties": {
+        "modelName": {"type": "string"},
+        "defaultVersion": {"type": "string"},
+        "weights": WEIGHTS,
+        "shares": {**WEIGHTS, "description": "Of 1"},
+        "stickyHeader": {"type": "string"},
+    },
 }
 BODY: dict[str, Any] = {
     "oneOf": [
@@ -58,5 +69,6 @@ def _route(method: str, answer: Any, summary: str, operation: str, body: dict[st
         operation=operation,
         model="",
         request_schema=body,
-        response_schema=None if method == "GET" else STATUS_SCHEMA,
+        example=None if body is None else EXAMPLE,
+        response_schema=SHOWN if method == "GET" else STATUS_SCHEMA,
     )

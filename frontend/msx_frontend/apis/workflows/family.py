@@ -8,7 +8,7 @@ from functools import partial
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
+from msx_frontend.net.http.family import Family, JobRoute, JsonSchema, Names, Reply, ReplySink, Route
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.parameters import parameters
 from msx_frontend.net.http.parse import fields_parser
@@ -22,6 +22,27 @@ NAME = "workflow_name"
 WORKFLOW = "/workflows/{workflow_name}"
 REGISTER = (("url", "string"), (NAME, "string"))
 PAGE = (("limit", "integer"), ("next_page_token", "string"))
+_NAMED: JsonSchema = {"workflowName": {"type": "string"}, "workflowUrl": {"type": "string"}}
+LISTED: JsonSchema = {
+    "type": "object",
+    "required": ["workflows"],
+    "properties": {
+        "workflows": {"type": "array", "items": {"type": "object", "required": [*_NAMED], "properties": _NAMED}},
+        "nextPageToken": {"type": "string", "description": "For next_page_token, where there are more"},
+    },
+}
+DESCRIBED: JsonSchema = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": [*_NAMED, "minWorkers", "maxWorkers", "batchSize", "maxBatchDelay", "workflowDag"],
+        "properties": {
+            **_NAMED,
+            **{name: {"type": "integer"} for name in ("minWorkers", "maxWorkers", "batchSize", "maxBatchDelay")},
+            "workflowDag": {"type": "string"},
+        },
+    },
+}
 
 
 class WorkflowTemplate:
@@ -64,7 +85,15 @@ def workflow_management(api: WorkflowApi) -> Family:
         return status_reply(await api.unregister(request.names[NAME]))
 
     routes = (
-        Route("GET", "/workflows", show_all, summary="List workflows", operation="listWorkflows", queries=PAGE),
+        Route(
+            "GET",
+            "/workflows",
+            show_all,
+            summary="List workflows",
+            operation="listWorkflows",
+            queries=PAGE,
+            response_schema=LISTED,
+        ),
         Route(
             "POST",
             "/workflows",
@@ -72,8 +101,16 @@ def workflow_management(api: WorkflowApi) -> Family:
             summary="Register a workflow",
             operation="registerWorkflow",
             queries=REGISTER,
+            example={"url": "pipeline.war"},
         ),
-        Route("GET", WORKFLOW, describe, summary="Describe a workflow", operation="describeWorkflow"),
+        Route(
+            "GET",
+            WORKFLOW,
+            describe,
+            summary="Describe a workflow",
+            operation="describeWorkflow",
+            response_schema=DESCRIBED,
+        ),
         Route(
             "DELETE",
             WORKFLOW,
@@ -83,8 +120,7 @@ def workflow_management(api: WorkflowApi) -> Family:
         ),
     )
     managed = tuple(
-        route._replace(key="management", response_schema=None if route.method == "GET" else STATUS_SCHEMA)
-        for route in routes
+        route._replace(key="management", response_schema=route.response_schema or STATUS_SCHEMA) for route in routes
     )
     return Family(
         "workflow management",

@@ -98,7 +98,12 @@ class Route(NamedTuple):
     """Names and JSON types of query parameters."""
     request_schema: JsonSchema | type[msgspec.Struct] | None = None
     """Of a JSON body; a struct has its own schema."""
-    response_schema: JsonSchema | None = None
+    example: Any = None
+    """A body that fits `request_schema`."""
+    response_schema: JsonSchema | type[Any] | None = None
+    """Of a JSON reply; a type that msgspec knows has its own schema."""
+    events_schema: type[msgspec.Struct] | None = None
+    """Of the data of the server-sent events that a streamed reply is made of."""
     any_method: bool = False
     """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
     model: str = "model"

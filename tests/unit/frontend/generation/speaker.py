@@ -22,6 +22,8 @@ from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.admission import ChecksKeys
+from msx_frontend.net.http.family import Route
+from msx_frontend.net.http.router import Router
 from msx_sdk.generation import (
     EMBED,
     GENERATE,
@@ -106,6 +108,7 @@ class Speaker:
         self.log = FakeAccessLog()
         texts = TextModels(cast(Registry, self), self.default_llm)
         families = TORCHSERVE, openai(texts), tgi(texts), kserve_generate(texts)
+        self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
         self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=10_000, tokens=tokens)
 
@@ -159,7 +162,21 @@ class Speaker:
         return begin(self.app, method, path, data, **headers)
 
     async def ask(self, path: str, body: Any = None, method: str = "POST", **headers: str) -> Exchange:
-        return await self.begin(path, body, method, **headers).finish()
+        """The reply, which fits what /openapi.json says of it."""
+        exchange = await self.begin(path, body, method, **headers).finish()
+        if exchange.status == 200 and exchange.body:
+            route = self.router.find(method, path.partition("?")[0]).route
+            assert route is not None
+            self._fits(exchange, route)
+        return exchange
+
+    def _fits(self, exchange: Exchange, route: Route) -> None:
+        if exchange.headers["content-type"].startswith("text/event-stream"):
+            for value in events(exchange):
+                if value != "[DONE]" and "error" not in value:
+                    assert has_only_members_of(route.events_schema, value)
+        elif route.response_schema is not None:
+            assert has_only_members_of(route.response_schema, exchange.json)
 
 
 def say(job: Job, *answers: Answer) -> None:
@@ -177,6 +194,11 @@ def say_so_far(job: Job, *answers: Answer) -> None:
             job.fail(answer)
         elif not job.done:
             job.sink.chunk(answer if isinstance(answer, bytes) else encode(answer))
+
+
+def has_only_members_of(schema: Any, value: Any) -> bool:
+    """Raises ValidationError for a value that does not fit."""
+    return bool(msgspec.to_builtins(msgspec.convert(value, schema)) == value)
 
 
 def events(exchange: Exchange) -> list[Any]:

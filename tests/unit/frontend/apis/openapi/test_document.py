@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_frontend.apis.openapi.document import document
@@ -71,6 +74,39 @@ def test_every_route_with_a_summary_is_there(listener: str) -> None:
     there = {(one.route.method, one.route.path) for place in router.places() for one in place if one.route.summary}
     assert {(route.method, route.path) for route in described} - there <= {("GET", "/v1/models/{model_name}")}
     assert len(operations(listener)) == len(there)
+
+
+BODIES = [
+    (name, one["requestBody"]["content"]["application/json"])
+    for name, one in operations("merged").items()
+    if "application/json" in one.get("requestBody", {}).get("content", {})
+]
+
+
+@pytest.mark.parametrize(("operation", "body"), BODIES)
+def test_bodies_have_an_example_that_fits(operation: str, body: dict[str, Any]) -> None:
+    if body["schema"]:
+        whole = {**body["schema"], "components": made("merged")["components"]}
+        OAS31Validator(whole).validate(body["example"])
+
+
+def test_replies_have_schemas() -> None:
+    """Those without: only the handler knows, it is a description, or there is no body that is JSON."""
+    without = {
+        name for name, one in operations("merged").items() if not any(_schemas(one)) and not name.startswith("options")
+    }
+    assert {name for name in without if not name.startswith("post ")} == {
+        "get /api-description",
+        "get /cluster",
+        "get /health",
+        "get /metrics",
+    }
+    assert all(re.search("predict|expl|invo", name) for name in without if name.startswith("post "))
+
+
+def _schemas(operation: dict[str, Any]) -> Iterator[Any]:
+    for content in operation["responses"]["200"].get("content", {}).values():
+        yield content["schema"] if content["schema"] != {"type": "string", "format": "binary"} else None
 
 
 def test_keys() -> None:

@@ -30,6 +30,20 @@ def test_a_document_with_models_is_valid() -> None:
     assert {"/v2/models/m/infer", "/predictions/m", "/v2/models/a%20b/infer"} <= whole["paths"].keys()
 
 
+def test_examples_fit() -> None:
+    whole = with_models(made("inference"), [DescribedModel("m", SIGNATURE)])
+    for path in ("/v2/models/m/infer", "/predictions/m"):
+        body = whole["paths"][path]["post"]["requestBody"]["content"]["application/json"]
+        OAS31Validator(body["schema"]).validate(body["example"])
+        assert [len(one["data"]) for one in body["example"]["inputs"]] == [3, 1]
+
+
+def test_a_large_tensor_has_no_example() -> None:
+    image = Signature((TensorMeta("x", "FP32", (-1, 3, 224, 224)),), ())
+    whole = with_models(made("inference"), [DescribedModel("m", image)])
+    assert "example" not in whole["paths"]["/predictions/m"]["post"]["requestBody"]["content"]["application/json"]
+
+
 def test_methods_of_models() -> None:
     schema = {"type": "object", "required": ["x"]}
     methods = (
@@ -114,7 +128,8 @@ def test_types_of_a_handler() -> None:
     whole = with_models(made("inference"), models)
     OpenAPIV31SpecValidator(whole).validate()
     content = whole["paths"]["/predictions/m"]["post"]["requestBody"]["content"]
-    assert content[JSON] == content[MSGPACK] == {"schema": {"$ref": "#/components/schemas/MRequestQ"}}
+    assert content[MSGPACK] == {"schema": {"$ref": "#/components/schemas/MRequestQ"}}
+    assert content[JSON] == {**content[MSGPACK], "example": {}}
     inner = whole["components"]["schemas"]["ABReplyQ"]["properties"]["inner"]
     assert inner == {"$ref": "#/components/schemas/ABReplyQ"}
     assert "/v2/models/m/infer" in whole["paths"]

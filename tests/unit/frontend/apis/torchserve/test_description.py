@@ -113,6 +113,6 @@ def test_a_model_with_types_has_their_schemas() -> None:
     assert described["openapi"] == "3.1.0"
     assert described["components"]["schemas"] == {"RequestQ": {"type": "object"}, "ClassifyReplyQ": {"type": "object"}}
     request = described["paths"]["/predictions/m"]["post"]["requestBody"]["content"]["application/json"]
-    assert request == {"schema": {"$ref": "#/components/schemas/RequestQ"}}
+    assert request == {"schema": {"$ref": "#/components/schemas/RequestQ"}, "example": {}}
     reply = described["paths"]["/predictions/m:classify"]["post"]["responses"]["200"]["content"]["application/msgpack"]
     assert reply == {"schema": {"$ref": "#/components/schemas/ClassifyReplyQ"}}

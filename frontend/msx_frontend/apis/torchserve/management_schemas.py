@@ -1,0 +1,58 @@
+"""JSON schemas of TorchServe's management replies, for /openapi.json."""
+
+from __future__ import annotations
+
+from msx_frontend.net.http.family import JsonSchema
+
+MODELS: JsonSchema = {
+    "type": "object",
+    "required": ["models"],
+    "properties": {
+        "models": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["modelName", "modelUrl"],
+                "properties": {"modelName": {"type": "string"}, "modelUrl": {"type": "string"}},
+            },
+        },
+        "nextPageToken": {"type": "string", "description": "For next_page_token, where there are more"},
+    },
+}
+_WORKER: JsonSchema = {
+    "type": "object",
+    "required": ["id", "status"],
+    "properties": {
+        "id": {"type": "string"},
+        "status": {"type": "string"},
+        "startTime": {"type": "string"},
+        "pid": {"type": "integer"},
+        "memoryUsage": {"type": "integer", "description": "In bytes"},
+    },
+}
+_VERSION: JsonSchema = {
+    "type": "object",
+    "required": ["modelName", "modelVersion", "workers"],
+    "properties": {
+        "modelName": {"type": "string"},
+        "modelVersion": {"type": "string"},
+        "modelUrl": {"type": "string"},
+        "minWorkers": {"type": "integer"},
+        "maxWorkers": {"type": "integer"},
+        "batchSize": {"type": "integer"},
+        "maxBatchDelay": {"type": "integer", "description": "In milliseconds"},
+        "state": {"type": "string"},
+        "reason": {"type": "string"},
+        "workers": {"type": "array", "items": _WORKER},
+    },
+}
+DESCRIBED: JsonSchema = {
+    "type": "array",
+    "description": "An object a version. It has more members than these: docs/management.md",
+    "items": _VERSION,
+}
+READY: JsonSchema = {
+    "type": "object",
+    "required": ["name", "ready"],
+    "properties": {"name": {"type": "string"}, "ready": {"type": "boolean"}},
+}
