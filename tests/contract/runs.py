@@ -37,12 +37,16 @@ def make_environment(requirements: Path = HERE / "requirements.txt", venv: Path 
     return made.stdout.decode().strip()
 
 
-def run(name: str, server: RunningServer, python: str, folder: Path = CLIENTS) -> dict[str, str]:
+def run(
+    name: str, server: RunningServer, python: str, folder: Path = CLIENTS, packages: Path = CLIENTS
+) -> dict[str, str]:
+    """What came of each check of the file in `folder`, which may import what is in `packages`."""
     assert server.keys is not None
     keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
     command = [python, str(CLIENTS / "run.py"), str(folder / f"{name}.py")]
     command += [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WATCHDOG)
+    paths = {"PYTHONPATH": os.pathsep.join((str(CLIENTS), str(packages)))}
+    done = subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr
     outcome: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return outcome

@@ -8,8 +8,7 @@ from typing import Any
 from msx_frontend.models.shared_schemas import Schema
 from msx_sdk.kserve import Signature, TensorMeta
 
-_VALUES: dict[str, list[str]] = {"BOOL": ["boolean"], "BYTES": ["string"]}
-_NUMBERS = ["number"]
+_VALUES = {"BOOL": "boolean", "BYTES": "string"}
 _PARAMETERS: Schema = {"type": "object"}
 
 
@@ -20,7 +19,7 @@ def request_schema(signature: Signature) -> Schema:
     members = {
         "id": {"type": "string"},
         "parameters": _PARAMETERS,
-        "inputs": _tensors(signature.inputs, exactly=signature.enforced),
+        "inputs": _tensors(signature.inputs, exactly=signature.enforced, nested=True),
         "outputs": {"type": "array", "items": output},
     }
     return _object(members, required=["inputs"])
@@ -51,31 +50,37 @@ def response_schema(signature: Signature) -> Schema:
         "model_version": {"type": "string"},
         "id": {"type": "string"},
         "parameters": _PARAMETERS,
-        "outputs": _tensors(signature.outputs, exactly=False),
+        "outputs": _tensors(signature.outputs),
     }
     return _object(members, required=["outputs"])
 
 
-def _tensors(tensors: tuple[TensorMeta, ...], *, exactly: bool) -> Schema:
-    """In any order. `exactly`: each of them once."""
-    made: Schema = {"type": "array", "items": {"anyOf": [_tensor(one) for one in tensors]} if tensors else _ANY_TENSOR}
+def _tensors(tensors: tuple[TensorMeta, ...], *, exactly: bool = False, nested: bool = False) -> Schema:
+    """In any order. `exactly`: each of them once; `nested`: values may be lists of rows."""
+    known = [_tensor(one, nested) for one in tensors]
+    made: Schema = {
+        "type": "array",
+        "items": ({"anyOf": known} if len(known) > 1 else known[0]) if known else _ANY_TENSOR,
+    }
     return {**made, "minItems": len(tensors), "maxItems": len(tensors)} if exactly and tensors else made
 
 
-def _tensor(tensor: TensorMeta) -> Schema:
+def _tensor(tensor: TensorMeta, nested: bool) -> Schema:
     sizes: list[Schema] = [{"type": "integer", "minimum": 0} if size < 0 else {"const": size} for size in tensor.shape]
     shape: Schema = {"type": "array", "minItems": len(sizes), "maxItems": len(sizes)}
     if sizes:
         shape["prefixItems"] = sizes
-    kinds = _VALUES.get(tensor.datatype, _NUMBERS)
+    value: Schema = {"type": _VALUES.get(tensor.datatype, "number")}
+    if nested:  # not a list of types, which generators of clients do not know
+        value = {"anyOf": [value, {"type": "array", "items": {}}]}
     members = {
         "name": {"const": tensor.name},
         "datatype": {"const": tensor.datatype},
         "shape": shape,
         "data": {
             "type": "array",
-            "items": {"type": [*kinds, "array"]},
-            "description": "Flat or nested, in row-major order",
+            "items": value,
+            "description": f"Flat{' or nested' * nested}, in row-major order",
         },
         "parameters": _PARAMETERS,
     }

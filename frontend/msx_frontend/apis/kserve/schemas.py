@@ -23,7 +23,7 @@ def _list(items: Schema) -> Schema:
 
 _META = _object({"name": _TEXT, "datatype": _TEXT, "shape": _SHAPE})
 _TENSOR = _object(
-    {"name": _TEXT, "datatype": _TEXT, "shape": _SHAPE, "data": {"type": "array"}, "parameters": _PARAMETERS},
+    {"name": _TEXT, "datatype": _TEXT, "shape": _SHAPE, "data": _list({}), "parameters": _PARAMETERS},
     "name",
     "datatype",
     "shape",

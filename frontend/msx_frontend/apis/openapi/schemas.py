@@ -79,6 +79,6 @@ def schema_of(example: object) -> Schema:
         case float():
             return {"type": "number"}
         case None:
-            return {"type": ["string", "null"]}
+            return {"anyOf": [{"type": "string"}, {"type": "null"}]}
         case _:
             return {"type": "string"}
