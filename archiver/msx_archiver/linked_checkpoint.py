@@ -81,5 +81,11 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
         here = Path(at)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "MAR-INF")
         for name in sorted(names):
-            if (name.endswith(_SUFFIXES) and not name.startswith(".")) or (here == root and name == YAML):
-                yield (here / name).relative_to(root).as_posix(), here / name
+            if is_read(path := (here / name).relative_to(root).as_posix()):
+                yield path, here / name
+
+
+def is_read(path: str) -> bool:
+    """Whether the handlers may read the file at that path in the folder."""
+    name = path.rpartition("/")[2]
+    return (name.endswith(_SUFFIXES) and not name.startswith(".")) or path == YAML

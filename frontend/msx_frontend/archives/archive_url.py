@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from msx_frontend.archives.hub.hub_url import SCHEMES as HUBS
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 
-REMOTE = ("http", "https", "file")
+REMOTE = ("http", "https", "file", *HUBS)
+
+MOST_SHOWN = 1000
+"""Characters of the URL of a hub's model in a message."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +51,21 @@ class ArchiveUrl:
         return self.parts is not None
 
     @property
+    def is_hub(self) -> bool:
+        """Whether it names a model of a hub or an object store."""
+        return self.parts is not None and self.parts.scheme in HUBS
+
+    @property
     def file_name(self) -> str:
-        """The name of the file in the model store: TorchServe uses the last part of the path only."""
-        return Path(self.text).name if self.parts is None else PurePosixPath(self.parts.path).name
+        """The name of the file in the model store: TorchServe uses the last part of the path only.
+
+        Of a hub's model its name without the revision.
+        """
+        if self.parts is None:
+            return Path(self.text).name
+        if self.is_hub:
+            return PurePosixPath(self.text.partition("://")[2].partition("@")[0]).name
+        return PurePosixPath(self.parts.path).name
 
     @property
     def local_path(self) -> Path | None:
@@ -76,6 +92,8 @@ class ArchiveUrl:
             return self.text
         host = self.parts.netloc.rpartition("@")[2]
         netloc = f"***@{host}" if "@" in self.parts.netloc else host
+        if self.is_hub:
+            return self.text[:MOST_SHOWN]
         return self.parts._replace(netloc=netloc, query="", fragment="").geturl()
 
     def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:

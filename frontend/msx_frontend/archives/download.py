@@ -10,7 +10,7 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.http_source import CHUNK, HttpSource
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import DownloadFailed
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that have come, and those that come in all, as far as that is known."""
 
 log = logging.getLogger("msx.store")
 
@@ -38,7 +41,9 @@ class Downloads:
         """Raises ArchiveNotFound for a URL that is not allowed."""
         url.check_allowed(self._allowed)
 
-    async def fetch(self, url: ArchiveUrl, target: Path, *, signed: bool = False) -> None:
+    async def fetch(
+        self, url: ArchiveUrl, target: Path, *, signed: bool = False, progress: Progress | None = None
+    ) -> None:
         """Download the file to `target`. `signed`: sign the request by the AWS keys of the environment
         (`s3_sse_kms`).
 
@@ -46,7 +51,7 @@ class Downloads:
         """
         self.check(url)
         part = self._folder / f"{secrets.token_hex(8)}.part"
-        size = _SizeLimit(url, self._most, self._folder)
+        size = _SizeLimit(url, self._most, self._folder, progress)
         log.info("downloading %s", url.shown)
         try:
             await asyncio.wait_for(self._to_file(url, part, signed, size), self._time)
@@ -59,11 +64,16 @@ class Downloads:
         finally:
             part.unlink(missing_ok=True)
 
+    async def fetched(self, url: ArchiveUrl, path: Path, *, signed: bool, progress: Progress) -> Path:
+        """The downloaded file, beside the place that it is to have; see `fetch`."""
+        new = self._folder / f"{secrets.token_hex(8)}-{path.name}"
+        await self.fetch(url, new, signed=signed, progress=progress)
+        return new
+
     @asynccontextmanager
-    async def placed(self, url: ArchiveUrl, path: Path, *, signed: bool) -> AsyncGenerator[None, None]:
-        """Download the file to `path`. When the block fails, the file that was there before is restored."""
-        new, before = (self._folder / f"{secrets.token_hex(8)}-{path.name}" for _ in range(2))
-        await self.fetch(url, new, signed=signed)
+    async def placed(self, new: Path, path: Path) -> AsyncGenerator[None, None]:
+        """Puts a file of `fetched` to `path`. When the block fails, the file that was there before is restored."""
+        before = self._folder / f"{secrets.token_hex(8)}-{path.name}"
         if path.exists():
             path.rename(before)
         new.rename(path)
@@ -97,18 +107,24 @@ class _SizeLimit:
     """Checks the size of a download: the announced bytes, then the received ones. Raises DownloadFailed for too
     many."""
 
-    def __init__(self, url: ArchiveUrl, most: int, folder: Path) -> None:
+    def __init__(self, url: ArchiveUrl, most: int, folder: Path, progress: Progress | None = None) -> None:
         self._url = url
         self._most = most
         self._folder = folder
+        self._progress = progress
         self.known = 0
 
     def announced(self, size: int) -> None:
-        self.come(size)
+        self._check(size)
         if size > shutil.disk_usage(self._folder).free:
             raise DownloadFailed(self._url.shown, f"it does not fit into {self._folder}: {room(self._folder, size)}")
 
     def come(self, size: int) -> None:
+        self._check(size)
+        if self._progress is not None:
+            self._progress(size, self.known)
+
+    def _check(self, size: int) -> None:
         self.known = max(size, self.known)
         if size > self._most:
             raise DownloadFailed(self._url.shown, f"it is larger than max_download_size, {self._most} bytes")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from msx_archiver.members import path_problem
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.contents import ArchiveContents
 from msx_frontend.archives.download import Downloads
+from msx_frontend.archives.fetches import Fetches
+from msx_frontend.archives.hub.hub_models import HubModels
 from msx_frontend.archives.signed import signed_by
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
@@ -35,7 +37,12 @@ class ModelStore:
     """Finds or downloads the archive of a URL, and removes downloads that no version uses any more."""
 
     def __init__(
-        self, root: Path, state: StateFolder, downloads: Downloads | None = None, signatures: Path | None = None
+        self,
+        root: Path,
+        state: StateFolder,
+        downloads: Downloads | None = None,
+        signatures: Path | None = None,
+        hub: HubModels | None = None,
     ) -> None:
         """`signatures`: the key ring by which every archive must be signed. Raises StateFolderError."""
         self.root = root
@@ -44,11 +51,18 @@ class ModelStore:
         self._downloads = downloads or Downloads(ServerConfig(), state.downloads)
         self._fetching: set[Path] = set()
         self._signatures = signatures
-        self.contents = ArchiveContents(state, None if signatures is None else signed_by(signatures, root))
+        self._hub = hub or HubModels(ServerConfig(), state.hub, state.hub_folders)
+        self.fetches = Fetches()
+        require = None if signatures is None else signed_by(signatures, root, self._hub.made)
+        self.contents = ArchiveContents(state, require)
 
     def beside(self, root: Path) -> ModelStore:
         """A store for another folder of archives, with the same contents."""
-        return ModelStore(root, self._state, self._downloads, self._signatures)
+        return ModelStore(root, self._state, self._downloads, self._signatures, self._hub)
+
+    def used_by(self, users: Callable[[], Iterable[ArchiveUrl]]) -> None:
+        """`users` returns the URLs of models or workflows that are served, or being unregistered."""
+        self._hub.users.append(users)
 
     def locate(self, url: ArchiveUrl) -> Path:
         """The archive or folder in the model store that has the file name of `url` (TorchServe's rule).
@@ -67,13 +81,19 @@ class ModelStore:
 
     @asynccontextmanager
     async def obtained(
-        self, url: ArchiveUrl, *, signed: bool = False, replace: bool = False, reuse: bool = False
+        self, url: ArchiveUrl, *, signed: bool = False, replace: bool = False, reuse: bool = False, name: str = ""
     ) -> AsyncIterator[FoundArchive]:
         """The archive of `url`, which is downloaded if necessary; the download is removed if the block fails.
+
+        What comes of a hub stays in its cache. `name`: of the model, by which others see how far it is.
 
         A file of the same name is a Conflict, unless it may be replaced (`replace`) or used (`reuse`). Raises
         ArchiveNotFound, DownloadFailed, Conflict.
         """
+        if url.is_hub:
+            async with self._of_hub(url, name, reuse) as found:
+                yield found
+            return
         path = self._download_path(url)
         if path is None or (reuse and self._has(url)):
             path = self.locate(url)
@@ -84,15 +104,33 @@ class ModelStore:
         self._fetching.add(path)
         try:
             path.parent.mkdir(exist_ok=True)
-            async with self._downloads.placed(url, path, signed=signed):
+            with self.fetches.of(name or stem(path), url.shown) as fetch:
+                new = await self._downloads.fetched(url, path, signed=signed, progress=fetch.come)
+            async with self._downloads.placed(new, path):
                 self._fetching.discard(path)
                 yield FoundArchive(path=path, url=url.text)
         finally:
             self._fetching.discard(path)
 
+    @asynccontextmanager
+    async def _of_hub(self, url: ArchiveUrl, name: str, reuse: bool) -> AsyncIterator[FoundArchive]:
+        self._downloads.check(url)
+        try:
+            async with AsyncExitStack() as until:
+                with self.fetches.of(name or stem(Path(url.file_name)), url.shown) as fetch:
+                    obtained = self._hub.obtained(url, fetch.come, reuse=reuse)
+                    path, named = await until.enter_async_context(obtained)
+                yield FoundArchive(path=path, url=named)
+        except BaseException:
+            await asyncio.shield(self._hub.settle(url))
+            raise
+
     async def forget(self, url: ArchiveUrl, others: Iterable[ArchiveUrl]) -> None:
         """Remove the download of a version that was unregistered, unless one of the `others` was registered from the
         same file."""
+        if url.is_hub:
+            await self._hub.settle(url)
+            return
         path = self._download_path(url)
         if path and all(other.file_name != path.name for other in others):
             await asyncio.to_thread(path.unlink, missing_ok=True)
@@ -133,6 +171,8 @@ class ModelStore:
         """At the start: remove unfinished and unused files of an earlier server."""
         await self.contents.clean()
         await asyncio.to_thread(self._downloads.clean)
+        await self._hub.settle()
+        await asyncio.to_thread(self._hub.clean_folders)
 
     async def clean_downloads(self, urls: Iterable[ArchiveUrl]) -> None:
         """Remove downloads of an earlier server beside its state, except those of these URLs."""
@@ -143,6 +183,12 @@ class ModelStore:
         for path in self._downloaded.glob("*"):
             if path.name not in names:
                 path.unlink(missing_ok=True)
+
+
+def stem(path: Path) -> str:
+    """The model's name if neither the command line nor the manifest has one: the file's name (TorchServe's rule)."""
+    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
+    return path.name.removesuffix(suffix)
 
 
 def _is_archive(path: Path) -> bool:

@@ -30,14 +30,18 @@ def key_ring(required: bool, ring: Path | None) -> Path | None:
     return ring
 
 
-def signed_by(ring: Path, store: Path) -> Callable[[Path, str], None]:
+def signed_by(ring: Path, store: Path, checked: Callable[[Path], bool]) -> Callable[[Path, str], None]:
     """Raises SignatureError for what is not signed. Signatures of downloads lie in the model store.
+
+    `checked`: whether a folder is what a hub has as a commit, so that it needs no signature.
 
     The ring is read each time: keys are added and withdrawn without a restart.
     """
     from msx_archiver.signatures import SignatureError, check
 
     def require(archive: Path, digest: str) -> None:
+        if not digest and checked(archive):
+            return
         if not digest:
             raise SignatureError(
                 f"{archive} is a folder, which cannot be signed, and {KEY} is on: pack it into an archive."

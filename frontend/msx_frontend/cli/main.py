@@ -196,7 +196,7 @@ def _served_path(ctx: click.Context, action: str, options: dict[str, Any], flags
     """The only argument, if it is something to serve as it is. Raises UsageError for its flags without it."""
     named = options["more_models"]
     if action == "start" and len(named) == 1 and not options["models"] and ("/" in named[0] or Path(named[0]).exists()):
-        from msx_frontend.cli.serve.guess import is_unpacked
+        from msx_frontend.archives.guess import is_unpacked
 
         if is_unpacked(Path(named[0])):
             return Path(named[0])

@@ -157,12 +157,19 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     install_py_dep_per_model: Switch = False
     install_py_dep_timeout: Positive = 1800
     python: PathName | None = None
-    allowed_urls: Regexes = (re.compile("file://.*"), re.compile("http(s)?://.*"))
+    allowed_urls: Regexes = (
+        re.compile("file://.*"),
+        re.compile("http(s)?://.*"),
+        re.compile("(hf|modelscope|s3|obs)://.*"),
+    )
     use_env_allowed_urls: Switch = False
     require_signature: Switch = False
     signature_keys: PathName | None = None
     max_download_size: Positive = 100 << 30
     download_timeout: Positive = 3600
+    hub_dir: PathName | None = None
+    hub_cache_size: Count = 100 << 30
+    hub_offline: Switch = False
     enable_model_api: Switch = False
 
     default_llm: Text | None = None

@@ -112,6 +112,16 @@ class StateFolder:
         return self.path / "huggingface"
 
     @property
+    def hub(self) -> Path:
+        """What was fetched of hubs, unless `hub_dir` says where."""
+        return self._written / "hub"
+
+    @property
+    def hub_folders(self) -> Path:
+        """Models' folders of links to what was fetched of hubs."""
+        return self.path / "hub_models"
+
+    @property
     def is_beside_models(self) -> bool:
         return self.path == self.model_store / BESIDE_MODELS
 

@@ -62,6 +62,7 @@ class Management:
         self._state = state
         self.operations = Operations(config.unregister_model_timeout)
         self._unregistration = Unregistration(registry, store, environments)
+        store.used_by(lambda: [version.source.archive for version in self._unregistration.all_versions()])
         self._factory = VersionFactory(config, store, supply, spawner, metrics, environments)
         self.nodes = WorkflowNodes(registry, self.operations, self._unregistration, self._factory)
 
@@ -73,7 +74,8 @@ class Management:
         Raises ServiceError; the version and its files are removed then.
         """
         url = ArchiveUrl.parse(wanted.url)
-        async with self.store.obtained(url, signed=wanted.s3_sse_kms, replace=wanted.replace) as found:
+        name = wanted.model_name or ""
+        async with self.store.obtained(url, signed=wanted.s3_sse_kms, replace=wanted.replace, name=name) as found:
             return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from msx_frontend.archives.fetches import Fetch
 from msx_frontend.errors import BadRequest
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.customized import customized_metadata
@@ -13,6 +14,7 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import Values, boolean, integer, page, text
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.states import ModelState
 from msx_frontend.models.traffic import traffic_rule
 
 
@@ -49,6 +51,8 @@ class ModelApi:
     async def describe(self, name: str, number: str | None, values: Values, request_id: str) -> list[dict[str, Any]]:
         """The version `number`, all of them for "all", or the default one."""
         registry = self._management.registry
+        if not registry.has_model(name) and (fetch := self._management.store.fetches.find(name)) is not None:
+            return [_fetching(fetch)]
         if number == "all":
             return [describe(version) for version in registry.versions_of(name)]
         version = self.find(name, number)
@@ -123,6 +127,20 @@ class ModelApi:
     def _check_enabled(self) -> None:
         if not self._enabled:
             raise ModelApiDisabled
+
+
+def _fetching(fetch: Fetch) -> dict[str, Any]:
+    """A model whose archive is being downloaded: its version is not known yet."""
+    return {
+        "modelName": fetch.name,
+        "modelVersion": "",
+        "modelUrl": fetch.url,
+        "minWorkers": 0,
+        "maxWorkers": 0,
+        "workers": [],
+        "state": ModelState.LOADING.value,
+        "reason": fetch.phase,
+    }
 
 
 def _registration(values: Values) -> Registration:

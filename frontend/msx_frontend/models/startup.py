@@ -13,7 +13,7 @@ import msgspec
 
 from msx_archiver.cache import UnpackedModel
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES, FoundArchive
+from msx_frontend.archives.model_store import FoundArchive, stem
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
@@ -168,7 +168,7 @@ class Startup:
             return
         signed = bool(stored.options.get("s3_sse_kms"))
         url = ArchiveUrl.parse(stored.url)
-        async with self._management.store.obtained(url, signed=signed, reuse=True) as found:
+        async with self._management.store.obtained(url, signed=signed, reuse=True, name=stored.name) as found:
             yield found.path
 
     async def _restore(self, stored: StoredVersion, *, given: bool) -> None:
@@ -188,7 +188,7 @@ class Startup:
         try:
             if isinstance(at, Path):
                 return await self._identify(name, FoundArchive(path=at, url=store.url_of(at)))
-            async with store.obtained(at, reuse=True) as found:
+            async with store.obtained(at, reuse=True, name=name or "") as found:
                 return await self._identify(name, found)
         except ServiceError as error:
             model, file = (at.name, at.name) if isinstance(at, Path) else (at.shown, at.file_name)
@@ -198,7 +198,7 @@ class Startup:
     async def _identify(self, name: str | None, found: FoundArchive) -> _RequestedArchive:
         async with self._management.store.contents.using(found.path) as unpacked:
             model = unpacked.manifest.model
-            name = name or model.model_name or _stem(found.path)
+            name = name or model.model_name or stem(found.path)
             owns = await asyncio.to_thread(_owns_devices, unpacked)
             return _RequestedArchive(
                 name=name, version=model.model_version, digest=unpacked.digest, found=found, owns_devices=owns
@@ -231,12 +231,6 @@ def _groups_first(wanted: list[_RequestedArchive]) -> list[_RequestedArchive]:
     order."""
     names = {one.name for one in wanted if one.owns_devices}
     return sorted(wanted, key=lambda one: one.name not in names)
-
-
-def _stem(path: Path) -> str:
-    """The model's name if neither the command line nor the manifest has one: the file's name (TorchServe's rule)."""
-    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
-    return path.name.removesuffix(suffix)
 
 
 def _owns_devices(unpacked: UnpackedModel) -> bool:

@@ -47,6 +47,7 @@ class WorkflowManagement:
         self._state = state
         self._config, self._limit = config, config.max_response_size
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
+        self._archives.used_by(lambda: [registry.find(name).archive for name in registry.names()])
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._lost: dict[str, str] = {}
         """Why workflows of the state could not be restored, until they are registered again or unregistered."""

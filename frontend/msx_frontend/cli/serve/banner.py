@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msx_frontend.cli.serve.guess import MINDIR
+from msx_frontend.archives.guess import MINDIR
 from msx_sdk._internal.mindir import read_signature
 
 if TYPE_CHECKING:

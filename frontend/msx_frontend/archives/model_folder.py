@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from pathlib import Path
 
 from msx_archiver.linked_checkpoint import CONFIG, linked_checkpoint
 from msx_archiver.linked_servable import linked, linked_servable, write_manifest
 from msx_archiver.servable import YAML
-from msx_frontend.cli.serve.guess import MANIFEST, SERVABLE, guess, name_of
-from msx_sdk._internal.manifest import ModelEntry
+from msx_frontend.archives.guess import MANIFEST, SERVABLE, guess, name_of
+from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 
 VERSION = "1.0"
 
@@ -37,3 +40,31 @@ def made_folder(path: Path, target: Path) -> str:
         ),
     )
     return found.said
+
+
+def hub_folder(path: Path, target: Path) -> Path:
+    """The model's folder of what was fetched from a hub: `path` itself where it is an unpacked archive, else `target`,
+    made of links. Blocks.
+
+    The folder has the same digest wherever it is made of the same files. Raises StartError, ArchiveError, OSError.
+    """
+    if (path / MANIFEST_PATH).is_file():
+        return path
+    if (target / MANIFEST_PATH).is_file():
+        return target
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        made_folder(path, aside)
+        newest = max(file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file())
+        for made in (aside / MANIFEST_PATH, aside / YAML):
+            if made.exists() and not made.is_symlink():
+                os.utime(made, ns=(newest, newest))
+        try:
+            aside.rename(target)
+        except OSError:
+            if not (target / MANIFEST_PATH).is_file():  # else another call has made it meanwhile
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return target

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.cli.serve import guess as guesses
+from msx_frontend.archives import guess as guesses
+from msx_frontend.archives.guess import GuessError, guess, is_unpacked, name_of
+from msx_frontend.archives.model_folder import made_folder
 from msx_frontend.cli.serve.file_watch import seen
-from msx_frontend.cli.serve.guess import GuessError, guess, is_unpacked, name_of
-from msx_frontend.cli.serve.model_folder import made_folder
 
 
 def touch(folder: Path, *names: str, text: str = "") -> Path:

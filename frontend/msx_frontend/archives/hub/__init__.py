@@ -1,0 +1,1 @@
+"""Models of hubs and object stores: `hf://`, `modelscope://`, `s3://`, `obs://`."""

@@ -1,0 +1,104 @@
+"""Starts the process that fetches a model, and follows its reports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msx_frontend.archives.hub.hub_url import HubUrl
+
+MOST_LINE = 1 << 16
+_PROCESS = "msx_frontend.archives.hub.process"
+_QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
+_NOT_ITS = ("MSX_API_KEY",)
+_LAST = 4096
+
+
+class NotFetchedError(Exception):
+    """The reason in words."""
+
+
+async def fetch(
+    url: str, root: Path, most: int, limit: float, progress: Callable[[int, int], None], env: Mapping[str, str]
+) -> tuple[str, str]:
+    """The content's id below `root`, and the commit, or "". `limit`: seconds. Raises NotFetchedError.
+
+    The process is ended when this is cancelled; what has come stays for the next one.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        _PROCESS,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**{name: value for name, value in env.items() if name not in _NOT_ITS}, **_QUIET},
+        cwd="/",  # a module in the current folder would be found before the library
+        limit=MOST_LINE,
+    )
+    try:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({"url": url, "root": str(root), "most": most}).encode() + b"\n")
+        return await asyncio.wait_for(_followed(process, progress), limit)
+    except asyncio.TimeoutError:
+        raise NotFetchedError(
+            f"it took longer than download_timeout, {limit:g} s; what has come stays, and the next attempt goes on "
+            "from there"
+        ) from None
+    finally:
+        await asyncio.shield(_ended(process))
+
+
+async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int, int], None]) -> tuple[str, str]:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    last = asyncio.ensure_future(_last_line(process.stderr))
+    try:
+        while line := await process.stdout.readline():
+            report = _read(line)
+            if "error" in report:
+                raise NotFetchedError(str(report["error"]))
+            if "id" in report:
+                return str(report["id"]), str(report["revision"])
+            if "size" in report:
+                progress(int(report["done"]), int(report["size"]))
+        code = await process.wait()
+        raise NotFetchedError(f"the process that fetches it ended with code {code}: {await last or 'it said nothing'}")
+    finally:
+        last.cancel()
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    """A library may write lines of its own."""
+    try:
+        report = json.loads(line)
+    except ValueError:
+        return {}
+    return report if isinstance(report, dict) else {}
+
+
+async def _last_line(stream: asyncio.StreamReader) -> str:
+    kept = b""
+    while data := await stream.read(_LAST):
+        kept = (kept + data)[-_LAST:]
+    lines = kept.decode(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else ""
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+
+
+def is_offline(url: HubUrl, configured: bool, env: Mapping[str, str] = os.environ) -> str:
+    """The setting that forbids to ask a hub, or "". Hugging Face's own variables count for its hub."""
+    if configured:
+        return "hub_offline"
+    names = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE") if url.scheme == "hf" else ()
+    return next((name for name in names if env.get(name, "").upper() in ("1", "ON", "YES", "TRUE")), "")

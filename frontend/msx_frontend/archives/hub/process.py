@@ -1,0 +1,131 @@
+"""The process that fetches one model: the hubs' libraries are large, block, and are not loaded into the server.
+
+It reads an order from its standard input, writes reports in lines to its standard output, and ends with its input.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from msx_archiver.room import why
+from msx_frontend.archives.hub.chosen import chosen
+from msx_frontend.archives.hub.content import HubContent, record
+from msx_frontend.archives.hub.hub_download import HubDownload, patiently
+from msx_frontend.archives.hub.hub_url import HF, MODELSCOPE, HubUrl
+from msx_frontend.archives.hub.remote import BrokenError, HubError, HubFile, HubListing, Remote
+
+TELL = 0.2
+"""Seconds between two reports of how far it is."""
+MEMORY = 4 << 30
+"""Bytes that this process may have: a listing may be hostile."""
+
+
+def main() -> None:
+    os.umask(0o022)
+    resource.setrlimit(resource.RLIMIT_DATA, _limit(resource.RLIMIT_DATA, MEMORY))
+    order = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    root = Path(order["root"])
+    try:
+        _tell(**_fetched(HubUrl.parse(order["url"]), root, order["most"]))
+    except (HubError, BrokenError) as error:
+        _tell(error=str(error))
+    except OSError as error:
+        _tell(error=f"{root}: {why(error, root)}")
+    except MemoryError:
+        _tell(error=f"its listing does not fit into {MEMORY >> 30} GiB of memory")
+
+
+def remote_of(url: HubUrl) -> Remote:
+    """Raises HubError where the library is not installed."""
+    if url.scheme == HF:
+        from msx_frontend.archives.hub.huggingface import HuggingFace
+
+        return HuggingFace(url)
+    if url.scheme == MODELSCOPE:
+        from msx_frontend.archives.hub.modelscope import ModelScope
+
+        return ModelScope(url)
+    from msx_frontend.archives.hub.object_store import ObjectStore
+
+    return ObjectStore(url)
+
+
+def _fetched(url: HubUrl, root: Path, most: int) -> dict[str, Any]:
+    remote = remote_of(url)
+    listing = cast(HubListing, patiently(remote.list_files))
+    if not listing.files:
+        raise HubError("it has no files")
+    files = chosen(listing.files, lambda file: _small(remote, file), archive=url.is_archive)
+    content = HubContent.of(root, url, files)
+    content.home.mkdir(parents=True, exist_ok=True)
+    with _alone(content):
+        if not content.is_complete():
+            fetching = HubDownload(remote, content)
+            threading.Thread(target=_report, args=(fetching, content.size), daemon=True).start()
+            fetching.fetch(most)
+        record(content, url, listing.revision)
+    return {"id": content.id, "revision": listing.revision}
+
+
+def _small(remote: Remote, file: HubFile) -> bytes:
+    def read() -> bytes:
+        data = b""
+        for chunk in remote.read(file, 0):
+            data += chunk
+            if len(data) > file.size:
+                break
+        return data
+
+    return cast(bytes, patiently(read))
+
+
+@contextmanager
+def _alone(content: HubContent) -> Iterator[None]:
+    """Other processes that want the model wait, and find it then."""
+    with (content.home / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _tell(waits=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _end_with_input() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _report(fetching: HubDownload, size: int) -> None:
+    """Also of a hub that sends nothing for a while: what has come until then."""
+    told = -1
+    while True:
+        if (done := fetching.done) != told:
+            told = done
+            _tell(done=done, size=size)
+        time.sleep(TELL)
+
+
+def _tell(**report: Any) -> None:
+    """One call, because two threads tell."""
+    os.write(sys.stdout.fileno(), json.dumps(report).encode() + b"\n")
+
+
+def _limit(kind: int, wanted: int) -> tuple[int, int]:
+    hard = resource.getrlimit(kind)[1]
+    return (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)), hard
+
+
+if __name__ == "__main__":
+    main()

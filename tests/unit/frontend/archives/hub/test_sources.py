@@ -1,0 +1,191 @@
+"""Each hub by its own library, in the process that fetches, against a server that speaks its protocol."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
+from msx_frontend.archives.hub.hub_url import HubUrl
+from tests.hub_server import HubServer, Repository, hub_server
+from tests.unit.frontend.jobs import run
+
+WEIGHTS = os.urandom(3 << 20)
+FILES = {"config.json": b"{}", "tokenizer.json": b'{"a": 1}', "model.safetensors": WEIGHTS, "flax_model.msgpack": b"x"}
+READ = {name: data for name, data in FILES.items() if name != "flax_model.msgpack"}
+
+
+@pytest.fixture
+def hub() -> Iterator[HubServer]:
+    with hub_server() as server:
+        server.repositories["org/name"] = Repository(FILES, others={"v1": "b" * 40})
+        yield server
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """Without credentials and settings of whoever runs the tests."""
+    left = ("HF_", "MODELSCOPE_", "AWS_", "OBS_", "HUGGING", "MSX_API_KEY")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(left)}
+    return {**env, "HOME": str(home), "NO_PROXY": "*", "AWS_EC2_METADATA_DISABLED": "true", **more}
+
+
+def fetched(url: str, root: Path, most: int = 1 << 30, /, **env: str) -> tuple[dict[str, bytes], str]:
+    """The files, and the commit."""
+    id, revision = run(fetch(url, root, most, 60.0, lambda done, size: None, environment(root, **env)))
+    found = HubUrl.parse(url)
+    folder = root / found.folder / id / found.name
+    return {path.name: path.read_bytes() for path in folder.iterdir()}, revision
+
+
+def refused(url: str, root: Path, most: int = 1 << 30, /, **env: str) -> str:
+    with pytest.raises(NotFetchedError) as caught:
+        fetched(url, root, most, **env)
+    return str(caught.value)
+
+
+def of_hub(scheme: str, hub: HubServer) -> dict[str, str]:
+    return {{"hf": "HF_ENDPOINT", "modelscope": "MODELSCOPE_DOMAIN"}[scheme]: hub.url}
+
+
+@pytest.mark.parametrize("scheme", ["hf", "modelscope"])
+def test_over_breaks(scheme: str, hub: HubServer, tmp_path: Path) -> None:
+    hub.breaks["model.safetensors"] = [1 << 20]
+    files, revision = fetched(f"{scheme}://org/name", tmp_path, **of_hub(scheme, hub))
+    assert files == READ
+    assert revision == ("a" * 40 if scheme == "hf" else "")
+    first, second = hub.reads("model.safetensors")
+    assert first == "bytes=0-"
+    assert 1 << 19 < int(second.removeprefix("bytes=").rstrip("-")) <= 1 << 20
+
+
+@pytest.mark.parametrize("scheme", ["hf", "modelscope"])
+def test_a_server_without_ranges_a_revision_and_a_token(scheme: str, hub: HubServer, tmp_path: Path) -> None:
+    hub.repositories["org/name"].token = "hub-secret"
+    hub.knows_ranges = False
+    hub.breaks["model.safetensors"] = [1 << 20]
+    token = {"hf": "HF_TOKEN", "modelscope": "MODELSCOPE_API_TOKEN"}[scheme]
+    url = f"{scheme}://org/name@v1"
+    assert token in refused(url, tmp_path, **of_hub(scheme, hub)) or scheme == "modelscope"  # whose hub says 404
+    files, revision = fetched(url, tmp_path, **of_hub(scheme, hub), **{token: "hub-secret"})
+    assert files == READ
+    assert revision == ("b" * 40 if scheme == "hf" else "")
+
+
+@pytest.mark.parametrize("scheme", ["hf", "modelscope"])
+def test_refused(scheme: str, hub: HubServer, tmp_path: Path) -> None:
+    hub.repositories["org/empty"] = Repository({"README.md": b"x"})
+    hub.damaged["config.json"] = b"[]"
+    assert "the hub does not have it" in refused(f"{scheme}://org/other", tmp_path, **of_hub(scheme, hub))
+    assert "the revision v9" in refused(f"{scheme}://org/name@v9", tmp_path, **of_hub(scheme, hub))
+    assert "config.json is damaged" in refused(f"{scheme}://org/name", tmp_path, **of_hub(scheme, hub))
+    assert "it cannot be served" in refused(f"{scheme}://org/empty", tmp_path, **of_hub(scheme, hub))
+    assert "more than max_download_size" in refused(f"{scheme}://org/name", tmp_path, 1000, **of_hub(scheme, hub))
+
+
+def test_a_token_file_of_the_library(hub: HubServer, tmp_path: Path) -> None:
+    hub.repositories["org/name"].token = "hub-secret"
+    (tmp_path / ".cache" / "huggingface").mkdir(parents=True)
+    (tmp_path / ".cache" / "huggingface" / "token").write_text("hub-secret\n")
+    assert fetched("hf://org/name", tmp_path, **of_hub("hf", hub))[0] == READ
+
+
+def test_a_library_that_is_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "s3fs.py").write_text("raise ModuleNotFoundError('No module named s3fs', name='s3fs')")
+    said = refused("s3://bucket/m", tmp_path, PYTHONPATH=str(tmp_path))
+    assert said == "s3:// needs s3fs, which is not installed: pip install 'msx-serve[hub]'"
+
+
+def test_a_process_that_dies_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s3fs.py").write_text("import os; os.write(2, b'out of luck'); os._exit(3)")
+    said = refused("s3://bucket/m", tmp_path, PYTHONPATH=str(tmp_path))
+    assert said == "the process that fetches it ended with code 3: out of luck"
+
+
+def test_a_download_that_takes_too_long(hub: HubServer, tmp_path: Path) -> None:
+    hub.gate.clear()
+    with pytest.raises(NotFetchedError, match=r"longer than download_timeout, 1 s; what has come stays"):
+        run(fetch("hf://org/name", tmp_path, 1 << 30, 1.0, lambda *_: None, environment(tmp_path, **of_hub("hf", hub))))
+
+
+def test_obs_needs_its_address(tmp_path: Path) -> None:
+    assert "OBS_ENDPOINT is not set" in refused("obs://bucket/m", tmp_path)
+
+
+# -- object stores --
+
+MULTIPART = os.urandom((5 << 20) + 3)
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    """The address of a server of S3, which has models in a bucket."""
+    pytest.importorskip("moto")
+    server = importlib.import_module("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        _fill(f"http://{host}:{port}")
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+def _fill(endpoint: str) -> None:
+    keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "region_name": "us-east-1"}
+    client: Any = importlib.import_module("boto3").client("s3", endpoint_url=endpoint, **keys)
+    client.create_bucket(Bucket="models")
+    for name, data in FILES.items():
+        client.put_object(Bucket="models", Key=f"text/qwen/{name}", Body=data)
+    client.put_object(Bucket="models", Key="text/qwen-other/config.json", Body=b"x")
+    client.put_object(Bucket="models", Key="text/qwen/", Body=b"")
+    client.put_object(Bucket="models", Key="packed/net.mar", Body=b"archive", ChecksumAlgorithm="SHA256")
+    client.put_object(Bucket="models", Key="packed/net.mar.more", Body=b"x")
+    client.put_object(Bucket="models", Key="parts/net.mindir", Body=b"")
+    upload = client.create_multipart_upload(Bucket="models", Key="parts/net.mindir")["UploadId"]
+    parts = []
+    for number, data in enumerate((MULTIPART[: 5 << 20], MULTIPART[5 << 20 :]), 1):
+        where = {"Bucket": "models", "Key": "parts/net.mindir", "UploadId": upload}
+        tag = client.upload_part(**where, PartNumber=number, Body=data)["ETag"]
+        parts.append({"PartNumber": number, "ETag": tag})
+    client.complete_multipart_upload(**where, MultipartUpload={"Parts": parts})
+
+
+def of_store(endpoint: str) -> dict[str, str]:
+    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-east-1"}
+    return {"AWS_ENDPOINT_URL": endpoint, **keys}
+
+
+def test_a_folder_of_a_bucket(store: str, tmp_path: Path) -> None:
+    assert fetched("s3://models/text/qwen/", tmp_path, **of_store(store))[0] == READ
+
+
+def test_an_archive_in_a_bucket(store: str, tmp_path: Path) -> None:
+    assert fetched("s3://models/packed/net.mar", tmp_path, **of_store(store))[0] == {"net.mar": b"archive"}
+
+
+def test_an_object_of_several_parts(store: str, tmp_path: Path) -> None:
+    assert fetched("s3://models/parts", tmp_path, **of_store(store))[0] == {"net.mindir": MULTIPART}
+    listing = next(tmp_path.glob("*/*/listing.json"))
+    assert json.loads(listing.read_text())["files"][0][2].endswith("-2")
+
+
+def test_obs(store: str, tmp_path: Path) -> None:
+    keys = {"OBS_ACCESS_KEY_ID": "k", "OBS_SECRET_ACCESS_KEY": "s", "OBS_ENDPOINT": store}
+    assert fetched("obs://models/text/qwen", tmp_path, **keys)[0] == READ
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("s3://models/none", "it has no files"),
+        ("s3://nowhere/x", "there is no bucket nowhere"),
+    ],
+)
+def test_a_store_that_does_not_have_it(url: str, why: str, store: str, tmp_path: Path) -> None:
+    assert why in refused(url, tmp_path, **of_store(store))
