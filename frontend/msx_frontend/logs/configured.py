@@ -78,7 +78,7 @@ def _configure(path: Path) -> None:
 
 def _empty(path: Path) -> str:
     return (
-        f"--log-config {path} is empty: give it {_WANTED}, such as the one in docs/server.md, or leave --log-config "
+        f"--log-config {path} is empty: give it {_WANTED}, such as the one in docs/logs.md, or leave --log-config "
         "(and log_config in config.properties) out for the default log"
     )
 

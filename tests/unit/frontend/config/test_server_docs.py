@@ -1,4 +1,4 @@
-"""docs/server.md, docs/management.md and docs/inference.md name every flag, route, parameter and state."""
+"""docs/server.md, docs/logs.md, docs/management.md and docs/inference.md name every flag, route, parameter and state."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from msx_sdk.plugins import Endpoint, EndpointRequest
 from tests.unit.frontend.apis.families import all_families, of_listener
 
 DOCS = Path(__file__).parents[4] / "docs"
-SERVER, MANAGEMENT_PAGE, INFERENCE_PAGE = (
-    (DOCS / f"{n}.md").read_text() for n in ("server", "management", "inference")
+SERVER, KEYS, LOGS, MANAGEMENT_PAGE, INFERENCE_PAGE = (
+    (DOCS / f"{n}.md").read_text() for n in ("server", "keys", "logs", "management", "inference")
 )
 METHODS = {"any", "GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}
 PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models")
@@ -143,14 +143,14 @@ def subclasses(kind: type[ServiceError]) -> set[type[ServiceError]]:
 
 
 def test_the_keys_file_works() -> None:
-    example = re.search(r"```yaml\n(keys:.*?)```", SERVER, re.DOTALL)
+    example = re.search(r"```yaml\n(keys:.*?)```", KEYS, re.DOTALL)
     assert example
-    keys, short = parse(Path("docs/server.md"), example[1].encode())
+    keys, short = parse(Path("docs/keys.md"), example[1].encode())
     assert ([key.name for key in keys], short) == (["team-a", "batch", "operations"], [])
 
 
 def test_the_log_configuration_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    example = re.search(r"```yaml\n(version: .*?)```", SERVER, re.DOTALL)
+    example = re.search(r"```yaml\n(version: .*?)```", LOGS, re.DOTALL)
     assert example
     monkeypatch.chdir(tmp_path)
     config = yaml.safe_load(example[1])
@@ -173,7 +173,7 @@ def test_the_log_configuration_works(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_every_logger() -> None:
     sources = (DOCS.parent / "frontend").rglob("*.py")
     names = {name for path in sources for name in re.findall(r'getLogger\("(msx[\w.]*)"\)', path.read_text())}
-    assert {name for name in names if f"`{name}`" not in SERVER} == set()
+    assert {name for name in names if f"`{name}`" not in LOGS} == set()
 
 
 @pytest.mark.parametrize("key", ["url", *(field.encode_name for field in msgspec.structs.fields(NodeSettings))])

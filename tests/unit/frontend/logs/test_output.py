@@ -183,7 +183,7 @@ def test_an_empty_configuration(tmp_path: Path, name: str, text: str) -> None:
         set_up_logging(path, io.StringIO())
     assert str(error.value) == (
         f"--log-config {path} is empty: give it a logging.config dictionary in YAML or JSON, or an ini file, such as "
-        "the one in docs/server.md, or leave --log-config (and log_config in config.properties) out for the default log"
+        "the one in docs/logs.md, or leave --log-config (and log_config in config.properties) out for the default log"
     )
 
 
