@@ -1,4 +1,4 @@
-"""The code of docs/handlers.md runs, and does what the page says."""
+"""The code of the pages on handlers runs, and does what they say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import pytest
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 
-PAGE = (Path(__file__).parents[3] / "docs" / "handlers.md").read_text()
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = ("handlers", "typed-requests", "streaming", "handler-tests", "torchserve-handlers")
+PAGE = "\n".join((DOCS / f"{name}.md").read_text() for name in PAGES)
+"""All of them: the tests of one page run the handlers of the others."""
 BLOCKS = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 
 EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {

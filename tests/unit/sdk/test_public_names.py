@@ -11,7 +11,7 @@ import pytest
 import msx_sdk
 
 SDK = Path(msx_sdk.__file__).parents[1]
-PAGE = (Path(__file__).parents[3] / "docs" / "handlers.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "sdk.md").read_text()
 HEAVY = ("numpy", "mindspore", "starlette", "grpc", "yaml", "uvicorn", "PIL")
 
 

@@ -1,4 +1,4 @@
-"""docs/server.md, docs/logs.md, docs/management.md and docs/inference.md name every flag, route, parameter and state."""
+"""The pages of the server (server, keys, logs, management, inference) name every flag, route, parameter and state."""
 
 from __future__ import annotations
 
