@@ -119,12 +119,15 @@ def qwen(shell: PageShell) -> None:
     write_qwen(shell.folder / "checkpoint")
 
 
-def language_models(shell: PageShell) -> None:
+def embeddings(shell: PageShell) -> None:
     from tests.unit.backend.llm.embedding.checkpoints import write_checkpoint  # needs NumPy
 
-    qwen(shell)
     write_checkpoint(shell.folder / "minilm")
     shutil.copytree(ROOT / "model-configs", shell.folder / "model-configs")
+
+
+def language_models(shell: PageShell) -> None:
+    qwen(shell)
     (shell.folder / "few.yaml").write_text(FEW_GRAPHS)
     packed = "--handler text_generation --extra-files checkpoint --config-file few.yaml"
     shell.run(f"msx-archiver --model-name qwen --version 1.0 {packed}")
@@ -146,6 +149,7 @@ PAGES = {
     "README.md": Needs(tour, mindspore=True),
     "docs/archives.md": Needs(archives, mindspore=True),
     "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' '{ROOT / 'tests'}' ."))),
+    "docs/embeddings.md": Needs(embeddings, mindspore=True),
     "docs/from-torchserve.md": Needs(torchserve_store),
     "docs/grpc.md": Needs(digits_server, mindspore=True, long=True),
     "docs/inference.md": Needs(rows_server),
@@ -196,7 +200,7 @@ NOT_RUN = {
     "docs/kubernetes.md": dict.fromkeys(
         ("kubectl", "helm", "docker"), "needs a cluster; tests/deploy checks the manifests"
     ),
-    "docs/language-models.md": {
+    "docs/embeddings.md": {
         "hf download": HUB,
         "curl http://127.0.0.1:8080/predictions/minilm": "needs the vectors of 384 numbers of the real model",
     },

@@ -1,4 +1,4 @@
-"""The handler of docs/language-models.md runs."""
+"""The handler of docs/text-handlers.md runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 
-PAGE = (Path(__file__).parents[3] / "docs" / "language-models.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "text-handlers.md").read_text()
 
 
 def shout() -> Any:
