@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msx_client.errors import MsxError
 from msx_client.patience import Patience
-from msx_client.registration import Loading, Progress
+from msx_client.registration import LOOK, Loading, Progress
 
 if TYPE_CHECKING:
     from msx_client.http.calls import HttpCalls
@@ -45,9 +47,21 @@ class AsyncModels:
             return str(await self._run(self._calls.register(url, asked), timeout))
         if model is None:
             raise ValueError("Progress is that of a model: give its name as `model`.")
-        said = str(await self._run(self._calls.register(url, asked), timeout))
-        await self.wait_ready(model, timeout=600.0 if timeout is None else timeout, progress=progress)
+        end = time.monotonic() + (600.0 if timeout is None else timeout)
+        said = await self._watched(model, self._calls.register(url, asked), end - time.monotonic(), progress)
+        await self.wait_ready(model, timeout=max(end - time.monotonic(), 0.0), progress=progress)
         return said
+
+    async def _watched(self, model: str, call: Any, timeout: float, progress: Progress) -> str:
+        """The call lasts as long as a download, of which describe says how far it is."""
+        loading, running = Loading(model, progress), asyncio.ensure_future(self._run(call, timeout))
+        try:
+            while not (await asyncio.wait([running], timeout=LOOK))[0]:
+                with suppress(MsxError):
+                    loading.look(await self.describe(model))
+            return str(await running)
+        finally:
+            running.cancel()
 
     async def scale(
         self,

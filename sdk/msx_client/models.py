@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msx_client.errors import MsxError
 from msx_client.patience import Patience
-from msx_client.registration import Loading, Progress
+from msx_client.registration import LOOK, Loading, Progress
 
 if TYPE_CHECKING:
     from msx_client.http.calls import HttpCalls
@@ -45,9 +46,24 @@ class Models:
             return str(self._run(self._calls.register(url, asked), timeout))
         if model is None:
             raise ValueError("Progress is that of a model: give its name as `model`.")
-        said = str(self._run(self._calls.register(url, asked), timeout))
-        self.wait_ready(model, timeout=600.0 if timeout is None else timeout, progress=progress)
+        end = time.monotonic() + (600.0 if timeout is None else timeout)
+        said = self._watched(model, self._calls.register(url, asked), end - time.monotonic(), progress)
+        self.wait_ready(model, timeout=max(end - time.monotonic(), 0.0), progress=progress)
         return said
+
+    def _watched(self, model: str, call: Any, timeout: float, progress: Progress) -> str:
+        """The call in a thread: it lasts as long as a download, of which describe says how far it is."""
+        from concurrent.futures import ThreadPoolExecutor, wait  # 10 ms that the import of the library need not have
+
+        loading, pool = Loading(model, progress), ThreadPoolExecutor(1, thread_name_prefix="msx-register")
+        try:
+            running = pool.submit(self._run, call, timeout)
+            while not wait([running], LOOK).done:
+                with suppress(MsxError):
+                    loading.look(self.describe(model))
+            return str(running.result())
+        finally:
+            pool.shutdown(wait=False)
 
     def scale(
         self,

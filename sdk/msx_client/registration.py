@@ -10,12 +10,21 @@ from msx_client.errors import ModelFailedError
 Progress = Callable[[str], None]
 
 
+LOOK = 0.5
+"""Seconds between two looks at a registration that lasts."""
+
+
 class Loading:
     """`progress` is called with each new phase: `LOADING: fetching the archive: 1.0 MiB of 5.0 MiB`."""
 
     def __init__(self, model: str, progress: Progress | None) -> None:
         self._model, self._progress = model, progress
         self.phase = "it has not been described yet"
+
+    def look(self, described: Sequence[Mapping[str, Any]]) -> None:
+        """While it is being registered: an older version of it may be there."""
+        if described[0].get("state") == "LOADING":
+            self._say(phase_of(described[0]))
 
     def is_ready(self, described: Sequence[Mapping[str, Any]]) -> bool:
         """Raises ModelFailedError when it will not become ready by itself."""

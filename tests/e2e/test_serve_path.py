@@ -48,12 +48,12 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, *arguments: str) -> Iterator[Served]:
+def served(folder: Path, *arguments: str, **more: str) -> Iterator[Served]:
     """In `folder`; its temporary files are in a folder of their own, which is empty at the end."""
     with tempfile.TemporaryDirectory(prefix="msx-test-") as temporary:
         output = folder / "output.txt"
         command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments, "--port", "0"]
-        env = {**os.environ, "TMPDIR": temporary}
+        env = {**os.environ, "TMPDIR": temporary, **more}
         env.pop("LOG_LOCATION", None)
         with output.open("w") as file:
             process = subprocess.Popen(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, text=True, env=env)

@@ -146,7 +146,8 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
     `msx-serve PATH` serves a net.mindir, a handler.py or a folder as it is, in the foreground: a model in Hugging
-    Face's layout, a servable, or a handler with its model-config.yaml.
+    Face's layout, a servable, or a handler with its model-config.yaml. So are hf://org/name, modelscope://org/name,
+    s3://bucket/prefix and obs://bucket/prefix (extra hub).
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
 
     \b
@@ -163,7 +164,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     flags = {name: options.pop(name) for name in ("host", "port", "workers", "reload")}
     if options["more_models"][:1] == ("doctor",) and not options["models"]:
         sys.exit(_doctor(ctx, options))
-    served = _served_path(ctx, action, options, flags)
+    served = _served(ctx, action, options, flags)
     if action == "start" and is_first_process():
         sys.exit(run_below(sys.argv[1:]))
     from msx_frontend.cli import commands
@@ -192,12 +193,18 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     sys.exit(getattr(commands, action)(settled))
 
 
-def _served_path(ctx: click.Context, action: str, options: dict[str, Any], flags: dict[str, Any]) -> Path | None:
-    """The only argument, if it is something to serve as it is. Raises UsageError for its flags without it."""
+def _served(ctx: click.Context, action: str, options: dict[str, Any], flags: dict[str, Any]) -> Path | str | None:
+    """The only argument, if it is something to serve as it is: a path, or the URL of a hub's model. Raises UsageError
+    for its flags without it."""
     named = options["more_models"]
     if action == "start" and len(named) == 1 and not options["models"] and ("/" in named[0] or Path(named[0]).exists()):
         from msx_frontend.archives.guess import is_unpacked
+        from msx_frontend.archives.hub.hub_url import is_hub
 
+        if is_hub(named[0]):
+            if flags["reload"]:
+                raise click.UsageError("--reload watches files of this machine, which a model of a hub is not.", ctx)
+            return str(named[0])
         if is_unpacked(Path(named[0])):
             return Path(named[0])
     if given := [f"--{name}" for name, value in flags.items() if value not in (None, False)]:
@@ -205,11 +212,13 @@ def _served_path(ctx: click.Context, action: str, options: dict[str, Any], flags
     return None
 
 
-def _serve(options: Any, path: Path, flags: dict[str, Any]) -> int:
-    from msx_frontend.cli.serve.session import Serving, serve_path
+def _serve(options: Any, source: Path | str, flags: dict[str, Any]) -> int:
+    from msx_frontend.cli.serve.session import Serving, serve
 
     chosen = {name: value for name, value in flags.items() if value is not None}
-    return serve_path(options, Serving(path, wait=options.wait, **chosen))
+    if isinstance(source, str):
+        return serve(options, Serving(Path(), url=source, wait=options.wait, **chosen))
+    return serve(options, Serving(source, wait=options.wait, **chosen))
 
 
 def _given(ctx: click.Context) -> set[str]:

@@ -25,6 +25,12 @@ _MOST_BYTES = 1024
 """Of a key of S3."""
 
 
+def is_hub(text: str) -> bool:
+    """Whether it is a URL of a hub's model, well-formed or not."""
+    scheme, colon, _ = text.partition("://")
+    return bool(colon) and scheme.lower() in SCHEMES
+
+
 @dataclass(frozen=True)
 class HubUrl:
     """`place`: the repository, or the bucket; `revision`: a branch, tag or commit, or "" for the hub's default;

@@ -16,10 +16,10 @@ LARGEST_EXAMPLE = 64
 """Values of an example; above it the user is told of a file."""
 
 
-def banner(info: InstanceInfo, name: str, path: Path, said: str) -> str:
-    """`said`: what the path was taken for."""
+def banner(info: InstanceInfo, name: str, path: Path, served: str) -> str:
+    """`served`: what is served, and what it was taken for."""
     lines = {
-        "model": f"{name}: {path} ({said})",
+        "model": f"{name}: {served}",
         "predict": f"{info.inference}/predictions/{name}",
         "manage": f"{info.management}/models/{name}",
         "console": f"{info.management}/console",

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Serving:
-    """The flags that only a path has. `workers`: None for what its configuration says."""
+    """The flags that only a path has. `workers`: None for what its configuration says.
+
+    With `url`, of a hub's model, `path` is where this was fetched to.
+    """
 
     path: Path
+    url: str = ""
     host: str = "127.0.0.1"
     port: int = 8080
     workers: int | None = None
@@ -39,20 +43,26 @@ class Serving:
     wait: bool = False
 
 
-def serve_path(options: Options, serving: Serving) -> int:
+def serve(options: Options, serving: Serving) -> int:
     """Returns the exit code when the server has ended."""
     from msx_frontend.cli.launch import run_in_foreground
 
     with tempfile.TemporaryDirectory(prefix="msx-serve-") as name:
-        session = Session(serving, Path(name))
         try:
+            session = _hub_session(options, serving, Path(name)) if serving.url else Session(serving, Path(name))
             session.make()
-        except (StartError, ArchiveError, OSError) as error:
+        except (StartError, ArchiveError, OSError, ServiceError) as error:
             click.echo(str(error), err=True)
             return 1
         for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
             os.environ.setdefault(place, str(Path(name, "logs")))
         return run_in_foreground(session.options(options), session.run) or session.code
+
+
+def _hub_session(options: Options, serving: Serving, folder: Path) -> Session:
+    from msx_frontend.cli.serve.hub_session import HubSession
+
+    return HubSession(options, serving, folder)
 
 
 class Session:
@@ -65,8 +75,11 @@ class Session:
         self._store.mkdir()
         self._number = 0
         self._said = ""
-        self.name = name_of(serving.path)
+        self.name = self._name()
         self.code = 0
+
+    def _name(self) -> str:
+        return name_of(self._serving.path)
 
     def make(self) -> None:
         """A folder of what the path is now. Raises StartError, ArchiveError, OSError."""
@@ -77,6 +90,10 @@ class Session:
     def _made(self) -> Path:
         return self._store / f"{self.name}-{self._number}"
 
+    def _model(self) -> str:
+        """What `--models` is to load."""
+        return f"{self.name}={self._made}"
+
     def options(self, given: Options) -> Options:
         """Beside the flags that the user has given: --set beats what is chosen here."""
         at, port = self._serving.host, self._serving.port
@@ -86,7 +103,7 @@ class Session:
         chosen += ["grpc_inference_port=0", "grpc_management_port=0", "default_workers_per_model=1"]
         return replace(
             given,
-            models=(f"{self.name}={self._made}",),
+            models=(self._model(),),
             model_store=self._store,
             state_dir=given.state_dir or self._folder / "state",
             settings=(*chosen, *given.settings),
@@ -111,7 +128,10 @@ class Session:
             await self._reload(server)
 
     def _show(self, server: Server) -> None:
-        click.echo(banner(server.info, self.name, self._serving.path, self._said))
+        click.echo(banner(server.info, self.name, self._serving.path, self._served()))
+
+    def _served(self) -> str:
+        return f"{self._serving.path} ({self._said})"
 
     async def _scale(self, server: Server) -> None:
         if (workers := self._serving.workers) is not None:

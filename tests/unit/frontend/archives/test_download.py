@@ -69,6 +69,14 @@ def test_a_file_comes_as_it_is(root: Path, web: FileServer) -> None:
     assert (root / "m.mar").stat().st_mode & 0o777 == 0o600
 
 
+def test_how_far_it_is(root: Path, web: FileServer) -> None:
+    told: list[tuple[int, int]] = []
+    url = ArchiveUrl.parse(web.put("/m.mar", DATA))
+    run(downloads(root).fetch(url, root / "m.mar", progress=lambda done, size: told.append((done, size))))
+    assert told[-1] == (len(DATA), len(DATA))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
 def test_a_file_of_this_machine(root: Path) -> None:
     (root.parent / "there.mar").write_bytes(DATA)
     assert fetched(root, f"file://{root.parent}/there.mar") == DATA
