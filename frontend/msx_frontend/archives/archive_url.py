@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from msx_frontend.archives.hub.hub_url import HF, MODELSCOPE
 from msx_frontend.archives.hub.hub_url import SCHEMES as HUBS
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 
@@ -63,8 +64,8 @@ class ArchiveUrl:
         """
         if self.parts is None:
             return Path(self.text).name
-        if self.is_hub:
-            return PurePosixPath(self.text.partition("://")[2].partition("@")[0]).name
+        if self.parts.scheme in (HF, MODELSCOPE):
+            return PurePosixPath(f"{self.parts.netloc}{self.parts.path}".partition("@")[0]).name
         return PurePosixPath(self.parts.path).name
 
     @property

@@ -84,9 +84,9 @@ class HubContent:
 
 
 def recorded(root: Path, url: HubUrl) -> tuple[HubContent, str] | None:
-    """The complete content of that URL that was fetched last, and the commit; None if there is none."""
+    """The complete content of that URL, which was fetched last, and the commit; None if there is none."""
     home = root / url.folder
-    id, revision = _refs(home).get(url.revision, ("", ""))
+    id, revision = (url.content, "") if url.content else _refs(home).get(url.revision, ("", ""))
     content = HubContent(home, id, url.name)
     return (content, revision) if id and content.is_complete() else None
 

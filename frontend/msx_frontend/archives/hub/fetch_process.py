@@ -59,7 +59,7 @@ async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int
     assert process.stderr is not None
     last = asyncio.ensure_future(_last_line(process.stderr))
     try:
-        while line := await process.stdout.readline():
+        while line := await _line(process.stdout):
             report = _read(line)
             if "error" in report:
                 raise NotFetchedError(str(report["error"]))
@@ -71,6 +71,13 @@ async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int
         raise NotFetchedError(f"the process that fetches it ended with code {code}: {await last or 'it said nothing'}")
     finally:
         last.cancel()
+
+
+async def _line(stream: asyncio.StreamReader) -> bytes:
+    try:
+        return await stream.readline()
+    except ValueError:  # longer than any report
+        return b"?"
 
 
 def _read(line: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.hub import cache
 from msx_frontend.archives.hub.content import HubContent, recorded
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch, is_offline
-from msx_frontend.archives.hub.hub_url import HF, HubUrl
+from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.model_folder import hub_folder
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
@@ -60,7 +60,7 @@ class HubModels:
         wanted = hub_url(url)
         self._check_pinned(url, wanted)
         content, revision = await self._content(url, wanted, progress, reuse)
-        named = wanted.at(revision) if wanted.scheme == HF and revision else url.text
+        named = wanted.at(revision, content.id)
         self._busy.append(content)
         try:
             await asyncio.to_thread(self._uses.hold, content.id)
@@ -100,7 +100,7 @@ class HubModels:
 
     def _check_pinned(self, url: ArchiveUrl, wanted: HubUrl) -> None:
         """What `require_signature` lets in: an archive, whose signature is checked, or a commit."""
-        if not self._signed or wanted.is_pinned or wanted.is_archive:
+        if not self._signed or wanted.is_archive or (wanted.is_pinned and not wanted.prefix):
             return
         if wanted.prefix:
             what = "a folder of a bucket cannot be signed, and require_signature is on: pack it into an archive"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 HF, MODELSCOPE, S3, OBS = "hf", "modelscope", "s3", "obs"
 SCHEMES = (HF, MODELSCOPE, S3, OBS)
@@ -20,6 +20,7 @@ _ALONE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]{0,254}")
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,62}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_CONTENT = re.compile(r"#sha256=([0-9a-f]{64})$")
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _MOST_BYTES = 1024
 """Of a key of S3."""
@@ -34,22 +35,24 @@ def is_hub(text: str) -> bool:
 @dataclass(frozen=True)
 class HubUrl:
     """`place`: the repository, or the bucket; `revision`: a branch, tag or commit, or "" for the hub's default;
-    `prefix`: in the bucket, without slashes at its ends."""
+    `prefix`: in the bucket, without slashes at its ends; `content`: the only one that is meant, or ""."""
 
     scheme: str
     place: str
     revision: str = ""
     prefix: str = ""
+    content: str = ""
 
     @classmethod
     def parse(cls, text: str) -> HubUrl:
         """Raises ValueError with a sentence."""
-        scheme, _, rest = text.partition("://")
+        named = _CONTENT.search(text)
+        scheme, _, rest = text[: named.start() if named else None].partition("://")
         scheme = scheme.lower()
         found = _of_bucket(scheme, rest) if scheme in (S3, OBS) else _of_repository(scheme, rest)
         if found is None:
             raise ValueError(f"{text[:200]} is not a URL of the form {FORMS[scheme]}")
-        return found
+        return replace(found, content=named[1]) if named else found
 
     @property
     def name(self) -> str:
@@ -66,17 +69,24 @@ class HubUrl:
 
     @property
     def is_pinned(self) -> bool:
-        """Its revision is the hash of a commit: what it names does not change."""
-        return _COMMIT.fullmatch(self.revision) is not None
+        """Its revision is the hash of a commit, or its content is named: what it names does not change."""
+        return bool(self.content) or _COMMIT.fullmatch(self.revision) is not None
 
     @property
     def is_archive(self) -> bool:
         """It names one archive, which may be signed."""
         return self.prefix.endswith(ARCHIVE_SUFFIXES)
 
-    def at(self, revision: str) -> str:
-        """The URL of this model at a revision."""
-        return f"{self.scheme}://{self.place}@{revision}"
+    def at(self, commit: str, content: str) -> str:
+        """The URL of what this names now: by its commit, where the hub says it."""
+        if commit:
+            return f"{self.scheme}://{self.place}@{commit}"
+        return f"{self._text}#sha256={content}"
+
+    @property
+    def _text(self) -> str:
+        place = f"{self.place}/{self.prefix}" if self.prefix else self.place
+        return f"{self.scheme}://{place}@{self.revision}" if self.revision else f"{self.scheme}://{place}"
 
 
 def _of_repository(scheme: str, rest: str) -> HubUrl | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
 from collections.abc import Generator
 from typing import Any
@@ -21,7 +22,7 @@ class ModelScope:
         self._revision = url.revision or "master"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # MODELSCOPE_DOMAIN, as the older library names it
-            self._api = self._hub.HubApi()
+            self._api = self._hub.HubApi(_config(self._hub.HubConfig))
 
     def list_files(self) -> HubListing:
         try:
@@ -54,6 +55,11 @@ class ModelScope:
         if isinstance(error, errors.InvalidParameter):
             return HubError(said(error))
         return BrokenError(said(error))
+
+
+def _config(known: Any) -> Any:
+    """The library would write a number of this installation into the user's folder, which may be read-only."""
+    return type("ReadOnlyConfig", (known,), {"get_session_id": lambda self: uuid.uuid4().hex})()
 
 
 def _file(one: Any) -> HubFile:

@@ -67,7 +67,11 @@ def _fetched(url: HubUrl, root: Path, most: int) -> dict[str, Any]:
     if not listing.files:
         raise HubError("it has no files")
     files = chosen(listing.files, lambda file: _small(remote, file), archive=url.is_archive)
+    if url.scheme in (HF, MODELSCOPE) and (unknown := next((file.path for file in files if not file.digest), None)):
+        raise HubError(f"the hub does not say the digest of {unknown}")
     content = HubContent.of(root, url, files)
+    if url.content not in ("", content.id):
+        raise HubError(f"it has another content now: #sha256={content.id}")
     content.home.mkdir(parents=True, exist_ok=True)
     with _alone(content):
         if not content.is_complete():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ SILENCE = 60.0
 """Seconds without a byte."""
 MOST_FILES = 10_000
 """Of a model: more are not one."""
+_QUERY = re.compile(r"\?[^\s'\")]+")
 EXTRA = "pip install 'msx-serve[hub]'"
 
 
@@ -79,6 +81,6 @@ def skipped(chunks: Iterator[bytes], left: int) -> Iterator[bytes]:
 
 
 def said(error: Exception) -> str:
-    """One line of an error of a library."""
-    lines = str(error).splitlines()
+    """One line of an error of a library, without the queries of URLs, which may be signatures."""
+    lines = _QUERY.sub("?…", str(error)).splitlines()
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

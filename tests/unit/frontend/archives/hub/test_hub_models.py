@@ -92,6 +92,22 @@ def test_a_branch_is_asked_for_again(hub: HubServer, tmp_path: Path) -> None:
     assert [(path / "handler.py").read_bytes() for path in (old, new)] == [HANDLER["handler.py"], b"new"]
 
 
+def test_a_hub_without_commits_names_the_content(hub: HubServer, tmp_path: Path) -> None:
+    def start() -> Store:
+        return Store(tmp_path, hub, {"MODELSCOPE_DOMAIN": hub.url})
+
+    old, old_url = run(start().serve("modelscope://org/echo@master"))
+    assert re.fullmatch("modelscope://org/echo@master#sha256=[0-9a-f]{64}", old_url)
+    hub.repositories["org/echo"].files["handler.py"] = b"new"
+    new, new_url = run(start().serve("modelscope://org/echo@master"))
+    assert new != old
+    hub.asked.clear()
+    assert run(start().serve(old_url)) == (old, old_url)
+    assert run(start().serve(new_url, reuse=True)) == (new, new_url)
+    assert hub.asked == []
+    assert run(Store(tmp_path, hub, require_signature=True).serve(old_url))[1] == old_url
+
+
 def test_two_at_once_fetch_it_once(hub: HubServer, tmp_path: Path) -> None:
     async def both() -> list[tuple[Path, str]]:
         store = Store(tmp_path, hub)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from msx_frontend.archives.hub.hub_url import HubUrl
@@ -55,6 +57,15 @@ def test_only_the_hash_of_a_commit_is_pinned() -> None:
     assert HubUrl.parse(f"hf://org/name@{COMMIT}").is_pinned
     assert not HubUrl.parse(f"hf://org/name@{COMMIT[:12]}").is_pinned
     assert not HubUrl.parse("hf://org/name@main").is_pinned
+
+
+def test_a_content_is_named() -> None:
+    content = "0123456789abcdef" * 4
+    for text in ("modelscope://org/name@v1", "s3://bucket/a/b#c", "hf://gpt2"):
+        url = HubUrl.parse(f"{text}#sha256={content}")
+        assert url == replace(HubUrl.parse(text), content=content)
+        assert url.is_pinned
+        assert url.at("", content) == f"{text}#sha256={content}"
 
 
 def test_no_two_models_share_a_folder() -> None:

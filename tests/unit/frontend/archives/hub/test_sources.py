@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from msx_frontend.archives.hub import remote as module
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
 from msx_frontend.archives.hub.hub_url import HubUrl
 from tests.hub_server import HubServer, Repository, hub_server
@@ -86,6 +88,24 @@ def test_refused(scheme: str, hub: HubServer, tmp_path: Path) -> None:
     assert "config.json is damaged" in refused(f"{scheme}://org/name", tmp_path, **of_hub(scheme, hub))
     assert "it cannot be served" in refused(f"{scheme}://org/empty", tmp_path, **of_hub(scheme, hub))
     assert "more than max_download_size" in refused(f"{scheme}://org/name", tmp_path, 1000, **of_hub(scheme, hub))
+
+
+def test_a_content_that_is_there_no_more(hub: HubServer, tmp_path: Path) -> None:
+    said = refused(f"modelscope://org/name#sha256={'0' * 64}", tmp_path, **of_hub("modelscope", hub))
+    assert re.fullmatch("it has another content now: #sha256=[0-9a-f]{64}", said)
+    assert hub.reads("model.safetensors") == []
+    named = f"modelscope://org/name{said.rpartition(' ')[2]}"
+    assert fetched(named, tmp_path, **of_hub("modelscope", hub))[0] == READ
+
+
+def test_a_home_that_is_not_there(hub: HubServer, tmp_path: Path) -> None:
+    for scheme in ("hf", "modelscope"):
+        assert fetched(f"{scheme}://org/name", tmp_path, HOME="/proc/none", **of_hub(scheme, hub))[0] == READ
+
+
+def test_queries_of_urls_are_not_told(tmp_path: Path) -> None:
+    error = OSError("refused: https://cdn/x?X-Amz-Signature=abc&b=c (a reason)")
+    assert module.said(error) == "OSError: refused: https://cdn/x?… (a reason)"
 
 
 def test_a_token_file_of_the_library(hub: HubServer, tmp_path: Path) -> None:
