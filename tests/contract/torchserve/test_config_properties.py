@@ -60,7 +60,7 @@ DEFAULTS: dict[str, Any] = {
     "keystore": None,
     "keystore_pass": "changeit",
     "keystore_type": "PKCS12",
-    "allowed_urls": (re.compile("file://.*"), re.compile("http(s)?://.*")),
+    "allowed_urls": (re.compile("file://.*"), re.compile("http(s)?://.*"), re.compile("(hf|modelscope|s3|obs)://.*")),
     "use_env_allowed_urls": False,
     "disable_token_authorization": False,
     "token_expiration_min": 60,

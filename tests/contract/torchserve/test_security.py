@@ -59,9 +59,9 @@ def register(server: RunningServer, url: str, **parameters: Any) -> httpx.Respon
 
 
 def test_every_url_is_allowed_by_default() -> None:
-    """As TorchServe's; registering is off by default, and needs the management key."""
+    """As TorchServe's, and models of hubs; registering is off by default, and needs the management key."""
     patterns = [pattern.pattern for pattern in ServerConfig().allowed_urls]
-    assert patterns == ["file://.*", "http(s)?://.*"]
+    assert patterns == ["file://.*", "http(s)?://.*", "(hf|modelscope|s3|obs)://.*"]
     assert not ServerConfig().enable_model_api
     assert not ServerConfig().disable_token_authorization
     assert ServerConfig().management_address.host == "127.0.0.1"
