@@ -7,6 +7,7 @@ ServiceError
 ├── ModelNotFound, ModelVersionNotFound        no such model
 ├── HandlerMethodNotFound                      its handler has no such method
 ├── BadRequest, PayloadTooLarge                what the client sent
+│   ├── MalformedJson                          where its JSON ends to be JSON
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
@@ -25,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from msx_frontend.retry import SHORTEST, retry_headers
+from msx_sdk._internal.bodies import fault
 from msx_sdk._internal.methods import unknown_method
 
 
@@ -83,6 +85,19 @@ class HandlerMethodNotFound(ServiceError):
 
 class BadRequest(ServiceError):
     status, type, grpc_code = 400, "BadRequestException", "INVALID_ARGUMENT"
+
+
+class MalformedJson(BadRequest):
+    """`error` was raised by msgspec, or is a RecursionError."""
+
+    def __init__(self, body: bytes, error: Exception, content_type: str | None = None) -> None:
+        """`content_type` is what the client says that it sends; "" is nothing, None is not known here."""
+        self._body, self._error = body, error
+        came = "" if content_type is None else f" ({content_type[:100] or 'without a content type'})"
+        super().__init__(f"The request body{came} is not valid JSON: {fault(body, error)}.")
+
+    def sent_as(self, content_type: str) -> MalformedJson:
+        return MalformedJson(self._body, self._error, content_type)
 
 
 class NotOffered(BadRequest):

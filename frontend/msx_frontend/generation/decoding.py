@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
-from msx_frontend.errors import BadRequest
+from msx_frontend.errors import MalformedJson
 from msx_frontend.generation.errors import WrongParameter
 from msx_sdk._internal.validation import wrong_value
 
 T = TypeVar("T")
 
 
+_MISSING = re.compile("object missing required field `(?P<name>[^`]*)`")
 _decoders: dict[Any, Callable[[bytes], Any]] = {}
 """By type. Made once: to find the decoder of a large struct takes longer than to decode most requests."""
 
@@ -21,7 +23,7 @@ _decoders: dict[Any, Callable[[bytes], Any]] = {}
 def decode(body: bytes, kind: type[T]) -> T:
     """Members that the struct does not have are ignored, as all servers of these APIs do.
 
-    Raises WrongParameter, which names the parameter and what was expected, and BadRequest for what is no JSON.
+    Raises WrongParameter, which names the parameter and what was expected, and MalformedJson for what is not JSON.
     """
     try:
         read = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind).decode)
@@ -29,8 +31,8 @@ def decode(body: bytes, kind: type[T]) -> T:
         return value
     except msgspec.ValidationError as error:
         name, expected = wrong_value(error)
+        if missing := _MISSING.fullmatch(expected):
+            raise WrongParameter(f"{name}.{missing['name']}".lstrip("."), "needed, and missing") from None
         raise WrongParameter(name or "request", expected) from None
-    except RecursionError:
-        raise BadRequest("The request body is nested too deeply: lists and objects within each other.") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MalformedJson(body, error) from None

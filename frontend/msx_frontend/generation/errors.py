@@ -102,6 +102,7 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.ModelVersionNotFound: _NO_MODEL,
     errors.HandlerMethodNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
     errors.BadRequest: _WRONG,
+    errors.MalformedJson: _WRONG,
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
     errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.errors import MalformedJson, RequestCancelled, ServiceError
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
@@ -130,6 +130,8 @@ class TextRequest:
 
     def client_error(self, error: Exception) -> ServiceError:
         """The error with the client's names of parameters. A bug of the server is logged here."""
+        if isinstance(error, MalformedJson):
+            return error.sent_as(next((value for name, value in self._headers if name.lower() == "content-type"), ""))
         return renamed(reported(error, self.id), self.names)
 
     def ignored_header(self) -> Headers:

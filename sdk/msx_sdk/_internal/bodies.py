@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -102,9 +103,31 @@ def fault(data: Data, error: Exception) -> str:
             return "it is empty"
         return f"line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     if isinstance(error, UnicodeDecodeError):
-        line, begins = data.count(b"\n", 0, error.start) + 1, data.rfind(b"\n", 0, error.start) + 1
-        return f"line {line}, column {error.start - begins + 1}: a byte that is not {error.encoding}"
+        return f"{_place(data, _start(data, error))}: a byte that is not {error.encoding}"
+    if not data:
+        return "it is empty"
+    if isinstance(error, msgspec.DecodeError) and (found := _MALFORMED.fullmatch(str(error))):
+        return f"{_place(data, int(found['at']))}: {found['what']}"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+_MALFORMED = re.compile(r"JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)")
+"""What msgspec says."""
+
+
+def _start(data: Data, error: UnicodeDecodeError) -> int:
+    """In the whole: msgspec decodes text by text."""
+    try:
+        data.decode(error.encoding)
+    except UnicodeDecodeError as whole:
+        return whole.start
+    return error.start
+
+
+def _place(data: Data, at: int) -> str:
+    """Of a byte, as editors count."""
+    before = bytes(data[:at])
+    return f"line {before.count(10) + 1}, column {at - before.rfind(10)}"
 
 
 def _malformed(what: str, data: Data, error: Exception) -> InvalidInput:

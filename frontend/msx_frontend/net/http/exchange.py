@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from msx_frontend.errors import MethodNotAllowed, RequestCancelled, ResourceNotFound
+from msx_frontend.errors import RequestCancelled
 from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.asgi_request import AsgiRequest
@@ -20,7 +20,7 @@ from msx_frontend.net.http.compression import (
 )
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.failures import failure_reply, reported
+from msx_frontend.net.http.failures import failure_reply, no_route, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.job_reply import answer_job
 from msx_frontend.net.http.request import Request
@@ -107,7 +107,7 @@ class Exchange:
                 call.key = admitted(self._tokens, match, call.authorization)
                 check_model(match, call.key)
                 call.use(call.key)
-            route = _route(match)
+            route = _route(match, call)
             if isinstance(route.answer, JobRoute):
                 check_priority(call, call.key)
             request.body = await self._read(family, call, receive)
@@ -142,13 +142,10 @@ async def _reply(route: Route, request: Request) -> Reply:
     return await route.answer(request)
 
 
-def _route(match: Match) -> Route:
+def _route(match: Match, call: AsgiRequest) -> Route:
     """Raises ResourceNotFound, MethodNotAllowed."""
     if match.route is None:
-        error = MethodNotAllowed() if match.allowed else ResourceNotFound()
-        if match.allowed:
-            error.headers = (("allow", ", ".join(match.allowed)),)
-        raise error
+        raise no_route(call.method, call.path, match.allowed)
     return match.route
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from functools import partial
 
-from msx_frontend.errors import PayloadTooLarge, ServiceError
+from msx_frontend.errors import MethodNotAllowed, PayloadTooLarge, ResourceNotFound, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.net.bugs import reported_to
 from msx_frontend.net.http.family import JSON, Failure, Family
 from msx_frontend.net.http.wire import RawHeaders, common_headers, error_bytes, reply_headers
+
+DESCRIBED = (b"link", b'</docs>; rel="service-doc", </openapi.json>; rel="service-desc"')
+"""Where the routes are described, for people and for programs: RFC 8631. For each request that the client got wrong."""
+MOST_SHOWN = 200
+"""Characters of a path."""
 
 reported = partial(reported_to, logging.getLogger("msx.http"))
 """What a client of HTTP is told of an error."""
@@ -19,7 +25,25 @@ def failure_reply(family: Family, error: ServiceError, request_id: str) -> tuple
     """Status, headers and body."""
     failure = family.failure(error)
     headers = [] if failure.bare else reply_headers(request_id, list(failure.headers))
+    if 400 <= failure.status < 500 and not failure.bare:
+        headers.append(DESCRIBED)
     return failure.status, [*headers, (b"content-length", b"%d" % len(failure.body))], failure.body
+
+
+def no_route(method: str, path: str, allowed: Sequence[str] = ()) -> ServiceError:
+    """`allowed` are the methods of the path, if it is known. TorchServe's sentence, and what came."""
+    if not allowed:
+        return ResourceNotFound(
+            "Requested resource is not found, please refer to API document. "
+            f"{method} {path[:MOST_SHOWN]} is not a route of this address; GET /docs shows those that are."
+        )
+    methods = ", ".join(allowed)
+    error = MethodNotAllowed(
+        "Requested method is not allowed, please refer to API document. "
+        f"{path[:MOST_SHOWN]} takes {methods}, not {method}; GET /docs describes it."
+    )
+    error.headers = (("allow", methods),)
+    return error
 
 
 def plain_failure(error: ServiceError) -> tuple[RawHeaders, bytes]:

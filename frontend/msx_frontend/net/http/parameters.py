@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.errors import BadRequest
+from msx_frontend.errors import BadRequest, MalformedJson
 from msx_frontend.net.http.request import Request
 
 
@@ -26,4 +26,4 @@ def json_body(request: Request) -> Any:
     try:
         return msgspec.json.decode(request.body)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+        raise MalformedJson(request.body, error, request.call.content_type.decode("latin-1")) from None

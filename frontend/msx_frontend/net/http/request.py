@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.datastructures import QueryParams
 
-from msx_frontend.errors import BadRequest
+from msx_frontend.errors import BadRequest, MalformedJson
 from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.wire import Receive
@@ -62,7 +62,7 @@ class Request:
         try:
             value = msgspec.json.decode(self.body) if self.body.strip() else {}
         except (msgspec.DecodeError, RecursionError) as error:
-            raise BadRequest(f"The request body is not valid JSON: {error}.") from None
+            raise MalformedJson(self.body, error, self.call.content_type.decode("latin-1")) from None
         if not isinstance(value, dict):
             raise BadRequest(f"The request body must be a JSON object, not {type(value).__name__}.")
         return value

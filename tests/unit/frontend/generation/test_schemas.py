@@ -139,6 +139,8 @@ def test_a_body_that_is_nested_too_deeply() -> None:
         body = b'{"messages": [], "chat_template_kwargs": {"a": ' + b"[" * 4000 + b"]" * 4000 + b"}}"
         exchange = await Speaker().ask(CHAT, body)
         assert exchange.status == 400
-        assert exchange.json["error"]["message"].startswith("The request body is nested too deeply")
+        assert exchange.json["error"]["message"] == (
+            "The request body (without a content type) is not valid JSON: it is nested too deeply."
+        )
 
     run(test())

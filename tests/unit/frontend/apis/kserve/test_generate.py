@@ -64,7 +64,7 @@ KNOWN = "The models that can generate text: m."
             404,
             f"Model not found: crow. {KNOWN}",
         ),
-        (PATH, {}, 400, "request: object missing required field `text_input`"),
+        (PATH, {}, 400, "text_input: needed, and missing"),
         (PATH, {"text_input": "x", "parameters": {"top_p": 2}}, 400, "parameters.top_p: expected `float` <= 1.0"),
     ],
 )
