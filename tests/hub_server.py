@@ -73,6 +73,10 @@ def hub_server() -> Iterator[HubServer]:
             thread.join()
 
 
+def _git(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
 def _file_of(path: str) -> str:
     query = parse_qs(urlsplit(path).query)
     return f"/{query['FilePath'][0]}" if "FilePath" in query else unquote(urlsplit(path).path)
@@ -93,7 +97,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, headers))
         parts = unquote(urlsplit(self.path).path).strip("/").split("/")
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        if parts[:2] == ["api", "models"]:
+        if parts[:2] == ["api", "models"] and parts[4:5] == ["tree"]:
+            self._hf_tree("/".join(parts[2:4]), "/".join(parts[5:]))
+        elif parts[:2] == ["api", "models"]:
             self._hf_listing("/".join(parts[2:4]), "/".join(parts[5:]) or "main")
         elif parts[:3] == ["api", "v1", "models"] and parts[5:] == ["repo", "files"]:
             self._modelscope_listing("/".join(parts[3:5]), query.get("Revision", "master"))
@@ -121,12 +127,23 @@ class _Handler(BaseHTTPRequestHandler):
         siblings = []
         for path, data in found.files.items():
             size = found.said_sizes.get(path, len(data))
-            git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-            entry: dict[str, object] = {"rfilename": path, "size": size, "blobId": git}
+            entry: dict[str, object] = {"rfilename": path, "size": size, "blobId": _git(data)}
             if len(data) >= LARGE:
                 entry["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": size, "pointerSize": 130}
             siblings.append(entry)
         self._json({"id": name, "sha": found.commit_of(revision), "siblings": siblings})
+
+    def _hf_tree(self, name: str, revision: str) -> None:
+        """What `snapshot_download` of the library asks for."""
+        if (found := self._repository(name, revision)) is None:
+            return
+        entries = []
+        for path, data in found.files.items():
+            entry: dict[str, object] = {"type": "file", "path": path, "size": len(data), "oid": _git(data)}
+            if len(data) >= LARGE:
+                entry["lfs"] = {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}
+            entries.append(entry)
+        self._json(entries)
 
     def _modelscope_listing(self, name: str, revision: str) -> None:
         if (found := self._repository(name, revision)) is None:
@@ -153,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         start = self._start() if self.server.knows_ranges else 0
         self.send_response(206 if start or (self.server.knows_ranges and "range" in self.headers) else 200)
         self.send_header("content-length", str(len(data) - start))
-        self.send_header("etag", f'"{hashlib.sha256(data).hexdigest()}"')
+        self.send_header("etag", f'"{hashlib.sha256(data).hexdigest() if len(data) >= LARGE else _git(data)}"')
         self.send_header("x-repo-commit", found.commit_of(revision))
         if self.server.knows_ranges and "range" in self.headers:
             self.send_header("content-range", f"bytes {start}-{len(data) - 1}/{len(data)}")

@@ -65,9 +65,12 @@ def _used_weights(root: dict[str, HubFile], read: Callable[[HubFile], bytes]) ->
     if root[INDEX].size > MOST_INDEX:
         raise HubError(f"{INDEX} is larger than {MOST_INDEX >> 20} MiB")
     try:
-        return frozenset(map(str, json.loads(read(root[INDEX]))["weight_map"].values()))
+        named = frozenset(map(str, json.loads(read(root[INDEX]))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise HubError(f"{INDEX} does not say in which files the weights are") from None
+    if missing := sorted(named - root.keys()):
+        raise HubError(f"{INDEX} names {missing[0][:200]}, which is not there")
+    return named
 
 
 def _is_used(path: str, weights: frozenset[str]) -> bool:

@@ -24,9 +24,18 @@ class NotFetchedError(Exception):
 
 
 async def fetch(
-    url: str, root: Path, most: int, limit: float, progress: Callable[[int, int], None], env: Mapping[str, str]
+    url: str,
+    root: Path,
+    most: int,
+    limit: float,
+    progress: Callable[[int, int], None],
+    env: Mapping[str, str],
+    *,
+    offline: bool = False,
 ) -> tuple[str, str]:
     """The content's id below `root`, and the commit, or "". `limit`: seconds. Raises NotFetchedError.
+
+    `offline`: of what huggingface_hub has on this machine.
 
     The process is ended when this is cancelled; what has come stays for the next one.
     """
@@ -43,7 +52,8 @@ async def fetch(
     )
     try:
         assert process.stdin is not None
-        process.stdin.write(json.dumps({"url": url, "root": str(root), "most": most}).encode() + b"\n")
+        order = {"url": url, "root": str(root), "most": most, "offline": offline}
+        process.stdin.write(json.dumps(order).encode() + b"\n")
         return await asyncio.wait_for(_followed(process, progress), limit)
     except asyncio.TimeoutError:
         raise NotFetchedError(

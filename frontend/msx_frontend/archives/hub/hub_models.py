@@ -19,7 +19,7 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.hub import cache
 from msx_frontend.archives.hub.content import HubContent, recorded
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch, is_offline
-from msx_frontend.archives.hub.hub_url import HubUrl
+from msx_frontend.archives.hub.hub_url import HF, HubUrl
 from msx_frontend.archives.model_folder import hub_folder
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
@@ -119,23 +119,33 @@ class HubModels:
             found = await asyncio.to_thread(recorded, self.root, wanted)
             if found is not None:
                 return found
-        if offline:
-            raise DownloadFailed(
-                url.shown,
-                f"it is not in {self.root}, and {offline} forbids to ask the hub: fetch it without that first",
-            )
-        return await self._fetched(url, wanted, progress)
-
-    async def _fetched(self, url: ArchiveUrl, wanted: HubUrl, progress: Progress) -> tuple[HubContent, str]:
-        log.info("fetching %s", url.shown)
-        told = _Told(url, progress)
         try:
-            await asyncio.to_thread(self.root.mkdir, mode=0o755, parents=True, exist_ok=True)
-            id, revision = await fetch(url.text, self.root, self._most, self._limit, told, self._env)
+            return await self._asked(url, wanted, offline, progress)
         except NotFetchedError as error:
             raise DownloadFailed(url.shown, str(error)) from None
         except OSError as error:
             raise DownloadFailed(url.shown, f"{self.root}: {why(error, self.root)}") from None
+
+    async def _asked(self, url: ArchiveUrl, wanted: HubUrl, offline: str, progress: Progress) -> tuple[HubContent, str]:
+        """Of the hub, or, without it, of what its library has on this machine."""
+        if not offline:
+            return await self._fetched(url, wanted, progress)
+        missing = f"it is not in {self.root}, and {offline} forbids to ask the hub"
+        if wanted.scheme != HF:
+            raise NotFetchedError(missing)
+        try:
+            return await self._fetched(url, wanted, progress, offline=True)
+        except NotFetchedError as error:
+            raise NotFetchedError(f"{missing}; {error}") from None
+
+    async def _fetched(
+        self, url: ArchiveUrl, wanted: HubUrl, progress: Progress, *, offline: bool = False
+    ) -> tuple[HubContent, str]:
+        log.info("fetching %s", url.shown)
+        await asyncio.to_thread(self.root.mkdir, mode=0o755, parents=True, exist_ok=True)
+        id, revision = await fetch(
+            url.text, self.root, self._most, self._limit, _Told(url, progress), self._env, offline=offline
+        )
         return HubContent(self.root / wanted.folder, id, wanted.name), revision
 
     def _path(self, wanted: HubUrl, content: HubContent) -> Path:

@@ -37,7 +37,8 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     root = Path(order["root"])
     try:
-        _tell(**_fetched(HubUrl.parse(order["url"]), root, order["most"]))
+        url = HubUrl.parse(order["url"])
+        _tell(**_fetched(url, remote_of(url, offline=order["offline"]), root, order["most"]))
     except (HubError, BrokenError) as error:
         _tell(error=str(error))
     except OSError as error:
@@ -46,8 +47,12 @@ def main() -> None:
         _tell(error=f"its listing does not fit into {MEMORY >> 30} GiB of memory")
 
 
-def remote_of(url: HubUrl) -> Remote:
+def remote_of(url: HubUrl, *, offline: bool) -> Remote:
     """Raises HubError where the library is not installed."""
+    if offline:
+        from msx_frontend.archives.hub.huggingface_cache import HuggingFaceCache
+
+        return HuggingFaceCache(url)
     if url.scheme == HF:
         from msx_frontend.archives.hub.huggingface import HuggingFace
 
@@ -61,8 +66,7 @@ def remote_of(url: HubUrl) -> Remote:
     return ObjectStore(url)
 
 
-def _fetched(url: HubUrl, root: Path, most: int) -> dict[str, Any]:
-    remote = remote_of(url)
+def _fetched(url: HubUrl, remote: Remote, root: Path, most: int) -> dict[str, Any]:
     listing = cast(HubListing, patiently(remote.list_files))
     if not listing.files:
         raise HubError("it has no files")

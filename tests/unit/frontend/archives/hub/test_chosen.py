@@ -31,6 +31,11 @@ def test_weights_that_the_index_does_not_name_are_left() -> None:
     assert names(*read, "consolidated.safetensors", data=index) == read
 
 
+def test_weights_that_the_index_names_must_be_there() -> None:
+    with pytest.raises(HubError, match=r"index\.json names model-2\.safetensors, which is not there"):
+        names("config.json", INDEX, "model-1.safetensors", data=b'{"weight_map": {"a": "model-2.safetensors"}}')
+
+
 @pytest.mark.parametrize("index", [b"{", b"[]", b'{"weight_map": 3}', b"{}"])
 def test_an_index_that_cannot_be_read_is_refused(index: bytes) -> None:
     with pytest.raises(HubError, match="does not say in which files the weights are"):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,6 +147,25 @@ def test_offline(setting: str, env: dict[str, str], hub: HubServer, tmp_path: Pa
     assert run(store.serve("hf://org/echo")) == (path, url)
     said = refused(store, "hf://org/other")
     assert f"and {setting} forbids to ask the hub" in said
+    assert hub.asked == []
+
+
+def test_offline_from_the_cache_of_the_library(hub: HubServer, tmp_path: Path) -> None:
+    env = environment(tmp_path, HF_ENDPOINT=hub.url, HF_HOME=str(tmp_path / "hf"))
+    fetch = "import huggingface_hub; huggingface_hub.snapshot_download('org/echo')"
+    subprocess.run([sys.executable, "-c", fetch], env=env, check=True, capture_output=True)
+    hub.asked.clear()
+    offline = {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    path, url = run(Store(tmp_path, hub, offline).serve("hf://org/echo"))
+    assert url == f"hf://org/echo@{COMMIT}"
+    assert (path / "handler.py").read_bytes() == HANDLER["handler.py"]
+    assert "Hugging Face's cache on this machine does not have it" in refused(
+        Store(tmp_path, hub, offline), "hf://org/other"
+    )
+    blob = next((tmp_path / "hf").rglob("weights.bin")).resolve()
+    blob.write_bytes(b"2" * 20_000)
+    shutil.rmtree(tmp_path / "hub")
+    assert "weights.bin is damaged" in refused(Store(tmp_path, hub, offline), "hf://org/echo")
     assert hub.asked == []
 
 
