@@ -13,6 +13,7 @@ from msx_client import Client, MsxError
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.e2e.test_serve_path import served
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.other_user import UID, needs_root, open_folder, others_python
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -91,3 +92,14 @@ def test_refused(arguments: list[str], why: str, tmp_path: Path) -> None:
     assert done.returncode != 0
     assert why in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@needs_root
+def test_workers_of_another_user_read_it(hub: HubServer) -> None:
+    python, env = others_python()
+    properties = f"python={python}\nworker_user={UID}\n"
+    with open_folder() as folder:
+        new_store(folder)
+        more = {**env, **environment(hub, folder)}
+        with run_server(folder, "--models", "hf://org/reverse", properties=properties, env=more) as server:
+            assert server.predict("reverse", b"abc").content == b"cba"

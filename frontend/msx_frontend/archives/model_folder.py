@@ -54,7 +54,7 @@ def hub_folder(path: Path, target: Path) -> Path:
         return target
     aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        aside.parent.mkdir(parents=True, exist_ok=True)
+        aside.parent.mkdir(0o711, parents=True, exist_ok=True)
         made_folder(path, aside)
         newest = max(file.stat().st_mtime_ns for file in path.rglob("*") if file.is_file())
         for made in (aside / MANIFEST_PATH, aside / YAML):

@@ -18,6 +18,8 @@ from msx_frontend.whole_file import write_whole
 LISTING = "listing.json"
 PART = ".part"
 _REFS = "refs.json"
+PASSABLE = 0o711
+"""Of folders that hold contents: a worker that runs as another user finds its own model, and cannot list the others."""
 _FIRST_DAY = 946_684_800
 """The year 2000, in seconds."""
 _DAYS = 3600 * 24 * 3650
@@ -96,7 +98,7 @@ def record(content: HubContent, url: HubUrl, revision: str) -> None:
     names = {url.revision, revision} - ({""} if url.revision else set())
     refs = {**_refs(content.home), **dict.fromkeys(names, (content.id, revision))}
     kept = {name: at for name, at in refs.items() if (content.home / at[0]).is_dir()}
-    write_whole(content.home / _REFS, json.dumps(kept).encode())
+    write_whole(content.home / _REFS, json.dumps(kept).encode(), 0o600)
 
 
 def _refs(home: Path) -> dict[str, tuple[str, str]]:

@@ -17,7 +17,7 @@ from msx_archiver.sizes import human
 from msx_archiver.uses import Uses
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.hub import cache
-from msx_frontend.archives.hub.content import HubContent, recorded
+from msx_frontend.archives.hub.content import PASSABLE, HubContent, recorded
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch, is_offline
 from msx_frontend.archives.hub.hub_url import HF, HubUrl
 from msx_frontend.archives.model_folder import hub_folder
@@ -142,7 +142,7 @@ class HubModels:
         self, url: ArchiveUrl, wanted: HubUrl, progress: Progress, *, offline: bool = False
     ) -> tuple[HubContent, str]:
         log.info("fetching %s", url.shown)
-        await asyncio.to_thread(self.root.mkdir, mode=0o755, parents=True, exist_ok=True)
+        await asyncio.to_thread(self.root.mkdir, mode=PASSABLE, parents=True, exist_ok=True)
         id, revision = await fetch(
             url.text, self.root, self._most, self._limit, _Told(url, progress), self._env, offline=offline
         )

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from msx_archiver.room import why
 from msx_frontend.archives.hub.chosen import chosen
-from msx_frontend.archives.hub.content import HubContent, record
+from msx_frontend.archives.hub.content import PASSABLE, HubContent, record
 from msx_frontend.archives.hub.hub_download import HubDownload, patiently
 from msx_frontend.archives.hub.hub_url import HF, MODELSCOPE, HubUrl
 from msx_frontend.archives.hub.remote import BrokenError, HubError, HubFile, HubListing, Remote
@@ -76,7 +76,7 @@ def _fetched(url: HubUrl, remote: Remote, root: Path, most: int) -> dict[str, An
     content = HubContent.of(root, url, files)
     if url.content not in ("", content.id):
         raise HubError(f"it has another content now: #sha256={content.id}")
-    content.home.mkdir(parents=True, exist_ok=True)
+    content.home.mkdir(PASSABLE, parents=True, exist_ok=True)
     with _alone(content):
         if not content.is_complete():
             fetching = HubDownload(remote, content)

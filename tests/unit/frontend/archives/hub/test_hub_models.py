@@ -13,7 +13,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
+from msx_archiver.cli import main
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.hub.hub_models import HubModels
@@ -23,8 +25,11 @@ from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed, InvalidModel
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.s3_server import s3_server
+from tests.unit.archiver.test_signatures import write_keys
 from tests.unit.frontend.archives.hub.test_sources import environment
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.packing import pack_model
 
 COMMIT, NEWER = "a" * 40, "b" * 40
 HANDLER = {"handler.py": b"def handle(data, context): return data", "weights.bin": b"1" * 20_000}
@@ -40,14 +45,21 @@ def hub() -> Iterator[HubServer]:
 class Store:
     """A model store as of a server that was just started."""
 
-    def __init__(self, path: Path, hub: HubServer, env: dict[str, str] | None = None, **settings: object) -> None:
+    def __init__(
+        self,
+        path: Path,
+        hub: HubServer,
+        env: dict[str, str] | None = None,
+        ring: Path | None = None,
+        **settings: object,
+    ) -> None:
         (path / "store").mkdir(exist_ok=True)
         config = msgspec.structs.replace(ServerConfig(), **settings)
         state = StateFolder(path / "state", (path / "store").resolve(), is_named=True)
         models = HubModels(
             config, path / "hub", state.hub_folders, environment(path, HF_ENDPOINT=hub.url, **(env or {}))
         )
-        ring = path / "ring" if config.require_signature else None
+        ring = (ring or path / "ring") if config.require_signature else None
         self.store = ModelStore(state.model_store, state, Downloads(config, state.downloads), ring, models)
         self.served: list[ArchiveUrl] = []
         self.store.used_by(lambda: self.served)
@@ -177,6 +189,22 @@ def test_require_signature_takes_commits_alone(hub: HubServer, tmp_path: Path) -
     assert hub.asked == []
     path, _ = run(store.serve(f"hf://org/echo@{COMMIT}"))
     assert path.is_dir()
+
+
+def test_a_signed_archive_of_a_bucket(hub: HubServer, tmp_path: Path) -> None:
+    private, public = write_keys(tmp_path / "keys")
+    archive = pack_model(tmp_path)
+    assert CliRunner().invoke(main, ["sign", str(archive), "--key", str(private)]).exit_code == 0
+    with s3_server() as bucket:
+        bucket.client.create_bucket(Bucket="models")
+        bucket.client.upload_file(str(archive), "models", "net/echo.mar")
+        store = Store(tmp_path, hub, bucket.env, require_signature=True, ring=public)
+        assert "is not signed" in refused(store, "s3://models/net/echo.mar", InvalidModel)
+        (tmp_path / "store" / "echo.mar.sig").write_bytes(archive.with_name(f"{archive.name}.sig").read_bytes())
+        path, url = run(store.serve("s3://models/net/echo.mar"))
+    assert path.read_bytes() == archive.read_bytes()
+    assert re.fullmatch("s3://models/net/echo.mar#sha256=[0-9a-f]{64}", url)
+    assert run(store.serve(url)) == (path, url)
 
 
 def test_an_unpacked_archive_in_a_hub_is_served_in_place(hub: HubServer, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from msx_frontend.archives.hub import remote as module
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
 from msx_frontend.archives.hub.hub_url import HubUrl
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.s3_server import S3Server, s3_server
 from tests.unit.frontend.jobs import run
 
 WEIGHTS = os.urandom(3 << 20)
@@ -143,22 +143,14 @@ MULTIPART = os.urandom((5 << 20) + 3)
 
 
 @pytest.fixture(scope="module")
-def store() -> Iterator[str]:
-    """The address of a server of S3, which has models in a bucket."""
-    pytest.importorskip("moto")
-    server = importlib.import_module("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    try:
-        _fill(f"http://{host}:{port}")
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
+def store() -> Iterator[S3Server]:
+    """It has models in a bucket."""
+    with s3_server() as server:
+        _fill(server.client)
+        yield server
 
 
-def _fill(endpoint: str) -> None:
-    keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s", "region_name": "us-east-1"}
-    client: Any = importlib.import_module("boto3").client("s3", endpoint_url=endpoint, **keys)
+def _fill(client: Any) -> None:
     client.create_bucket(Bucket="models")
     for name, data in FILES.items():
         client.put_object(Bucket="models", Key=f"text/qwen/{name}", Body=data)
@@ -176,27 +168,22 @@ def _fill(endpoint: str) -> None:
     client.complete_multipart_upload(**where, MultipartUpload={"Parts": parts})
 
 
-def of_store(endpoint: str) -> dict[str, str]:
-    keys = {"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_DEFAULT_REGION": "us-east-1"}
-    return {"AWS_ENDPOINT_URL": endpoint, **keys}
+def test_a_folder_of_a_bucket(store: S3Server, tmp_path: Path) -> None:
+    assert fetched("s3://models/text/qwen/", tmp_path, **store.env)[0] == READ
 
 
-def test_a_folder_of_a_bucket(store: str, tmp_path: Path) -> None:
-    assert fetched("s3://models/text/qwen/", tmp_path, **of_store(store))[0] == READ
+def test_an_archive_in_a_bucket(store: S3Server, tmp_path: Path) -> None:
+    assert fetched("s3://models/packed/net.mar", tmp_path, **store.env)[0] == {"net.mar": b"archive"}
 
 
-def test_an_archive_in_a_bucket(store: str, tmp_path: Path) -> None:
-    assert fetched("s3://models/packed/net.mar", tmp_path, **of_store(store))[0] == {"net.mar": b"archive"}
-
-
-def test_an_object_of_several_parts(store: str, tmp_path: Path) -> None:
-    assert fetched("s3://models/parts", tmp_path, **of_store(store))[0] == {"net.mindir": MULTIPART}
+def test_an_object_of_several_parts(store: S3Server, tmp_path: Path) -> None:
+    assert fetched("s3://models/parts", tmp_path, **store.env)[0] == {"net.mindir": MULTIPART}
     listing = next(tmp_path.glob("*/*/listing.json"))
     assert json.loads(listing.read_text())["files"][0][2].endswith("-2")
 
 
-def test_obs(store: str, tmp_path: Path) -> None:
-    keys = {"OBS_ACCESS_KEY_ID": "k", "OBS_SECRET_ACCESS_KEY": "s", "OBS_ENDPOINT": store}
+def test_obs(store: S3Server, tmp_path: Path) -> None:
+    keys = {"OBS_ACCESS_KEY_ID": "k", "OBS_SECRET_ACCESS_KEY": "s", "OBS_ENDPOINT": store.endpoint}
     assert fetched("obs://models/text/qwen", tmp_path, **keys)[0] == READ
 
 
@@ -207,5 +194,5 @@ def test_obs(store: str, tmp_path: Path) -> None:
         ("s3://nowhere/x", "there is no bucket nowhere"),
     ],
 )
-def test_a_store_that_does_not_have_it(url: str, why: str, store: str, tmp_path: Path) -> None:
-    assert why in refused(url, tmp_path, **of_store(store))
+def test_a_store_that_does_not_have_it(url: str, why: str, store: S3Server, tmp_path: Path) -> None:
+    assert why in refused(url, tmp_path, **store.env)
