@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from benchmarks.cli.names import NAMES, command, quick_arguments
-from benchmarks.reports.docs import PAGE, PLOTS, NoMarkers, replace
+from benchmarks.reports.docs import PLOTS, NoMarkers, page_of, replace
 from benchmarks.reports.draw import draw, require_matplotlib
 from benchmarks.reports.machine import BUSY, machine
 from benchmarks.reports.table import Report
@@ -21,7 +21,7 @@ from benchmarks.reports.table import Report
 @click.option(
     "--write-docs",
     is_flag=True,
-    help=f"Put tables and plots into docs/benchmarks.md; refused at a load of {BUSY} or more.",
+    help=f"Put tables and plots into docs/benchmarks*.md; refused at a load of {BUSY} or more.",
 )
 def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool) -> None:
     """Run the benchmarks with their defaults: about an hour."""
@@ -42,8 +42,9 @@ def _run(name: str, *, quick: bool, write: bool) -> Report:
     report: Report = command(name).main(arguments, prog_name=name, standalone_mode=False)
     if write:  # after each, so that what breaks the next one does not cost these
         try:
-            PAGE.write_text(replace(PAGE.read_text(), name, report.page(PLOTS.name)))
+            page = page_of(name)
         except NoMarkers as error:
             raise click.ClickException(str(error)) from None
+        page.write_text(replace(page.read_text(), name, report.page(PLOTS.name)))
         draw(report.plots, PLOTS)
     return report

@@ -29,7 +29,7 @@ MODULES = {
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }
-"""In the order of docs/benchmarks.md."""
+"""In the order of the table of docs/benchmarks.md."""
 NAMES = tuple(MODULES)
 
 

@@ -14,7 +14,8 @@ from benchmarks.cli import all as all_of_them
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.cli.names import MODULES, NAMES, command, quick_arguments
 from benchmarks.failures import cancel
-from benchmarks.reports.docs import PAGE, NoMarkers, replace
+from benchmarks.reports import docs
+from benchmarks.reports.docs import DOCS, NoMarkers, page_of, replace
 from benchmarks.reports.machine import machine
 from benchmarks.reports.table import Report, Table, Target
 
@@ -45,9 +46,10 @@ def test_every_script_is_in_the_group_and_has_its_place_in_the_docs() -> None:
     files = [path for path in FOLDER.rglob("*.py") if "\n@benchmark(" in path.read_text()]
     modules = [".".join(path.relative_to(FOLDER.parent).with_suffix("").parts) for path in files]
     assert sorted(MODULES.values()) == sorted(modules)
-    page = PAGE.read_text()
+    table = (DOCS / "benchmarks.md").read_text()
     for name in NAMES:
-        assert f"| `{name}` |" in page
+        assert f"| `{name}` |" in table
+        page = page_of(name).read_text()
         assert replace(page, name, "the figures").count("the figures") == page.count("the figures") + 1
 
 
@@ -103,6 +105,8 @@ def test_only_what_is_between_the_markers_is_replaced() -> None:
     assert replace(page, "start", "new") == page.replace("old\n", "\nnew\n\n")
 
 
-def test_a_page_without_the_markers_is_an_error() -> None:
+def test_a_name_without_markers_on_any_page_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "benchmarks-half.md").write_text("nothing here <!-- start -->\n")
+    monkeypatch.setattr(docs, "DOCS", tmp_path)
     with pytest.raises(NoMarkers, match="<!-- start -->"):
-        replace("nothing here <!-- start -->\n", "start", "new")
+        page_of("start")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from benchmarks.cli import all as all_of_them
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.reports import draw
-from benchmarks.reports.docs import PAGE
+from benchmarks.reports.docs import DOCS, pages
 from benchmarks.reports.machine import machine
 from benchmarks.reports.marks import marks
 from benchmarks.reports.plot import Bars, Lines, Plot
@@ -90,22 +90,22 @@ def test_two_points_are_marks_without_a_line_between_them(tmp_path: Path) -> Non
     assert line in (tmp_path / "three.svg").read_text()
 
 
-def test_each_picture_of_the_page_has_a_sentence_under_it_and_is_there() -> None:
-    page = PAGE.read_text()
+def test_each_picture_of_the_pages_has_a_sentence_under_it_and_is_there() -> None:
+    page = "\n".join(page.read_text() for page in pages())
     pictures = re.findall(r"^\[!\[.*\]\((\S+)\)\]\((\S+)\)\n\n(.+)$", page, re.M)
     assert len(pictures) == page.count("[![")
     for svg, png, sentence in pictures:
-        assert (PAGE.parent / svg).is_file()
-        assert (PAGE.parent / png).is_file()
+        assert (DOCS / svg).is_file()
+        assert (DOCS / png).is_file()
         assert sentence.endswith(".")
         assert not sentence.startswith(("[", "*"))
     assert {Path(name).name for picture in pictures for name in picture[:2]} == {
-        path.name for path in (PAGE.parent / "plots").iterdir()
+        path.name for path in (DOCS / "plots").iterdir()
     }
 
 
-def test_the_page_has_no_figures_of_a_busy_machine() -> None:
-    assert "not worth keeping" not in PAGE.read_text()
+def test_the_pages_have_no_figures_of_a_busy_machine() -> None:
+    assert "not worth keeping" not in "\n".join(page.read_text() for page in pages())
 
 
 @pytest.mark.usefixtures("_matplotlib")
@@ -161,4 +161,4 @@ def test_without_matplotlib_nothing_is_measured(
 @pytest.mark.usefixtures("_matplotlib")
 def test_matplotlib_is_imported_by_drawing_alone() -> None:
     program = "import sys, benchmarks.__main__, benchmarks.throughput.overhead; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=PAGE.parents[1], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], cwd=DOCS.parent, check=False).returncode == 0
