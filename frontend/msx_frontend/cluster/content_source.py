@@ -63,7 +63,9 @@ def offer(path: Path, kind: str = "archive") -> Offered:
     try:
         listing = list_folder(path, kind)
     except (OSError, ArchiveError) as error:
-        raise ContentRefusedError(f"the {kind} in {path} cannot be read on the server: {_why(error)}") from error
+        raise ContentRefusedError(
+            f"the {kind} in {path} cannot be read on the server: {_why(error)}; register the model again"
+        ) from error
     encoded = encode(listing)
     if len(listing.files) > MAX_FILES or len(encoded) > MAX_LISTING:
         raise ContentRefusedError(f"the {kind} in {path} has {len(listing.files)} files: the limit is {MAX_FILES}")

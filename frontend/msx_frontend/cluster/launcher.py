@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Coroutine, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -36,6 +38,8 @@ class ClusterLauncher:
         self._given = address
         self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
+        self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By reservation: two launches at once share one crew."""
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
         self._making = asyncio.Lock()
@@ -57,7 +61,7 @@ class ClusterLauncher:
             return await generation.start(door, port, contents)
         except BaseException:
             door.close()
-            await asyncio.shield(generation.clear())
+            await _whole(generation.clear())
             raise
         finally:
             source.close()
@@ -70,10 +74,19 @@ class ClusterLauncher:
         raise ConnectionError("its place in the cluster is gone")
 
     async def _crew(self, reservation: Reservation) -> Crew:
-        if (known := self._crews.get(reservation.id)) is not None:
-            return known
+        async with self._joining[reservation.id]:
+            if (known := self._crews.get(reservation.id)) is None:
+                known = await self._new_crew(reservation)
+        return known
+
+    async def _new_crew(self, reservation: Reservation) -> Crew:
+        """The reservation may be released at any moment: then the agents leave, and nobody waits for them."""
+        context = await self._tls()
+        self._reservation(reservation.id)
         crew = Crew(reservation.places, reservation.lose)
-        door = Door(await self._tls(), [("agent", share) for share in range(len(reservation.places))])
+        door = Door(context, [("agent", share) for share in range(len(reservation.places))])
+        reservation.released = lambda: self._leave(reservation.id, crew, door)
+        self._crews[reservation.id] = crew
         try:
             port = await door.open(self._address)
             identity = self._identity
@@ -81,12 +94,11 @@ class ClusterLauncher:
             self._cluster.start_agents(reservation, [self._address], port, door.key, identity.pin)
             await crew.connect(await self._joined(door, reservation))
         except BaseException:
+            self._crews.pop(reservation.id, None)
             crew.close()
             raise
         finally:
             door.close()
-        self._crews[reservation.id] = crew
-        reservation.released = lambda: self._leave(reservation.id)
         return crew
 
     async def _joined(self, door: Door, reservation: Reservation) -> list[AgentStream]:
@@ -106,9 +118,11 @@ class ClusterLauncher:
         """Raises OSError."""
         return self._given or own_address(self._cluster.gcs)
 
-    def _leave(self, id: str) -> None:
-        if (crew := self._crews.pop(id, None)) is not None:
-            crew.close()
+    def _leave(self, id: str, crew: Crew, door: Door) -> None:
+        self._joining.pop(id, None)
+        self._crews.pop(id, None)
+        crew.close()
+        door.close("its place in the cluster was given back")
 
     async def _tls(self) -> ssl.SSLContext:
         async with self._making:
@@ -116,6 +130,15 @@ class ClusterLauncher:
                 self._identity = await new_identity()
                 self._context = server_context(self._identity)
         return self._context
+
+
+async def _whole(clearing: Coroutine[object, object, None]) -> None:
+    """To its end, which is bounded, also where the launch is cancelled again and again."""
+    task = asyncio.ensure_future(clearing)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({task})
+    task.result()
 
 
 def _offered(spec: GroupSpec) -> list[Offered]:

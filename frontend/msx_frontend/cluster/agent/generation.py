@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from msx_frontend.cluster.agent.collective_ports import CollectivePorts
 from msx_frontend.cluster.agent.contents import folder_of
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_environment
@@ -15,13 +16,16 @@ from msx_frontend.cluster.agent.run_folder import RunFolder
 from msx_frontend.cluster.agent_messages import CONTENT, Begin, CannotStart, Cleared, Hello, Meet, Progress, Ready
 from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.cluster.door import Door
+from msx_frontend.cluster.door import AgentStream, Door, StreamName
 from msx_frontend.cluster.tls import server_context
 from msx_frontend.workers.local import free_port
 from msx_protocol.message import WireMessage
 
 GONE_LIMIT = 30.0
 """Seconds that killed processes have to be gone."""
+
+PLAN_LIMIT = 60.0
+"""Seconds that the agents of other ranks have to connect with the one of rank 0, once all are ready."""
 
 
 class NodeGeneration:
@@ -39,10 +43,15 @@ class NodeGeneration:
         self._door: Door | None = None
         self._folders: list[str] = []
         self._run_folder: RunFolder | None = None
+        self._ports: CollectivePorts | None = None
+        self._met = False
         self._task = asyncio.create_task(self._prepare(), name=f"prepare-{self.number}")
 
     def meet(self, meet: Meet) -> None:
-        self._task = asyncio.create_task(self._start(meet), name=f"start-{self.number}")
+        """Once, and after what was begun before: `end` ends both."""
+        if not self._met:
+            self._met = True
+            self._task = asyncio.create_task(self._start(meet, self._task), name=f"start-{self.number}")
 
     async def end(self) -> None:
         """Nothing is left of it afterwards; the server is told."""
@@ -56,6 +65,8 @@ class NodeGeneration:
             rank.kill()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(asyncio.gather(*(rank.gone() for rank in self._ranks)), GONE_LIMIT)
+        if self._ports is not None:
+            self._ports.close()
         if self._run_folder is not None:
             await asyncio.to_thread(self._run_folder.remove)
         self._tell(Cleared(self.number))
@@ -78,13 +89,15 @@ class NodeGeneration:
             ready.plan_port, ready.plan_fingerprint = await self._door.open(self._address), identity.pin
         return ready
 
-    async def _start(self, meet: Meet) -> None:
+    async def _start(self, meet: Meet, preparing: asyncio.Task[None]) -> None:
+        await preparing
         try:
             await self._connect_plans(meet)
+            ports = self._collective_ports()
             self._run_folder = RunFolder(self._begin.name)
             meeting = {"MASTER_ADDR": meet.master_address, "MASTER_PORT": str(meet.master_port)}
             for rank, start in zip(self._ranks, self._begin.ranks, strict=True):
-                env = rank_environment(start, meeting, self._invitation.devices, self._folders[0])
+                env = rank_environment(start, {**ports, **meeting}, self._invitation.devices, self._folders[0])
                 work_dir = self._run_folder.path / f"r{start.rank}"
                 await rank.start(sys.executable, env, work_dir, self._plans.of(start.rank))
             self._plans.close()
@@ -93,7 +106,7 @@ class NodeGeneration:
 
     async def _connect_plans(self, meet: Meet) -> None:
         """In the order of the ranks: rank 0 knows the others by it."""
-        arrived = await self._door.arrived if self._door is not None else {}
+        arrived = await self._arrived(self._door) if self._door is not None else {}
         for rank in range(1, self._begin.world_size):
             if self._leads and rank in self._numbers:
                 self._plans.direct(rank)
@@ -106,6 +119,22 @@ class NodeGeneration:
                 await self._plans.relayed(rank, near)
                 target = DialTarget([meet.master_address], meet.plan_port, meet.plan_fingerprint)
                 await dial(target, Hello(self._begin.key, "plan", rank=rank), far)
+
+    async def _arrived(self, door: Door) -> Mapping[StreamName, AgentStream]:
+        """Raises OSError."""
+        if not (await asyncio.wait({door.arrived}, timeout=PLAN_LIMIT))[0]:
+            raise TimeoutError(
+                f"the agents of the group's other nodes have not connected with {self._address} within "
+                f"{PLAN_LIMIT:g} s: check that the nodes reach each other"
+            )
+        return door.arrived.result()
+
+    def _collective_ports(self) -> Mapping[str, str]:
+        """Of a group that has devices here: as on one machine, also of one process with several."""
+        devices = self._invitation.devices
+        if devices and max(self._begin.world_size, len(devices)) > 1:
+            self._ports = CollectivePorts()
+        return self._ports.environment if self._ports is not None else {}
 
     def _progress(self, phase: str) -> None:
         self._tell(Progress(self.number, phase))
