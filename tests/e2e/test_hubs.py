@@ -38,11 +38,10 @@ def environment(hub: HubServer, folder: Path) -> dict[str, str]:
     return {"HF_ENDPOINT": hub.url, "HF_HOME": str(folder / "hf"), "NO_PROXY": "*"}
 
 
-@pytest.mark.parametrize("rpc", [False, True])
-def test_registered_and_restored(rpc: bool, hub: HubServer, tmp_path: Path) -> None:
+def test_registered_and_restored(hub: HubServer, tmp_path: Path) -> None:
     new_store(tmp_path)
     hub.gate.clear()
-    with run_server(tmp_path, env=environment(hub, tmp_path)) as server, client_of(server, rpc=rpc) as client:
+    with run_server(tmp_path, env=environment(hub, tmp_path)) as server, client_of(server, rpc=True) as client:
         phases: list[str] = []
 
         def told(phase: str) -> None:
@@ -56,7 +55,7 @@ def test_registered_and_restored(rpc: bool, hub: HubServer, tmp_path: Path) -> N
         [described] = client.models.describe("reverse")
         assert described["modelUrl"] == "hf://org/reverse@" + "a" * 40
     hub.asked.clear()
-    with run_server(tmp_path, env=environment(hub, tmp_path)) as server, client_of(server, rpc=rpc) as client:
+    with run_server(tmp_path, env=environment(hub, tmp_path)) as server, client_of(server, rpc=False) as client:
         client.models.wait_ready("reverse")
         assert client.predict("reverse", b"abc") == b"cba"
         assert hub.asked == []

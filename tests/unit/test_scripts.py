@@ -67,6 +67,7 @@ def test_server_imports_grpc_while_the_first_workers_start() -> None:
         "grpc",
         "httpx",
         "mindspore",
+        "msx_frontend.archives.hub",
         "numpy",
         "ray",
         "rich",

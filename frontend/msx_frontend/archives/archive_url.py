@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from msx_frontend.archives.hub.hub_url import HF, MODELSCOPE
-from msx_frontend.archives.hub.hub_url import SCHEMES as HUBS
+from msx_frontend.archives.schemes import HF, HUBS, MODELSCOPE
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 
 REMOTE = ("http", "https", "file", *HUBS)

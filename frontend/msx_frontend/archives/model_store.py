@@ -15,7 +15,7 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.contents import ArchiveContents
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.fetches import Fetches
-from msx_frontend.archives.hub.hub_models import HubModels
+from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.signed import signed_by
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
@@ -42,7 +42,7 @@ class ModelStore:
         state: StateFolder,
         downloads: Downloads | None = None,
         signatures: Path | None = None,
-        hub: HubModels | None = None,
+        hubs: Hubs | None = None,
     ) -> None:
         """`signatures`: the key ring by which every archive must be signed. Raises StateFolderError."""
         self.root = root
@@ -51,18 +51,18 @@ class ModelStore:
         self._downloads = downloads or Downloads(ServerConfig(), state.downloads)
         self._fetching: set[Path] = set()
         self._signatures = signatures
-        self._hub = hub or HubModels(ServerConfig(), state.hub, state.hub_folders)
+        self._hubs = hubs or Hubs(ServerConfig(), state)
         self.fetches = Fetches()
-        require = None if signatures is None else signed_by(signatures, root, self._hub.made)
+        require = None if signatures is None else signed_by(signatures, root, self._hubs.made)
         self.contents = ArchiveContents(state, require)
 
     def beside(self, root: Path) -> ModelStore:
         """A store for another folder of archives, with the same contents."""
-        return ModelStore(root, self._state, self._downloads, self._signatures, self._hub)
+        return ModelStore(root, self._state, self._downloads, self._signatures, self._hubs)
 
     def used_by(self, users: Callable[[], Iterable[ArchiveUrl]]) -> None:
         """`users` returns the URLs of models or workflows that are served, or being unregistered."""
-        self._hub.users.append(users)
+        self._hubs.users.append(users)
 
     def locate(self, url: ArchiveUrl) -> Path:
         """The archive or folder in the model store that has the file name of `url` (TorchServe's rule).
@@ -115,21 +115,22 @@ class ModelStore:
     @asynccontextmanager
     async def _of_hub(self, url: ArchiveUrl, name: str, reuse: bool) -> AsyncIterator[FoundArchive]:
         self._downloads.check(url)
+        models = await self._hubs.load()
         try:
             async with AsyncExitStack() as until:
                 with self.fetches.of(name or stem(Path(url.file_name)), url.shown) as fetch:
-                    obtained = self._hub.obtained(url, fetch.come, reuse=reuse)
+                    obtained = models.obtained(url, fetch.come, reuse=reuse)
                     path, named = await until.enter_async_context(obtained)
                 yield FoundArchive(path=path, url=named)
         except BaseException:
-            await asyncio.shield(self._hub.settle(url))
+            await asyncio.shield(self._hubs.settle(url))
             raise
 
     async def forget(self, url: ArchiveUrl, others: Iterable[ArchiveUrl]) -> None:
         """Remove the download of a version that was unregistered, unless one of the `others` was registered from the
         same file."""
         if url.is_hub:
-            await self._hub.settle(url)
+            await self._hubs.settle(url)
             return
         path = self._download_path(url)
         if path and all(other.file_name != path.name for other in others):
@@ -171,8 +172,7 @@ class ModelStore:
         """At the start: remove unfinished and unused files of an earlier server."""
         await self.contents.clean()
         await asyncio.to_thread(self._downloads.clean)
-        await self._hub.settle()
-        await asyncio.to_thread(self._hub.clean_folders)
+        await self._hubs.clean()
 
     async def clean_downloads(self, urls: Iterable[ArchiveUrl]) -> None:
         """Remove downloads of an earlier server beside its state, except those of these URLs."""

@@ -12,7 +12,7 @@ from typing import Any
 from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
-from msx_frontend.archives.hub.hub_models import HubModels, hub_root
+from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.context import ServerContext
@@ -119,8 +119,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     environments = Environments(folder.environments, config, env, interpreter, uses=uses, ready=ready)
     await environments.recover()
     ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
-    hub = HubModels(config, hub_root(config, folder), folder.hub_folders)
-    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, hub)
+    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
     rights = WorkerRights(config, folder, store.contents.in_use)
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)

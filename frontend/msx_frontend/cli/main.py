@@ -199,7 +199,7 @@ def _served(ctx: click.Context, action: str, options: dict[str, Any], flags: dic
     named = options["more_models"]
     if action == "start" and len(named) == 1 and not options["models"] and ("/" in named[0] or Path(named[0]).exists()):
         from msx_frontend.archives.guess import is_unpacked
-        from msx_frontend.archives.hub.hub_url import is_hub
+        from msx_frontend.archives.schemes import is_hub
 
         if is_hub(named[0]):
             if flags["reload"]:

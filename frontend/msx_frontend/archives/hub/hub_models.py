@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,10 +18,10 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.hub import cache
 from msx_frontend.archives.hub.content import PASSABLE, HubContent, recorded
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch, is_offline
-from msx_frontend.archives.hub.hub_url import HF, HubUrl
+from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.model_folder import hub_folder
+from msx_frontend.archives.schemes import HF
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed, InvalidModel
 from msx_frontend.start_errors import StartError
 
@@ -37,7 +36,15 @@ Progress = Callable[[int, int], None]
 class HubModels:
     """`folders`: for models' folders of links to what was fetched, which is in `hub_dir`."""
 
-    def __init__(self, config: ServerConfig, root: Path, folders: Path, env: Mapping[str, str] = os.environ) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        root: Path,
+        folders: Path,
+        users: Sequence[Callable[[], Iterable[ArchiveUrl]]],
+        env: Mapping[str, str],
+    ) -> None:
+        """Each of `users` returns the URLs of models or workflows that are served, or being unregistered."""
         self.root, self._folders, self._env = root, folders, env
         self._most, self._limit = config.max_download_size, float(config.download_timeout)
         self._kept = config.hub_cache_size
@@ -47,8 +54,7 @@ class HubModels:
         self._contents: dict[str, HubContent] = {}
         """By the URL that was asked for, and by that of the commit."""
         self._busy: list[HubContent] = []
-        self.users: list[Callable[[], Iterable[ArchiveUrl]]] = []
-        """Each returns the URLs of models or workflows that are served, or being unregistered."""
+        self._users = users
 
     @asynccontextmanager
     async def obtained(self, url: ArchiveUrl, progress: Progress, *, reuse: bool) -> AsyncIterator[tuple[Path, str]]:
@@ -75,7 +81,7 @@ class HubModels:
 
     async def settle(self, url: ArchiveUrl | None = None) -> None:
         """Give up the content of `url`, or all contents, unless users have them, and remove the oldest of the cache."""
-        urls = [used.text for users in self.users for used in users()]
+        urls = [used.text for users in self._users for used in users()]
         used = {content.id for text in urls if (content := self._contents.get(text)) is not None}
         used |= {content.id for content in self._busy}
         asked = self._contents.values() if url is None else filter(None, [self._contents.get(url.text)])
@@ -183,8 +189,3 @@ def hub_url(url: ArchiveUrl) -> HubUrl:
         return HubUrl.parse(url.text)
     except ValueError as error:
         raise ArchiveNotFound(f"{error}.") from None
-
-
-def hub_root(config: ServerConfig, folder: StateFolder) -> Path:
-    """The folder of what was fetched of hubs: `hub_dir`, else in `cache_dir`, else in the state folder."""
-    return folder.hub if config.hub_dir is None else config.hub_dir.resolve()

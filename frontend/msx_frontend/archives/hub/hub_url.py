@@ -6,8 +6,8 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-HF, MODELSCOPE, S3, OBS = "hf", "modelscope", "s3", "obs"
-SCHEMES = (HF, MODELSCOPE, S3, OBS)
+from msx_frontend.archives.schemes import HF, MODELSCOPE, OBS, S3
+
 ARCHIVE_SUFFIXES = (".mar", ".war", ".tar.gz", ".tgz", ".zip")
 FORMS = {
     HF: "hf://org/name, or hf://org/name@revision",
@@ -24,12 +24,6 @@ _CONTENT = re.compile(r"#sha256=([0-9a-f]{64})$")
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _MOST_BYTES = 1024
 """Of a key of S3."""
-
-
-def is_hub(text: str) -> bool:
-    """Whether it is a URL of a hub's model, well-formed or not."""
-    scheme, colon, _ = text.partition("://")
-    return bool(colon) and scheme.lower() in SCHEMES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from msx_frontend.archives.hub.digests import MD5, MD5_PARTS, SHA256
-from msx_frontend.archives.hub.hub_url import OBS, HubUrl
+from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.hub.remote import (
     MOST_FILES,
     SILENCE,
@@ -23,6 +23,7 @@ from msx_frontend.archives.hub.remote import (
     said,
     too_many,
 )
+from msx_frontend.archives.schemes import OBS
 
 BLOCK = 8 << 20
 """Bytes of one request."""

@@ -21,8 +21,9 @@ from msx_archiver.room import why
 from msx_frontend.archives.hub.chosen import chosen
 from msx_frontend.archives.hub.content import PASSABLE, HubContent, record
 from msx_frontend.archives.hub.hub_download import HubDownload, patiently
-from msx_frontend.archives.hub.hub_url import HF, MODELSCOPE, HubUrl
+from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.hub.remote import BrokenError, HubError, HubFile, HubListing, Remote
+from msx_frontend.archives.schemes import HF, MODELSCOPE
 
 TELL = 0.2
 """Seconds between two reports of how far it is."""

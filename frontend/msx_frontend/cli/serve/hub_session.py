@@ -70,16 +70,15 @@ async def _fetched(url: str, config: ServerConfig) -> tuple[Path, str]:
     """As the server would, by its rules; it finds what is there then."""
     from msx_frontend.archives.archive_url import ArchiveUrl
     from msx_frontend.archives.download import Downloads
-    from msx_frontend.archives.hub.hub_models import HubModels, hub_root
+    from msx_frontend.archives.hubs import Hubs
     from msx_frontend.archives.model_store import ModelStore
     from msx_frontend.archives.signed import key_ring
     from msx_frontend.config.state_folder import state_folder
 
     folder = state_folder(config)
     folder.make()
-    hub = HubModels(config, hub_root(config, folder), folder.hub_folders)
     ring = key_ring(config.require_signature, config.signature_keys)
-    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, hub)
+    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
     async with AsyncExitStack() as until:
         telling = asyncio.create_task(_tell(store, url))
         try:

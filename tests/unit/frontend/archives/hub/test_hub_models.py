@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from msx_archiver.cli import main
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
-from msx_frontend.archives.hub.hub_models import HubModels
+from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
@@ -54,16 +54,13 @@ class Store:
         **settings: object,
     ) -> None:
         (path / "store").mkdir(exist_ok=True)
-        config = msgspec.structs.replace(ServerConfig(), **settings)
+        config = msgspec.structs.replace(ServerConfig(), hub_dir=path / "hub", **settings)
         state = StateFolder(path / "state", (path / "store").resolve(), is_named=True)
-        models = HubModels(
-            config, path / "hub", state.hub_folders, environment(path, HF_ENDPOINT=hub.url, **(env or {}))
-        )
+        hubs = Hubs(config, state, environment(path, HF_ENDPOINT=hub.url, **(env or {})))
         ring = (ring or path / "ring") if config.require_signature else None
-        self.store = ModelStore(state.model_store, state, Downloads(config, state.downloads), ring, models)
+        self.store = ModelStore(state.model_store, state, Downloads(config, state.downloads), ring, hubs)
         self.served: list[ArchiveUrl] = []
         self.store.used_by(lambda: self.served)
-        self.hub = models
 
     async def serve(self, url: str, *, reuse: bool = False) -> tuple[Path, str]:
         async with self.store.obtained(ArchiveUrl.parse(url), reuse=reuse, name="echo") as found:
