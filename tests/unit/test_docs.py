@@ -1,0 +1,92 @@
+"""The pages of docs/: none is too long, each is in the site's menu, and every link and anchor leads somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
+LINKING = sorted(
+    str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*/*.md")]
+)
+LINES = 300
+HOSTS = ("unpkg.com", "jsdelivr.net", "cdnjs.", "googleapis.com")
+"""That scripts and fonts of pages usually come from."""
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`[^`\n]*`")
+_LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def prose(path: Path) -> str:
+    return _FENCE.sub("", path.read_text())
+
+
+def anchors(path: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    own = re.findall(r"<a id=\"([\w-]+)\">", prose(path))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | {*own}
+
+
+def in_menu(entry: object) -> Iterator[str]:
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for below in entry if isinstance(entry, list) else entry.values() if isinstance(entry, dict) else ():
+            yield from in_menu(below)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short_enough_to_be_read(page: str) -> None:
+    lines = len((DOCS / page).read_text().splitlines())
+    assert lines <= LINES, f"docs/{page} has {lines} lines; divide it, and put the new page into mkdocs.yml"
+
+
+def test_each_page_is_in_the_menu_once() -> None:
+    assert sorted(in_menu(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])) == PAGES
+
+
+@pytest.mark.parametrize("page", LINKING)
+def test_each_link_leads_somewhere(page: str) -> None:
+    path = ROOT / page
+    for target, anchor in _LINK.findall(_CODE.sub("", prose(path))):
+        to = (path.parent / target).resolve() if target else path
+        assert to.exists(), f"{page} links to {target}, which is not there"
+        if anchor and to.suffix == ".md":
+            assert anchor in anchors(to), f"{page} links to #{anchor}, which {to.name} does not have"
+
+
+def test_each_page_that_code_and_scripts_name_is_there() -> None:
+    """Also those that errors name."""
+    folders = ("sdk", "archiver", "backend", "frontend", "benchmarks", "deploy", "scripts", "tests")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".yaml", ""}]
+    texts = [path.read_text(errors="replace") for path in files if path.is_file()]
+    named = {name for text in texts for name in re.findall(r"\bdocs/([\w/-]+\.md)\b", text)}
+    assert named - set(PAGES) == set()
+
+
+def test_the_site_is_built_without_warnings_and_loads_nothing_from_another_host(tmp_path: Path) -> None:
+    pytest.importorskip("material", reason="needs the extra `docs`")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    pages = list(tmp_path.rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    for page in pages:
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", page.read_text())
+        loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", page.read_text())
+        assert [address for address in loaded if re.match(r"(https?:)?//", address)] == [], page
+    scripts = [path.read_text() for path in tmp_path.rglob("*.js")]
+    assert [name for script in scripts for name in HOSTS if name in script] == []
+    styles = [path.read_text() for path in tmp_path.rglob("*.css")]
+    assert [style for style in styles if re.search(r"(url\(|@import )[\"']?(https?:)?//", style)] == []
