@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,23 @@ def test_a_download_that_takes_too_long(hub: HubServer, tmp_path: Path) -> None:
     hub.gate.clear()
     with pytest.raises(NotFetchedError, match=r"longer than download_timeout, 1 s; what has come stays"):
         run(fetch("hf://org/name", tmp_path, 1 << 30, 1.0, lambda *_: None, environment(tmp_path, **of_hub("hf", hub))))
+
+
+def test_the_process_ends_with_its_server(hub: HubServer, tmp_path: Path) -> None:
+    hub.gate.clear()
+    command = [sys.executable, "-m", "msx_frontend.archives.hub.process"]
+    order = {"url": "hf://org/name", "root": str(tmp_path), "most": 1 << 30, "offline": False}
+    with subprocess.Popen(
+        command, env=environment(tmp_path, **of_hub("hf", hub)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(order).encode() + b"\n")
+        process.stdin.flush()
+        while b"done" not in process.stdout.readline():
+            pass
+        process.stdin.close()
+        assert process.wait(60) == 1
 
 
 def test_obs_needs_its_address(tmp_path: Path) -> None:
