@@ -88,7 +88,7 @@ def test_no_way_up(server: RunningServer, url: str) -> None:
     assert_error(register(server, url), 404, NOT_FOUND, f"Relative path is not allowed in url: {url}")
 
 
-@pytest.mark.parametrize("url", ["absent.mar", "s3://bucket/m.mar", "ftp://host/m.mar", "absent", "/nowhere/absent"])
+@pytest.mark.parametrize("url", ["absent.mar", "gs://bucket/m.mar", "ftp://host/m.mar", "absent", "/nowhere/absent"])
 def test_what_is_not_in_the_store(server: RunningServer, url: str) -> None:
     """Unknown schemes are names that the store does not have."""
     reply = register(server, url)
