@@ -73,6 +73,13 @@ def test_each_page_that_code_and_scripts_name_is_there() -> None:
     assert named - set(PAGES) == set()
 
 
+def test_the_keys_and_metrics_that_operators_are_sent_to_are_described() -> None:
+    names = re.findall(r"`([a-z]\w*_\w+|[a-z]+[A-Z]\w*)`", (DOCS / "operate.md").read_text())
+    reference = "".join((DOCS / f"{name}.md").read_text() for name in ("server-config", "model-config", "metrics"))
+    assert len(names) > 10
+    assert [name for name in names if f"`{name}`" not in reference] == []
+
+
 def test_the_site_is_built_without_warnings_and_loads_nothing_from_another_host(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="needs the extra `docs`")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
