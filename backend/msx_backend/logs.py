@@ -12,6 +12,7 @@ import msgspec
 
 from msx_sdk._internal.batch import current_request_ids
 from msx_sdk._internal.failures import shortened
+from msx_sdk._internal.tracing.current import traced_requests
 
 RECORD_SEPARATOR = "\x1e"
 MAX_TEXT = 16_000
@@ -23,6 +24,8 @@ class RecordFormatter(logging.Formatter):
         entry = {"level": record.levelname, "logger": record.name, "message": shortened(record.getMessage(), MAX_TEXT)}
         if request_id := getattr(record, "request_id", "") or current_request_ids.get():
             entry["request_id"] = request_id
+        if traced := traced_requests():
+            entry["trace_id"] = f"{traced[0].trace_id:032x}"
         if record.exc_info:
             entry["traceback"] = shortened(self.formatException(record.exc_info), MAX_TEXT)
         return RECORD_SEPARATOR + _json(entry)

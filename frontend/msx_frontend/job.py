@@ -16,6 +16,7 @@ from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk._internal.methods import METHOD, PACKED_METHOD
+from msx_sdk._internal.tracing.trace_context import PARENT, STATE
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
@@ -59,6 +60,16 @@ class KeptHeaders(list[tuple[str, str]]):
     def priority(self) -> int:
         """The class that the client asks for, which was checked with its key."""
         return next((priority_of(value) for name, value in self if name.lower() == PRIORITY), NORMAL)
+
+    @cached_property
+    def trace(self) -> tuple[str, str]:
+        return trace_headers(self)
+
+
+def trace_headers(headers: list[tuple[str, str]]) -> tuple[str, str]:
+    """W3C's `traceparent` and `tracestate`; "" where the client sent none."""
+    found = {name.lower(): value for name, value in headers if name.lower() in (PARENT, STATE)}
+    return found.get(PARENT, ""), found.get(STATE, "")
 
 
 class Sink(Protocol):
@@ -136,6 +147,7 @@ class Job:
         "started",
         "status",
         "timer",
+        "traced",
         "version",
     )
 
@@ -172,6 +184,8 @@ class Job:
         self.failure: ServiceError
         """While `fail` ends it; not set otherwise, which would cost each job."""
         self.cancelled = self.done = False
+        self.traced: object
+        """What `tracing` keeps of a sampled request; not set of others."""
 
     def finish(self, status: int) -> None:
         """The worker has sent the last chunk of the reply."""

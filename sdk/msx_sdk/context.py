@@ -16,6 +16,8 @@ from msx_sdk._internal.methods import method_of
 from msx_sdk._internal.model_info import ModelInfo
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.request_processor import RequestProcessor
+from msx_sdk._internal.tracing.current import ENABLED as TRACED
+from msx_sdk._internal.tracing.current import work_on
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import Headers
 
@@ -215,6 +217,8 @@ class Context:
         """For the runner: the context describes `batch` from now on."""
         self._batch = batch
         current_request_ids.set("" if batch is None else batch.ids)
+        if TRACED:
+            work_on(() if batch is None else batch.requests)
 
     def for_batch(self, batch: Batch) -> Context:
         """For the runner: the context of one call.

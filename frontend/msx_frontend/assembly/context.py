@@ -12,6 +12,7 @@ from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.assembly.instance import Instance
 from msx_frontend.assembly.monitoring import Monitoring
+from msx_frontend.assembly.tracing import start_tracing
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
@@ -98,6 +99,11 @@ def open_context(
     monitoring.metrics.observer.shed = lambda: connections.shed
     access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger, file=output.access_file)
     parts.callback(access_log.flush)
+    if (tracing := start_tracing(config, os.environ)) is not None:
+        parts.push_async_callback(tracing.close)
+        monitoring.metrics.spans = tracing.spans
+        monitoring.metrics.observer.spans = tracing.counts
+        access_log.trace_of = tracing.spans.trace_of
     parts.push_async_callback(monitoring.close)
     return ServerContext(
         config=config,

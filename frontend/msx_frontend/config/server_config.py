@@ -44,6 +44,9 @@ ClusterAddress = Annotated[
         description="auto, host:port of Ray's head, or ray://host:port of its client server",
     ),
 ]
+OtlpEndpoint = Annotated[
+    str, Meta(pattern=r"^https?://[^\s/]+(/\S*)?$", max_length=1000, description="a URL such as http://127.0.0.1:4318")
+]
 HostName = Annotated[
     str,
     Meta(pattern=r"^([A-Za-z0-9._-]+|[0-9A-Fa-f:.]+)$", description="a host name or an IP address, without a port"),
@@ -228,6 +231,8 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     metric_time_interval: Positive = 60
     log_config: PathName | None = None
     console: Switch | None = None
+    otlp_endpoint: OtlpEndpoint | None = None
+    trace_sample_ratio: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] | None = None
     enable_console: Switch = True
     console_upload: Switch = False
     enable_envvars_config: Switch = False

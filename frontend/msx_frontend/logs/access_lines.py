@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import NamedTuple
 
@@ -37,6 +38,9 @@ Request = tuple[str, str, str, str, str, int]
 Entry = tuple[Request, str, float, float]
 """The request, its id, and its beginning and end by `time.monotonic()`."""
 
+TraceOf = Callable[[str], str]
+"""The trace of the request with an id; "" where it is not sampled."""
+
 Texts = tuple[str, str]
 """The text of the console, and that of the file."""
 
@@ -49,12 +53,13 @@ class AccessLines:
         self._requests: dict[Request, Texts] = {}
         self._durations: dict[float, Texts] = {}
 
-    def __call__(self, entries: list[Entry]) -> tuple[str, str]:
+    def __call__(self, entries: list[Entry], trace_of: TraceOf | None = None) -> tuple[str, str]:
         """The lines for the console, and those for the file. The entries are in the order of their ends."""
+        ids = self._ids(entries) if trace_of is None else self._with_traces(entries, trace_of)
         console, file = list[str](), list[str]()
         requests, durations, end = self._requests, self._durations, '"}\n' if self._as_json else "]\n"
         epoch, next_milli = time.time() - time.monotonic(), 0.0
-        for (asked, _, started, ended), id in zip(entries, self._ids(entries), strict=True):
+        for (asked, _, started, ended), id in zip(entries, ids, strict=True):
             if ended >= next_milli:
                 millis = int((ended + epoch) * 1000)
                 now, file_now, next_milli = *self._moment(millis), (millis + 1) / 1000 - epoch
@@ -72,6 +77,14 @@ class AccessLines:
         if not self._as_json or len(msgspec.json.encode(together)) == len(together) + 2:
             return ids
         return [quoted(id)[1:-1] for id in ids]
+
+    def _with_traces(self, entries: list[Entry], trace_of: TraceOf) -> list[str]:
+        """The ids, each with the trace of its request, where that is sampled."""
+        between, found = '","trace_id":"' if self._as_json else " ", list[str]()
+        for (_, id, _, _), text in zip(entries, self._ids(entries), strict=True):
+            trace = trace_of(id)
+            found.append(f"{text}{between}{trace}" if trace else text)
+        return found
 
     def _moment(self, millis: int) -> Texts:
         second, rest = divmod(millis, 1000)

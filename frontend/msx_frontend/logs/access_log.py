@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
-from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest
+from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest, TraceOf
 from msx_frontend.logs.rotating import RotatingFile
 
 FLUSH_AFTER = 0.2
@@ -52,6 +52,7 @@ class AccessLog:
         self._file = file
         self._logger = logger
         self._lines = AccessLines(as_json=as_json)
+        self.trace_of: TraceOf | None = None
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
@@ -75,7 +76,10 @@ class AccessLog:
     def _tell(self, logger: logging.Logger, entry: Entry) -> None:
         asked, id, started, ended = entry
         millis = (ended - started) * 1000
-        logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra={"request_id": id})
+        extra = {"request_id": id}
+        if self.trace_of is not None and (trace := self.trace_of(id)):
+            extra["trace_id"] = trace
+        logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra=extra)
 
     def flush(self) -> None:
         self._timer = None
@@ -85,7 +89,7 @@ class AccessLog:
         entries, self._entries, self._soon = self._entries, [], None
         if not entries:
             return
-        console, file = self._lines(entries)
+        console, file = self._lines(entries, self.trace_of)
         self._write_text(console)
         if self._file is not None:
             self._file.write(file)

@@ -15,7 +15,7 @@ from msx_frontend.logs.configured import LogConfigError, LogDestinations, apply,
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
 
-_EXTRAS = ("request_id", "model", "version", "worker", "rank", "host", "stream")
+_EXTRAS = ("request_id", "trace_id", "model", "version", "worker", "rank", "host", "stream")
 
 
 log = logging.getLogger("msx.config")

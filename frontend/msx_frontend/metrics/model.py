@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import sub
-from time import monotonic
+from time import monotonic, time
 from typing import Protocol
 
 from msx_frontend.errors import ServiceError
@@ -41,7 +41,7 @@ class ModelMetrics:
 
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
         self._server = server
-        self._labels = (name, version)
+        self._labels = self.labels = (name, version)
         self._source = SampleSource(name, version)
         self._queue = server.queue_seconds.labels(name, version)
         self._first_chunk = server.first_chunk_seconds.labels(name, version)
@@ -59,6 +59,8 @@ class ModelMetrics:
         self.engines = EngineFigures()
         self._statistics = InferenceStatistics()
         self.traces = Traces(name, version)
+        self.spans = server.spans
+        """None where requests are not traced for OpenTelemetry."""
         self._with_worker = 0.0
         """Seconds since the last job left the queue."""
 
@@ -96,8 +98,14 @@ class ModelMetrics:
             self._with_worker = now - started
         if jobs[0].status >= FAILED or now - jobs[0].enqueued > self.traces.bound:
             self.traces.ended(jobs, now)
+        if self.spans is not None:
+            self.spans.ended(jobs, now, self)
         if len(gathered) >= self._most:
             self._gathered.settle()
+
+    def exemplify(self, seconds: float, trace: str) -> None:
+        """A sampled request took so long."""
+        self._request.exemplify(seconds, trace, time())
 
     def instance_ended(self, started: float) -> None:
         self._with_worker = monotonic() - started
@@ -110,9 +118,11 @@ class ModelMetrics:
                 request.enqueued,
                 request.started,
                 request.first_chunk,
-                monotonic(),
+                now := monotonic(),
             )
         )
+        if self.spans is not None:
+            self.spans.ended([request], now, self)
 
     def prioritised(self, priority: int) -> None:
         self._server.prioritised.labels(*self._labels, name_of(priority)).inc()
@@ -124,6 +134,9 @@ class ModelMetrics:
         """It was not queued."""
         self.answered(status := job.status_of(error))
         self.traces.refused(job, status, error)
+        if self.spans is not None:
+            job.status = status
+            self.spans.ended([job], monotonic(), self)
 
     def batch(self, size: int, seconds: float, count: int = 1) -> None:
         """Count `count` batches, whose jobs have ended before; `seconds` is the worker's time for each."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from math import inf
 from typing import Generic, TypeVar
@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 
@@ -28,10 +29,16 @@ class Counter:
 class Histogram:
     """`counts` has a count for each bucket alone; the last one is for values above all bounds."""
 
-    __slots__ = ("_bounds", "counts", "sum")
+    __slots__ = ("_bounds", "counts", "exemplars", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
+        self.exemplars: dict[int, Exemplar] = {}
+        """The newest of each bucket."""
+
+    def exemplify(self, value: float, trace: str, when: float) -> None:
+        """A value that is observed, and the trace of its request (in hexadecimal) at the epoch's second `when`."""
+        self.exemplars[bisect_left(self._bounds, value)] = Exemplar({"trace_id": trace}, value, when)
 
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self._bounds, value)] += 1
@@ -96,6 +103,9 @@ class CounterFamily(_Family[Counter]):
         return metric
 
 
+Bucket = tuple[str, float] | tuple[str, float, Exemplar]
+
+
 class HistogramFamily(_Family[Histogram]):
     def __init__(
         self,
@@ -113,8 +123,13 @@ class HistogramFamily(_Family[Histogram]):
     def _new(self) -> Histogram:
         return Histogram(self._bounds)
 
+    def _buckets(self, child: Histogram) -> Iterator[Bucket]:
+        for number, (text, count) in enumerate(zip(self._texts, accumulate(child.counts), strict=True)):
+            known = child.exemplars.get(number)
+            yield (text, count) if known is None else (text, count, known)
+
     def _metric(self, children: list[tuple[tuple[str, ...], Histogram]]) -> Metric:
         metric = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         for values, child in children:
-            metric.add_metric(values, list(zip(self._texts, accumulate(child.counts), strict=True)), child.sum)
+            metric.add_metric(values, list(self._buckets(child)), child.sum)
         return metric

@@ -84,4 +84,11 @@ def _lines(name: str, kind: str, metric: Metric, samples: Iterable[Sample] | Non
         yield f"# HELP {name} {escaped(metric.documentation)}\n"
     for sample in metric.samples if samples is None else samples:
         labels = f"{{{label_pairs(sample.labels)}}}" if sample.labels else ""
-        yield f"{sample.name}{labels} {floatToGoString(sample.value)}\n"  # type: ignore[no-untyped-call]
+        yield f"{sample.name}{labels} {floatToGoString(sample.value)}{_exemplar(sample)}\n"  # type: ignore[no-untyped-call]
+
+
+def _exemplar(sample: Sample) -> str:
+    """The trace of one request that is in the bucket."""
+    if (found := sample.exemplar) is None:
+        return ""
+    return f" # {{{label_pairs(found.labels)}}} {found.value} {found.timestamp:.3f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.registry import Collector
@@ -34,6 +34,14 @@ LEGACY = frozenset(
 """TorchServe's metrics that `metrics_mode=legacy` exposes; the others are logged."""
 
 
+class TracesJobs(Protocol):
+    """What makes spans of jobs, for OpenTelemetry."""
+
+    def begin(self, job: Any) -> None: ...
+
+    def ended(self, jobs: list[Any], now: float, of: Any) -> None: ...
+
+
 class ServerMetrics:
     """One registry per server; families are made once, children per model version.
 
@@ -53,6 +61,7 @@ class ServerMetrics:
         self.registry = registry = CollectorRegistry(auto_describe=True)  # else the process is never among some names
         self._mode, self._logs, spec = mode, logs, spec or load_spec()
         self.hostname = socket.gethostname()
+        self.spans: TracesJobs | None = None
         ProcessCollector(registry=registry)
         self._make_own(registry)
         self.text = TextFamilies(registry)

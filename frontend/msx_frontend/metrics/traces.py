@@ -8,31 +8,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from itertools import count
-from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Job
+from msx_frontend.metrics.phases import phases_of
 
 KEPT = 20
 """Slow ones, and as many failed ones, of each version."""
 LONGEST = 500
 """Characters of an error that are kept."""
-MOST_WRAPPED = 8
-"""Sinks that may stand around the one that knows when its request came."""
 
 FAILED = 400
 _numbers = count(1)
-
-
-@runtime_checkable
-class KnowsBatches(Protocol):
-    """What runs jobs in batches."""
-
-    def batch_of(self, job: Job) -> tuple[float, int]:
-        """When the batch of the job began (`time.monotonic()`), and how many requests it has; 0 where it does not
-        know."""
 
 
 class Trace(Struct, frozen=True, gc=False, rename="camel"):
@@ -106,11 +95,8 @@ class Traces:
 
 
 def _trace(number: int, labels: tuple[str, str], job: Job, now: float, status: int, error: str) -> Trace:
-    came, started, first = _arrival(job.sink), job.started, job.first_chunk
-    sent = started or now
-    began, size = job.group.batch_of(job) if isinstance(job.group, KnowsBatches) else (0.0, 0)
-    begun = min(max(began, sent), now)
-    answered = min(max(first, begun), now) if first else now
+    phases = phases_of(job, now)
+    came, sent = phases.known, phases.sent or now
     return Trace(
         number=number,
         id=job.id,
@@ -122,10 +108,10 @@ def _trace(number: int, labels: tuple[str, str], job: Job, now: float, status: i
         total=_millis(came or job.enqueued, now),
         parse=_millis(came, job.enqueued) if came else None,
         queue=_millis(job.enqueued, sent),
-        wait=_millis(sent, begun),
-        worker=_millis(begun, answered),
-        reply=_millis(answered, now),
-        batch=size,
+        wait=_millis(sent, phases.begun),
+        worker=_millis(phases.begun, phases.answered),
+        reply=_millis(phases.answered, now),
+        batch=phases.batch,
         error=error[:LONGEST],
     )
 
@@ -137,12 +123,3 @@ def _reason(job: Job) -> str:
 
 def _millis(begin: float, end: float) -> float:
     return round(max(end - begin, 0.0) * 1000, 3)
-
-
-def _arrival(sink: object) -> float:
-    """When the head of the request came: known to the innermost sink, the connection's own. 0: not known."""
-    for _ in range(MOST_WRAPPED):
-        if isinstance(found := getattr(sink, "started", None), float):
-            return found
-        sink = getattr(sink, "sink", None)
-    return 0.0

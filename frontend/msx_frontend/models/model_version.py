@@ -102,13 +102,17 @@ class ModelVersion(ObservedVersion):
         """Raises ServiceError at once when the job cannot be taken."""
         if self._status.leaving or job.kind not in PLAIN:
             self._check_takes(job.kind)
-        job.listener = self.metrics
+        job.listener = metrics = self.metrics
+        if metrics.spans is not None:
+            metrics.spans.begin(job)
         self._limit(job)
         self.dispatcher.submit(job)
 
     def pass_on(self, job: Job) -> None:
         """What the node of a graph before this one has answered. Raises ServiceError when it cannot be taken."""
-        job.listener = self.metrics
+        job.listener = metrics = self.metrics
+        if metrics.spans is not None:
+            metrics.spans.begin(job)
         self._limit(job)
         self.dispatcher.pass_on(job)
 
@@ -142,7 +146,9 @@ class ModelVersion(ObservedVersion):
     def submit_instances(self, request: InstanceRequest) -> None:
         """Raises ServiceError at once when the request cannot be taken; then none of its instances is."""
         self._check_takes(request.kind)
-        request.listener = self.metrics
+        request.listener = metrics = self.metrics
+        if metrics.spans is not None:
+            metrics.spans.begin(request)
         if limit := self.config.client_timeout_in_mills:
             request.deadline = min(request.deadline or math.inf, request.enqueued + limit / 1000)
         self.dispatcher.submit_instances(request)

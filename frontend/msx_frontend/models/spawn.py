@@ -19,6 +19,7 @@ from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.stream_credit import StreamBuffers
+from msx_frontend.tracing.settings import tracing_settings
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.environment import node_environment, worker_environment
@@ -54,6 +55,8 @@ class Spawner:
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
         self._env = {name: value for name, value in inherited.items() if name not in device_variables}
         self._env |= _told(config, env)
+        if (tracing := tracing_settings(config, env)) is not None:
+            self._env |= tracing.environment
         if left := sorted(env.keys() - inherited.keys() - KEYS):
             log.info("workers do not inherit %s (worker_credentials=true hands them on)", ", ".join(left))
         declared = load_spec(config.metrics_config).model

@@ -13,6 +13,7 @@ from msx_frontend.job import Cancellable
 from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""
@@ -57,10 +58,13 @@ class ReplyBuffer:
         "hold",
         "job",
         "priority",
+        "trace",
     )
 
-    def __init__(self, stall_limit: float = STALL_LIMIT, priority: int = NORMAL) -> None:
-        self.priority = priority
+    def __init__(
+        self, stall_limit: float = STALL_LIMIT, priority: int = NORMAL, trace: TraceHeaders | None = None
+    ) -> None:
+        self.priority, self.trace = priority, trace
         """Of its job."""
         self.job: Cancellable | None = None
         """The job that `close` cancels; set by the caller that makes the job."""

@@ -76,8 +76,9 @@ def node_environment(
 
 
 def _travels(name: str) -> bool:
-    """TorchServe's settings, which its handlers read, without those that name a file of this machine."""
-    return name.startswith("TS_") and name != "TS_CONFIG_FILE"
+    """TorchServe's settings, which its handlers read, without those that name a file of this machine; and where spans
+    are sent to."""
+    return (name.startswith("TS_") and name != "TS_CONFIG_FILE") or name.startswith(("OTEL_", "MSX_TRACING"))
 
 
 def python_path(inherited: Mapping[str, str], model_dir: Path) -> str:

@@ -93,8 +93,7 @@ class WorkerOutput(asyncio.Protocol):
         level = logging.getLevelName(entry.get("level", "INFO"))
         message = entry["message"] + ("\n" + entry["traceback"] if "traceback" in entry else "")
         extra = {**self._labels, "stream": self._stream}
-        if "request_id" in entry:
-            extra["request_id"] = entry["request_id"]
+        extra |= {name: entry[name] for name in ("request_id", "trace_id") if name in entry}
         log.log(level if isinstance(level, int) else logging.INFO, "%s", message, extra=extra)
 
     def _allowed(self) -> bool:

@@ -292,7 +292,10 @@ def test_a_name_that_is_a_path(server: RunningServer, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"{url", "The request body is not valid JSON: "), (b"[1]", "The request body must be a JSON object")],
+    [
+        (b"{url", "The request body (application/json) is not valid JSON: line 1, column 2"),
+        (b"[1]", "The request body must be a JSON object"),
+    ],
 )
 def test_malformed_json(server: RunningServer, content: bytes, message: str) -> None:
     """TorchServe says 500 JsonSyntaxException."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from msx_frontend.ids import new_request_id
 from msx_frontend.keys.key import Key, Kind, granted_priority
 from msx_frontend.priorities import NORMAL
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class ChecksTokens(Protocol):
@@ -23,6 +24,8 @@ class Admitted(NamedTuple):
     """None when authorization is off, or the method is public."""
     priority: int = NORMAL
     """The class of its requests."""
+    trace: TraceHeaders | None = None
+    """The client's span and its state; None where it sent none."""
 
     def check_model(self, model: str) -> None:
         """`model` is empty where the request names none. Raises ModelNotAllowed."""
@@ -57,6 +60,10 @@ class Asks(Protocol):
     def asked_priority(self) -> str:
         """The metadata `x-msx-priority`, or ""."""
 
+    @property
+    def trace(self) -> TraceHeaders | None:
+        """The metadata `traceparent` and `tracestate`."""
+
 
 class Admission:
     """The keys of one listener's services; `tokens` is None when authorization is off."""
@@ -75,8 +82,8 @@ class Admission:
             call.key_name = key.name
             key.take()
         if kind != "inference" or not call.asked_priority:
-            return Admitted(call.id, key)
-        return Admitted(call.id, key, granted_priority(call.asked_priority, key))
+            return Admitted(call.id, key, trace=call.trace)
+        return Admitted(call.id, key, granted_priority(call.asked_priority, key), call.trace)
 
     def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
         """The key; the request is not counted yet. Raises InvalidKey."""

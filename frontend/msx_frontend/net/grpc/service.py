@@ -133,7 +133,7 @@ def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
 async def _answer_by_job(method: JobMethod, request: Any, context: CallContext) -> Any:
     """Where a coroutine has to answer: a transport does not know jobs, or the request was compressed."""
     answer = UnaryReply(method.limit)
-    answer.priority = context.admitted.priority
+    answer.priority, answer.trace = context.admitted.priority, context.admitted.trace
     with method.held.hold(request.ByteSize()):
         job = method.submit(request, context.admitted.id, context.deadline, answer)
         try:

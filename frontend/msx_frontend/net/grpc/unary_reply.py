@@ -6,6 +6,7 @@ import asyncio
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.priorities import NORMAL
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class ResponseTooLarge(ServiceError):
@@ -27,12 +28,13 @@ class UnaryReply:
     It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.
     """
 
-    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended", "priority")
+    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended", "priority", "trace")
 
     def __init__(self, limit: int) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._limit, self._size = limit, 0
         self.priority = NORMAL
+        self.trace: TraceHeaders | None = None
         """Of its job."""
         self._chunks: list[bytes] = []
         self._error: ServiceError | None = None

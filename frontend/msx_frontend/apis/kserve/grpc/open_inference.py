@@ -88,7 +88,7 @@ class OpenInferenceService:
         if not request.model_name:
             raise BadRequest("model_name is required.")
         body, json_size = self._messages.body(request)
-        reply = ReplyBuffer(priority=context.admitted.priority)
+        reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
         job = Job(
             request_id,
             request.model_name,

@@ -73,7 +73,7 @@ class InferenceService:
 
     async def _stream_predictions(self, request: Any, context: CallContext) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
-        reply = ReplyBuffer(priority=context.admitted.priority)
+        reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
         try:
             reply.hold = self._held.hold(request.ByteSize())
             reply.job = self._job(request, context.admitted.id, context.deadline, reply, STREAM)
@@ -88,7 +88,7 @@ class InferenceService:
         sequence = SequenceNamer(self._keys)
 
         def ask(request: Any, number: int) -> SequenceRequest:
-            reply = ReplyBuffer(priority=context.admitted.priority)
+            reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
             try:
                 id, headers = sequence.headers(request)
                 own_id = admitted.id

@@ -19,6 +19,7 @@ from msx_frontend.net.grpc.metadata import REQUEST_ID
 from msx_frontend.net.grpc.outcome import Outcome
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.priorities import HEADER as PRIORITY
+from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceHeaders
 
 
 def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHandler[Any, Any]]:
@@ -88,6 +89,7 @@ class AioCall:
         self.given_id: str | None = None
         self.authorization: str | None = None
         self.asked_priority = ""
+        found: dict[str, str] = {}
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
                 self.given_id = valid_request_id(str(value).encode())
@@ -95,6 +97,9 @@ class AioCall:
                 self.authorization = str(value)
             elif key == PRIORITY:
                 self.asked_priority = str(value)
+            elif key in (PARENT, STATE):
+                found[key] = str(value)
+        self.trace: TraceHeaders | None = (found[PARENT], found.get(STATE, "")) if PARENT in found else None
 
     @property
     def expired(self) -> bool:

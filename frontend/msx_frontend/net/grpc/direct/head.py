@@ -12,6 +12,9 @@ from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.priorities import HEADER
+from msx_sdk._internal.tracing.trace_context import PARENT as PARENT_TEXT
+from msx_sdk._internal.tracing.trace_context import STATE as STATE_TEXT
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
@@ -19,6 +22,7 @@ CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
 """Of calls; application/grpc-web is another protocol."""
 
 PRIORITY = HEADER.encode()
+PARENT, STATE = PARENT_TEXT.encode(), STATE_TEXT.encode()
 
 
 class CallHead:
@@ -27,7 +31,17 @@ class CallHead:
     `refused` is set where there is no method to call; `timeout` is in seconds.
     """
 
-    __slots__ = ("asked_priority", "authorization", "encoding", "given_id", "headers", "refused", "served", "timeout")
+    __slots__ = (
+        "asked_priority",
+        "authorization",
+        "encoding",
+        "given_id",
+        "headers",
+        "refused",
+        "served",
+        "timeout",
+        "trace",
+    )
 
     def __init__(self, headers: Headers, methods: Mapping[bytes, ServedMethod]) -> None:
         self.headers = headers
@@ -35,6 +49,7 @@ class CallHead:
         self.timeout: float | None = None
         self.authorization: str | None = None
         self.asked_priority = ""
+        self.trace: TraceHeaders | None = None
         self.given_id: str | None = None
         self.served: ServedMethod | None = None
         self.refused: Refused | None = None
@@ -57,6 +72,8 @@ class CallHead:
             self.authorization = authorization.decode("latin-1")
         self.given_id = valid_request_id(fields.get(b"x-request-id"))
         self.asked_priority = fields.get(PRIORITY, b"").decode("latin-1")
+        if (parent := fields.get(PARENT)) is not None:
+            self.trace = parent.decode("latin-1"), fields.get(STATE, b"").decode("latin-1")
         self.served = served
 
 

@@ -20,6 +20,7 @@ from msx_frontend.net.grpc.service import JobMethod
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.priorities import NORMAL
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class JobCall(DirectCall):
@@ -116,6 +117,11 @@ class JobCall(DirectCall):
         if self.head.asked_priority:
             self.priority = granted_priority(self.head.asked_priority, key)
         return key
+
+    @property
+    def trace(self) -> TraceHeaders | None:
+        """The client's, of the job whose sink this is."""
+        return self.head.trace
 
     def drained(self) -> None:
         """The answer is sent as one: nothing waits for it."""

@@ -16,6 +16,7 @@ from msx_frontend.net.grpc.outcome import CANCELLED
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
+from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class TaskCall(DirectCall):
@@ -87,6 +88,10 @@ class TaskCall(DirectCall):
     @property
     def asked_priority(self) -> str:
         return self.head.asked_priority
+
+    @property
+    def trace(self) -> TraceHeaders | None:
+        return self.head.trace
 
     async def send(self, message: bytes, /) -> None:
         if self.over:

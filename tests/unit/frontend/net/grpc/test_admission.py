@@ -12,7 +12,7 @@ from tests.unit.frontend.keys.some import some_key
 
 
 class Asked:
-    given_id = authorization = None
+    given_id = authorization = trace = None
     id = key_name = ""
 
     def __init__(self, priority: str) -> None:

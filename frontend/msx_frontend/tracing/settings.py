@@ -1,0 +1,50 @@
+"""Whether requests are traced, and how many: by the configuration, or by OpenTelemetry's variables.
+
+https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from msx_frontend.config import ServerConfig
+from msx_sdk._internal.tracing.current import VARIABLE
+
+ENDPOINT, OF_TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+SAMPLER, ARGUMENT, DISABLED = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SDK_DISABLED"
+
+
+class TracingSettings(NamedTuple):
+    endpoint: str
+    """Of OTLP; "" where the environment has it."""
+    ratio: float
+    """Of the requests whose clients have not decided."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a worker needs, whose handler may have spans of its own."""
+        return {VARIABLE: "1", **({ENDPOINT: self.endpoint} if self.endpoint else {})}
+
+
+def tracing_settings(config: ServerConfig, env: Mapping[str, str]) -> TracingSettings | None:
+    """None where requests are not traced. What the configuration says goes before the environment."""
+    endpoint = config.otlp_endpoint or ""
+    asked = endpoint or env.get(OF_TRACES) or env.get(ENDPOINT)
+    if not asked or (not endpoint and env.get(DISABLED, "").strip().lower() == "true"):
+        return None
+    return TracingSettings(endpoint, _ratio(config, env))
+
+
+def _ratio(config: ServerConfig, env: Mapping[str, str]) -> float:
+    if config.trace_sample_ratio is not None:
+        return config.trace_sample_ratio
+    sampler = env.get(SAMPLER, "parentbased_always_on").strip()
+    if sampler.endswith("always_off"):
+        return 0.0
+    if not sampler.endswith("traceidratio"):
+        return 1.0
+    try:
+        return min(max(float(env.get(ARGUMENT, "1")), 0.0), 1.0)
+    except ValueError:
+        return 1.0
