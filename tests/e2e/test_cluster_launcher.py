@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -119,7 +120,30 @@ def test_one_rank_on_each_node(nodes: RayCluster, tmp_path: Path) -> None:
                 async with running(launcher, reservation, tmp_path) as group:
                     assert await answer(group, b"x" * size) == f"0 of 2 {meeting} {size}".encode()
             assert len(nodes.agents) == 2
+            if os.geteuid() == 0:  # who else may raise a priority
+                assert {agent.nice() for agent in nodes.agents} == {os.nice(0)}, "not that of Ray's workers"
         assert cluster.reservations == []
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_agents_with_a_wrong_key_are_refused(
+    nodes: RayCluster, tmp_path: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            start, reservation = cluster.start_agents, await granted(cluster)
+
+            def start_with_another_key(one: Reservation, at: Sequence[str], port: int, key: str, pin: str) -> None:
+                start(one, at, port, key[::-1], pin)
+
+            monkeypatch.setattr(cluster, "start_agents", start_with_another_key)
+            launcher = ClusterLauncher(cluster, "127.0.0.1", LIMIT)
+            with pytest.raises(ConnectionError, match=r"its holder is gone|actor is dead"):
+                async with running(launcher, reservation, tmp_path):
+                    raise AssertionError
+            assert "a connection to a port for agents was refused: it does not have the key" in caplog.text
 
     uvloop.run(test())
     nodes.assert_empty()

@@ -81,10 +81,11 @@ class Kill(WireMessage, tag=3):
 
 
 class AgentInfo(WireMessage, tag=20):
-    """The first message of an agent."""
+    """The first message of an agent. `niceness` is what its ranks inherit: above 0 they yield to other programs."""
 
     host: str
     pid: int
+    niceness: int = 0
 
 
 class Progress(WireMessage, tag=21):

@@ -84,7 +84,7 @@ class Crew:
 
     def _received(self, share: int, message: FromAgent) -> None:
         if isinstance(message, AgentInfo):
-            log.info("agent on node %s is there (pid %d)", message.host, message.pid)
+            _greet(message)
         elif (generation := self._generations.get(message.generation)) is not None:
             generation.received(share, message)
 
@@ -94,3 +94,14 @@ class Crew:
             generation.left(share, reason)
         if not self._closed:
             self._lost(reason)
+
+
+def _greet(agent: AgentInfo) -> None:
+    log.info("agent on node %s is there (pid %d)", agent.host, agent.pid)
+    if agent.niceness > 0:
+        log.warning(
+            "ranks on node %s have a lower priority than other programs there (niceness %d): set RAY_worker_niceness=0 "
+            "in the environment of `ray start`",
+            agent.host,
+            agent.niceness,
+        )

@@ -86,6 +86,7 @@ class ClusterLauncher:
         crew = Crew(reservation.places, reservation.lose)
         door = Door(context, [("agent", share) for share in range(len(reservation.places))])
         reservation.released = lambda: self._leave(reservation.id, crew, door)
+        reservation.dropped = lambda: door.close(reservation.lost)
         self._crews[reservation.id] = crew
         try:
             port = await door.open(self._address)

@@ -34,6 +34,8 @@ class Reservation:
         """Called when `places`, `waits_for` or `lost` has changed."""
         self.released: Callable[[], None] = lambda: None
         """Called when it is released: its agents leave."""
+        self.dropped: Callable[[], None] = lambda: None
+        """Called when it is lost: agents that are awaited will not come."""
 
     def wait(self, reason: str) -> None:
         """`reason` is a sentence without its full stop."""
@@ -45,6 +47,7 @@ class Reservation:
         """`reason` is a sentence without its full stop. The first one counts."""
         if not self.lost:
             self.lost = reason
+            self.dropped()
             self.changed()
 
     @property

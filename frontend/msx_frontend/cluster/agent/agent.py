@@ -37,7 +37,7 @@ class Agent:
         """Raises ConnectionError when the server cannot be reached."""
         hello = Hello(self._invitation.key, "agent", self._invitation.share)
         await dial(self._invitation.server, hello, self._channel)
-        self._tell(AgentInfo(self._invitation.node, os.getpid()))
+        self._tell(AgentInfo(self._invitation.node, os.getpid(), os.getpriority(os.PRIO_PROCESS, 0)))
         await asyncio.to_thread(remove_deserted)
         await self._left.wait()
         if self._generation is not None:

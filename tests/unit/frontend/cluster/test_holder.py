@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from msx_frontend.cluster.driver import holder
 
 CHILD = """
@@ -29,6 +31,27 @@ def test_a_holder_ends_with_the_raylet() -> None:
     assert raylet.stdout.read() == b"", "the holder has its standard output until it ends"
     raylet.stdout.close()
     assert raylet.wait() == 0
+
+
+def test_an_agent_has_the_priority_of_the_raylet() -> None:
+    """Not the lower one of a worker of Ray."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may raise a priority")
+    nicer = subprocess.Popen(["sleep", "60"], preexec_fn=lambda: os.nice(15))
+    try:
+        holder._as_important_as(os.getpid(), nicer.pid)
+        assert os.getpriority(os.PRIO_PROCESS, nicer.pid) == os.getpriority(os.PRIO_PROCESS, 0)
+    finally:
+        nicer.kill()
+        nicer.wait()
+
+
+def test_a_priority_that_may_not_be_raised_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    holder._as_important_as(os.getpid(), os.getpid())
 
 
 def test_it_imports_nothing_of_msx() -> None:

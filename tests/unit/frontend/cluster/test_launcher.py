@@ -142,6 +142,19 @@ def test_a_place_that_is_given_back_while_its_agents_are_awaited(tmp_path: Path)
     in_cluster(tmp_path, test)
 
 
+def test_a_place_that_is_lost_while_its_agents_are_awaited(tmp_path: Path) -> None:
+    """Its node has left the cluster, say."""
+
+    async def test(cluster: AgentCluster) -> None:
+        reservation, launcher = cluster.place([1]), ClusterLauncher(cluster, "127.0.0.1")
+        cluster.start_agents = lambda reservation, *rest: cluster.lose(reservation, "node-0 is gone")  # type: ignore[method-assign]
+        with pytest.raises(ConnectionError, match="node-0 is gone"):
+            await launcher.launch(group_on(reservation, tmp_path))
+        assert launcher._crews == {}
+
+    in_cluster(tmp_path, test)
+
+
 def test_a_launch_that_is_cancelled_twice_ends_when_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
