@@ -213,7 +213,8 @@ def _served(ctx: click.Context, action: str, options: dict[str, Any], flags: dic
 
 
 def _serve(options: Any, source: Path | str, flags: dict[str, Any]) -> int:
-    from msx_frontend.cli.serve.session import Serving, serve
+    from msx_frontend.cli.serve.run import serve
+    from msx_frontend.cli.serve.session import Serving
 
     chosen = {name: value for name, value in flags.items() if value is not None}
     if isinstance(source, str):

@@ -68,8 +68,8 @@ class ModelGauges(Collector):
         self.connections: Callable[[], Iterable[tuple[str, int]]] = tuple
         """Each listener, and how many connections it has."""
         self.shed: Callable[[], int] = lambda: 0
-        self.spans: Callable[[], dict[str, int]] | None = None
-        """By what became of them; None where requests are not traced."""
+        self.spans: Callable[[], dict[str, int]] = dict
+        """Of sampled requests, by what became of them."""
         """Idle connections that were closed because there were too many."""
         self._seen: list[Metric] = []
         self.look()
@@ -110,16 +110,14 @@ class ModelGauges(Collector):
         shed = CounterMetricFamily(
             "msx_connections_shed", "Idle connections closed because there were too many", value=self.shed()
         )
-        return [known, shed, *self._spans()]
+        return [known, shed, self._spans()]
 
-    def _spans(self) -> Iterable[Metric]:
-        if self.spans is not None:
-            made = CounterMetricFamily(
-                "msx_spans", "Spans of sampled requests by what became of them", labels=["result"]
-            )
-            for result, count in self.spans().items():
-                made.add_metric([result], count)
-            yield made
+    def _spans(self) -> Metric:
+        """Without samples where requests are not traced."""
+        made = CounterMetricFamily("msx_spans", "Spans of sampled requests by what became of them", labels=("result",))
+        for result, count in self.spans().items():
+            made.add_metric((result,), count)
+        return made
 
     def describe(self) -> Iterable[Metric]:
         return self._seen

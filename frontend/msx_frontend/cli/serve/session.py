@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,28 +40,6 @@ class Serving:
     workers: int | None = None
     reload: bool = False
     wait: bool = False
-
-
-def serve(options: Options, serving: Serving) -> int:
-    """Returns the exit code when the server has ended."""
-    from msx_frontend.cli.launch import run_in_foreground
-
-    with tempfile.TemporaryDirectory(prefix="msx-serve-") as name:
-        try:
-            session = _hub_session(options, serving, Path(name)) if serving.url else Session(serving, Path(name))
-            session.make()
-        except (StartError, ArchiveError, OSError, ServiceError) as error:
-            click.echo(str(error), err=True)
-            return 1
-        for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
-            os.environ.setdefault(place, str(Path(name, "logs")))
-        return run_in_foreground(session.options(options), session.run) or session.code
-
-
-def _hub_session(options: Options, serving: Serving, folder: Path) -> Session:
-    from msx_frontend.cli.serve.hub_session import HubSession
-
-    return HubSession(options, serving, folder)
 
 
 class Session:

@@ -18,10 +18,10 @@ _current: ContextVar[tuple[TraceContext, ...]] = ContextVar("traced_requests", d
 
 class HasHeaders(Protocol):
     @property
-    def headers(self) -> Headers: ...
+    def headers(self) -> ReadsHeaders: ...
 
 
-class Headers(Protocol):
+class ReadsHeaders(Protocol):
     def get(self, key: str, default: str = "", /) -> str: ...
 
 

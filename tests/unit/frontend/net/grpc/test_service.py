@@ -49,7 +49,7 @@ def test_a_listener_with_a_limit_of_its_own(limit: int, fits: bool) -> None:
     (method,) = limited(service(), limit).methods
     assert method.job is not None
     assert method.job.limit == limit
-    context: Any = SimpleNamespace(admitted=SimpleNamespace(id="r", priority=0), deadline=None)
+    context: Any = SimpleNamespace(admitted=SimpleNamespace(id="r", priority=0, trace=None), deadline=None)
 
     async def answered() -> Any:
         return await method.answer(Request(), context)

@@ -1,0 +1,39 @@
+"""Serves one path, or one model of a hub, until the server ends."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from msx_archiver.errors import ArchiveError
+from msx_frontend.cli.options import Options
+from msx_frontend.cli.serve.session import Serving, Session
+from msx_frontend.errors import ServiceError
+from msx_frontend.start_errors import StartError
+
+
+def serve(options: Options, serving: Serving) -> int:
+    """Returns the exit code when the server has ended."""
+    from msx_frontend.cli.launch import run_in_foreground
+
+    with tempfile.TemporaryDirectory(prefix="msx-serve-") as name:
+        try:
+            session = _session(options, serving, Path(name))
+            session.make()
+        except (StartError, ArchiveError, OSError, ServiceError) as error:
+            click.echo(str(error), err=True)
+            return 1
+        for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
+            os.environ.setdefault(place, str(Path(name, "logs")))
+        return run_in_foreground(session.options(options), session.run) or session.code
+
+
+def _session(options: Options, serving: Serving, folder: Path) -> Session:
+    if not serving.url:
+        return Session(serving, folder)
+    from msx_frontend.cli.serve.hub_session import HubSession
+
+    return HubSession(options, serving, folder)
