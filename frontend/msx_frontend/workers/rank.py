@@ -92,7 +92,7 @@ class Rank:
     async def gone(self) -> None:
         """Returns when its end has been told and nothing of it is left."""
         if self._launched is not None and self._end is not None:
-            await self._end
+            await asyncio.shield(self._end)  # others wait for it, too, when this one is cancelled
             await self._launched.gone()
 
     async def memory_taken(self) -> int:

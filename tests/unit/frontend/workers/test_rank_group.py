@@ -264,3 +264,16 @@ def test_the_ranks_of_each_generation_meet_elsewhere(tmp_path: Path) -> None:
         assert await port(1) == b""
 
     run(test())
+
+
+def test_who_no_longer_waits_for_the_end_does_not_hinder_others(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with group_of(tmp_path, number=1) as (ranks, events):
+            first, second = (asyncio.create_task(ranks.gone()) for _ in range(2))
+            await asyncio.sleep(0)
+            first.cancel()
+            ranks.kill()
+            await second
+            assert 0 in events.exits
+
+    asyncio.run(asyncio.wait_for(test(), 30))
