@@ -25,6 +25,7 @@ MODULES = {
     "memory": "benchmarks.memory.memory",
     "console": "benchmarks.console.console",
     "client": "benchmarks.client.client",
+    "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",

@@ -1,0 +1,61 @@
+"""What traces cost: predictions per second with a collector at 10 % and at none of the requests, beside no traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+import click
+
+from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.load.collector import collector
+from benchmarks.load.wrk import wrk
+from benchmarks.reports.figures import figure, median, paired_ratio, spread
+from benchmarks.reports.table import Report, Table, Target
+from benchmarks.servers.msx import serve
+
+QUICK = ("--rounds", "1", "--seconds", "1")
+LEAST_RATIO = 0.9
+"""Of the predictions without traces, at 10 %."""
+CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\njobQueueSize: 1000\n"
+BODY, CONNECTIONS = 128, 16
+OFF, NONE, TENTH, ALL = "no traces", "0 %", "10 %", "100 %"
+RATIOS = {NONE: 0.0, TENTH: 0.1, ALL: 1.0}
+
+
+@benchmark("tracing")
+@click.option("--rounds", default=9, type=click.IntRange(1), help="Of each server, in turn.")
+@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each round.")
+def main(report: Report, rounds: int, seconds: float) -> None:
+    """Predictions per second of servers that trace no, 10 % and all requests, beside one that does not trace."""
+    rates: dict[str, list[float]] = {name: [] for name in (OFF, *RATIOS)}
+    with ExitStack() as parts:
+        endpoint = parts.enter_context(collector())
+        load = parts.enter_context(wrk(BODY))
+        servers = {OFF: parts.enter_context(serve("echo", CONFIG))}
+        for name, ratio in RATIOS.items():
+            lines = f"otlp_endpoint={endpoint}\ntrace_sample_ratio={ratio}\n"
+            servers[name] = parts.enter_context(serve("echo", CONFIG, properties=lines))
+        for number in range(rounds + 1):
+            for name, server in servers.items():
+                found = load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=seconds)
+                if number:  # the first one warms up
+                    rates[name].append(found.per_second)
+            progress(f"tracing: round {number} of {rounds}")
+    report.notes.append(f"{rounds} rounds of {seconds:g} s each, {CONNECTIONS} connections, {BODY} bytes; wrk")
+    tell(report, rates)
+
+
+def tell(report: Report, rates: Mapping[str, Sequence[float]]) -> None:
+    rows = [
+        [name, figure(median(found)), spread(found), f"{paired_ratio(found, rates[OFF])[0]:.3f}"]
+        for name, found in rates.items()
+    ]
+    heads = ["sampled", "predictions/s", "lowest – highest", "of those without traces"]
+    report.tables.append(Table("Predictions with traces", heads, rows))
+    ratio, _, _ = paired_ratio(rates[TENTH], rates[OFF])
+    report.targets.append(
+        Target(
+            "predictions/s at 10 %: of those without traces", f"{ratio:.3f}", f"≥ {LEAST_RATIO:g}", ratio >= LEAST_RATIO
+        )
+    )
