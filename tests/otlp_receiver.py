@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
+from google.protobuf.json_format import Parse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 
@@ -33,7 +36,8 @@ class Collector:
         self.spans: list[ReceivedSpan] = []
 
     def take(self, body: bytes) -> None:
-        for of_resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+        request = Parse(_as_protobuf(body), ExportTraceServiceRequest())  # which refuses members that it does not know
+        for of_resource in request.resource_spans:
             resource = _values(of_resource.resource.attributes)
             for scope in of_resource.scope_spans:
                 self.spans += [_span(one, resource) for one in scope.spans]
@@ -57,7 +61,7 @@ def collecting() -> Iterator[Collector]:
                 body = gzip.decompress(body)
             collector.take(body)
             self.send_response(200)
-            self.send_header("content-type", "application/x-protobuf")
+            self.send_header("content-type", "application/json")
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -89,6 +93,15 @@ def _span(span: Any, resource: dict[str, Any]) -> ReceivedSpan:
         resource,
         [event.name for event in span.events],
     )
+
+
+def _as_protobuf(body: bytes) -> str:
+    """OTLP's JSON has ids in hexadecimal, that of Protocol Buffers in base64."""
+    return re.sub(rb'("(?:traceId|spanId|parentSpanId)":)"([0-9a-f]+)"', _base64, body).decode()
+
+
+def _base64(found: re.Match[bytes]) -> bytes:
+    return found[1] + b'"' + base64.b64encode(bytes.fromhex(found[2].decode())) + b'"'
 
 
 def _values(attributes: Any) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def test_a_batch_has_links_to_its_requests(server: RunningServer, collector: Col
 
     wait_until(together, "a batch of several")
     batch = next(span for span in collector.named("batch") if span.trace in traces and len(span.links) > 1)
-    assert batch.attributes["msx.batch.size"] == len(batch.links)
+    assert int(batch.attributes["msx.batch.size"]) >= len(batch.links)
     requests = {(one.trace, one.id) for one in collector.named("predict traced")}
     assert set(batch.links) <= requests
     assert (batch.trace, batch.parent) in batch.links, "it stands in the trace of one of them"

@@ -22,6 +22,9 @@ SAMPLED_KEPT = 4096
 LONGEST_ERROR = 500
 FAILED = 500
 """From this status on the server has failed, not the client (the semantic conventions of HTTP servers)."""
+WORKED = ("worker", "prefill")
+SHORTEST = 0.0001
+"""Seconds: a part that took less is left out, but for the worker's."""
 GENERATE = "generate"
 
 
@@ -107,7 +110,7 @@ class RequestSpans:
         whole = Span(name, traced.context, traced.parent, start, end, attributes, "server", (), error, events)
         self._export.offer(whole)
         for part, begin, until in _parts(job.kind, phases):
-            links = (batch,) if batch is not None and part in ("worker", "prefill") else ()
+            links = (batch,) if batch is not None and part in WORKED else ()
             context = traced.context.child()
             self._export.offer(Span(part, context, traced.context, begin + epoch, until + epoch, {}, links=links))
 
@@ -122,7 +125,7 @@ def _parts(kind: str, phases: Phases) -> list[tuple[str, float, float]]:
             ("prefill" if text else "worker", phases.begun, phases.answered),
             ("decode" if text else "reply", phases.answered, phases.ended),
         ]
-    return [(name, begin, end) for name, begin, end in parts if end > begin]
+    return [(name, begin, end) for name, begin, end in parts if end - begin >= SHORTEST or name in WORKED]
 
 
 def _error(job: Job) -> str:

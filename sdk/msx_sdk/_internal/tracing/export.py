@@ -1,139 +1,101 @@
-"""Sends spans to a collector, by OpenTelemetry's SDK and its OTLP exporters.
-
-The standard variables OTEL_EXPORTER_OTLP_*, OTEL_BSP_*, OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are obeyed. An
-endpoint of our own is one of OTLP over HTTP, unless OTEL_EXPORTER_OTLP_PROTOCOL says `grpc`.
-"""
+"""Sends spans to a collector, from a thread, many at once."""
 
 from __future__ import annotations
 
 import logging
 import os
 import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Mapping
+from urllib.parse import unquote
 
-from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import Event, ReadableSpan
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.util.instrumentation import InstrumentationScope
-from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
-
-from msx_sdk._internal.tracing.span import Span
-from msx_sdk._internal.tracing.trace_context import TraceContext
+from msx_sdk._internal.tracing.collector import Collector, Refused
+from msx_sdk._internal.tracing.otlp_json import encoded
+from msx_sdk._internal.tracing.span import Span, Value
 
 log = logging.getLogger("msx.tracing")
 
-ENDPOINT, PROTOCOL = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
-QUEUE = 2048
-"""Spans that wait, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise."""
-LIMIT = 5.0
-"""Seconds for one export, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise."""
-_NOISY = ("opentelemetry.exporter", "opentelemetry.sdk")
-_KINDS = {"internal": SpanKind.INTERNAL, "server": SpanKind.SERVER}
-_BILLION = 1_000_000_000
+QUEUE, BATCH, DELAY = 2048, 512, 5000
+"""Spans that wait, spans of one request, and milliseconds until they are sent: OpenTelemetry's, OTEL_BSP_* changes
+them."""
+TRIES, PAUSE = 3, 1.0
+"""To send the same spans, and the seconds between two, which double."""
 
 
 class SpanExport:
     """`offer` never waits: what finds the queue full is dropped and counted."""
 
-    def __init__(self, endpoint: str, service: str, attributes: Mapping[str, Any] | None = None) -> None:
-        """`endpoint` is empty where the environment names one. Raises ImportError, ValueError."""
-        resource = {"service.name": os.environ.get("OTEL_SERVICE_NAME", service), **(attributes or {})}
-        self._resource = Resource.create(resource)
-        self._counting = _Counting(_exporter(endpoint), endpoint or os.environ.get(ENDPOINT, ""))
-        self._most = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE))
-        for name in _NOISY:
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # they tell of every failed attempt
-        self._processor = BatchSpanProcessor(self._counting, max_queue_size=self._most)
-        self._scope = InstrumentationScope("msx")
-        self._offered = self.dropped = 0
-
-    @property
-    def exported(self) -> int:
-        return self._counting.counts["exported"]
-
-    @property
-    def failed(self) -> int:
-        return self._counting.counts["failed"]
+    def __init__(self, endpoint: str, service: str, attributes: Mapping[str, Value] | None = None) -> None:
+        """`endpoint` is empty where the environment names one. Raises ValueError, OSError."""
+        env = os.environ
+        self._collector = Collector(endpoint, env)
+        self._resource = {"service.name": service, **_resource(env), **(attributes or {})}
+        self._most = _number("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE)
+        self._batch = min(_number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH), self._most)
+        self._delay = _number("OTEL_BSP_SCHEDULE_DELAY", DELAY) / 1000
+        self._waiting: deque[Span] = deque()
+        self._wake, self._closed, self._failing = threading.Event(), threading.Event(), False
+        self.exported = self.failed = self.dropped = 0
+        self._thread = threading.Thread(target=self._run, name="msx-spans", daemon=True)
+        self._thread.start()
 
     def offer(self, span: Span) -> None:
-        if self._offered - self._counting.counts.total() >= self._most:
+        waiting = self._waiting
+        if len(waiting) >= self._most:
             self.dropped += 1
             return
-        self._offered += 1
-        self._processor.on_end(self._readable(span))
+        waiting.append(span)
+        if len(waiting) == self._batch:
+            self._wake.set()
 
     def close(self, limit: float) -> None:
         """Sends what waits, for at most `limit` seconds."""
-        ending = threading.Thread(target=self._processor.shutdown, name="msx-spans-end", daemon=True)
-        ending.start()
-        ending.join(limit)
+        self._closed.set()
+        self._wake.set()
+        self._thread.join(limit)
 
-    def _readable(self, span: Span) -> ReadableSpan:
-        return ReadableSpan(
-            span.name,
-            _context(span.context),
-            None if span.parent is None else _context(span.parent, remote=True),
-            self._resource,
-            span.attributes,
-            [Event(name, timestamp=_nanos(when)) for name, when in span.events],
-            [Link(_context(link)) for link in span.links],
-            _KINDS[span.kind],
-            status=Status(StatusCode.UNSET) if span.error is None else Status(StatusCode.ERROR, span.error),
-            start_time=_nanos(span.start),
-            end_time=_nanos(span.end),
-            instrumentation_scope=self._scope,
-        )
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._wake.wait(self._delay)
+            self._wake.clear()
+            while self._waiting:
+                self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))])
+        self._collector.close()
 
+    def _send(self, spans: list[Span]) -> None:
+        body, pause = encoded(spans, self._resource), PAUSE
+        for number in range(1, TRIES + 1):
+            try:
+                self._collector.send(body)
+            except Refused as error:
+                self._told(error)
+                if not error.again or number == TRIES or self._closed.wait(pause):
+                    break
+                pause *= 2
+            else:
+                self.exported += len(spans)
+                self._failing = False
+                return
+        self.failed += len(spans)
 
-class _Counting(SpanExporter):
-    """Tells of the first failure of a row of them."""
-
-    def __init__(self, exporter: SpanExporter, endpoint: str) -> None:
-        self._exporter, self._endpoint, self._failing = exporter, endpoint, False
-        self.counts: Counter[str] = Counter()
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        try:
-            result = self._exporter.export(spans)
-        except Exception:
-            result = SpanExportResult.FAILURE
-        good = result is SpanExportResult.SUCCESS
-        self.counts["exported" if good else "failed"] += len(spans)
-        if not good and not self._failing:
+    def _told(self, error: Refused) -> None:
+        """Of a row of failures the first one."""
+        if not self._failing:
             log.warning(
-                "Spans cannot be sent to %s: they are lost until it answers, which is told once.", self._endpoint
+                "Spans cannot be sent to %s: %s. They are lost until it takes them, which is not said again.",
+                self._collector.url,
+                error,
             )
-        self._failing = not good
-        return result
-
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return True
+        self._failing = True
 
 
-def _exporter(endpoint: str) -> SpanExporter:
-    timeout = None if "OTEL_EXPORTER_OTLP_TIMEOUT" in os.environ else LIMIT
-    made: SpanExporter
-    if os.environ.get(PROTOCOL, "http/protobuf").strip() == "grpc":
-        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as OverGrpc
-
-        insecure = endpoint.startswith("http://") or None
-        made = OverGrpc(endpoint or None, insecure=insecure, timeout=timeout)
-    else:
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as OverHttp
-
-        made = OverHttp(f"{endpoint.rstrip('/')}/v1/traces" if endpoint else None, timeout=timeout)
-    return made
+def _resource(env: Mapping[str, str]) -> dict[str, Value]:
+    pairs = (pair.partition("=") for pair in env.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",") if "=" in pair)
+    found: dict[str, Value] = {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+    return found | ({"service.name": env["OTEL_SERVICE_NAME"]} if env.get("OTEL_SERVICE_NAME") else {})
 
 
-def _context(context: TraceContext, *, remote: bool = False) -> SpanContext:
-    flags = TraceFlags(TraceFlags.SAMPLED if context.sampled else TraceFlags.DEFAULT)
-    return SpanContext(context.trace_id, context.span_id, remote, flags, TraceState.from_header([context.state]))
-
-
-def _nanos(seconds: float) -> int:
-    return int(seconds * _BILLION)
+def _number(name: str, default: int) -> int:
+    """What is not a number above 0 counts as not set, as OpenTelemetry says."""
+    text = os.environ.get(name, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else default

@@ -1,0 +1,64 @@
+"""Spans in the JSON encoding of OpenTelemetry's protocol.
+
+https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexadecimal, integers of 64 bits are texts.
+The packages of OpenTelemetry are not used: they take half a millisecond for the spans of one request, this 20 µs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from msx_sdk._internal.tracing.span import Span, Value
+
+INTERNAL, SERVER = 1, 2
+ERROR = 2
+_BILLION = 1_000_000_000
+_encoded = msgspec.json.Encoder().encode
+
+
+def encoded(spans: Iterable[Span], resource: Mapping[str, Value]) -> bytes:
+    """An ExportTraceServiceRequest. `resource` are the attributes of the process that made the spans."""
+    scope = {"scope": {"name": "msx"}, "spans": [_span(one) for one in spans]}
+    return _encoded({"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]})
+
+
+def _span(span: Span) -> dict[str, Any]:
+    context = span.context
+    made: dict[str, Any] = {
+        "traceId": f"{context.trace_id:032x}",
+        "spanId": f"{context.span_id:016x}",
+        "name": span.name,
+        "kind": SERVER if span.kind == "server" else INTERNAL,
+        "startTimeUnixNano": str(int(span.start * _BILLION)),
+        "endTimeUnixNano": str(int(span.end * _BILLION)),
+    }
+    if span.attributes:
+        made["attributes"] = _attributes(span.attributes)
+    if context.state:
+        made["traceState"] = context.state
+    if span.parent is not None:
+        made["parentSpanId"] = f"{span.parent.span_id:016x}"
+    if span.links:
+        made["links"] = [{"traceId": f"{one.trace_id:032x}", "spanId": f"{one.span_id:016x}"} for one in span.links]
+    if span.events:
+        made["events"] = [{"timeUnixNano": str(int(when * _BILLION)), "name": name} for name, when in span.events]
+    if span.error is not None:
+        made["status"] = {"code": ERROR, "message": span.error}
+    return made
+
+
+def _attributes(values: Mapping[str, Value]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in values.items()]
+
+
+def _value(value: Value) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"stringValue": str(value)}
