@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-from msx_frontend.job import Job
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 MOST_WRAPPED = 8
 """Sinks that may stand around the one that knows when its request came."""
 
 
-@runtime_checkable
-class KnowsBatches(Protocol):
-    """What runs jobs in batches."""
-
-    def batch_of(self, job: Job) -> tuple[float, int]:
-        """When the batch of the job began (`time.monotonic()`), and how many requests it has; 0 where it does not
-        know."""
+BatchOf = Callable[[Any], tuple[float, int]]
+"""What runs jobs in batches tells when the batch of a job began (`time.monotonic()`), and how many requests it has; 0
+where it does not know."""
 
 
 class Phases(NamedTuple):
@@ -41,8 +36,8 @@ class Phases(NamedTuple):
 def phases_of(job: Any, now: float) -> Phases:
     """Of a job, or a request that was several jobs, which ends now."""
     known, sent = _arrival(job.sink), job.started
-    group = getattr(job, "group", None)
-    began, size = group.batch_of(job) if isinstance(group, KnowsBatches) else (0.0, 0)
+    batch_of: BatchOf | None = getattr(getattr(job, "group", None), "batch_of", None)
+    began, size = batch_of(job) if batch_of is not None else (0.0, 0)
     begun = min(max(began, sent or now), now)
     answered = min(max(job.first_chunk, begun), now) if job.first_chunk else now
     return Phases(known, known or job.enqueued, job.enqueued, sent, begun, answered, now, size)

@@ -31,7 +31,7 @@ class TraceContext(NamedTuple):
 
     def child(self) -> TraceContext:
         """A new span of the same trace."""
-        return self._replace(span_id=getrandbits(64) or 1)
+        return TraceContext(self.trace_id, getrandbits(64) or 1, self.sampled, self.state)
 
 
 def new_trace(*, sampled: bool = True) -> TraceContext:
