@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.start_errors import StartError
 from msx_frontend.tracing.request_spans import RequestSpans
 from msx_frontend.tracing.settings import TracingSettings, tracing_settings
-from msx_sdk._internal.tracing.export import SpanExport
+
+if TYPE_CHECKING:
+    from msx_sdk._internal.tracing.export import SpanExport
 
 SERVICE = "msx-serve"
 END_LIMIT = 3.0
@@ -35,6 +38,8 @@ def start_tracing(config: ServerConfig, env: Mapping[str, str]) -> Tracing | Non
     settings = tracing_settings(config, env)
     if settings is None:
         return None
+    from msx_sdk._internal.tracing.export import SpanExport  # only here: most servers do not trace
+
     try:
         return Tracing(SpanExport(settings.endpoint, SERVICE), settings)
     except (ValueError, OSError) as error:

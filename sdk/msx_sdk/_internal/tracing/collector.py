@@ -21,7 +21,7 @@ MOST_READ = 64 << 10
 """Bytes of a reply."""
 
 
-class Refused(Exception):
+class SpansRefused(Exception):
     """The collector has not taken the spans. `again`: it may take them later."""
 
     def __init__(self, message: str, *, again: bool) -> None:
@@ -51,7 +51,7 @@ class Collector:
         self._connection = made(parts.hostname, parts.port, **options)
 
     def send(self, body: bytes) -> None:
-        """Raises Refused."""
+        """Raises SpansRefused."""
         try:
             self._connection.request("POST", self._path, gzip.compress(body, 1) if self._gzip else body, self._headers)
             reply = self._connection.getresponse()
@@ -61,9 +61,9 @@ class Collector:
                 self._connection.close()
         except (OSError, http.client.HTTPException) as error:
             self._connection.close()
-            raise Refused(f"{type(error).__name__}: {error}", again=True) from None
+            raise SpansRefused(f"{type(error).__name__}: {error}", again=True) from None
         if not 200 <= status < 300:
-            raise Refused(f"it answered {status}", again=status in AGAIN)
+            raise SpansRefused(f"it answered {status}", again=status in AGAIN)
 
     def close(self) -> None:
         self._connection.close()

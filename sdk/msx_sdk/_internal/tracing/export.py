@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from msx_sdk._internal.tracing.collector import Collector, Refused
+from msx_sdk._internal.tracing.collector import Collector, SpansRefused
 from msx_sdk._internal.tracing.otlp_json import encoded
 from msx_sdk._internal.tracing.span import Span, Value
 
@@ -67,7 +67,7 @@ class SpanExport:
         for number in range(1, TRIES + 1):
             try:
                 self._collector.send(body)
-            except Refused as error:
+            except SpansRefused as error:
                 self._told(error)
                 if not error.again or number == TRIES or self._closed.wait(pause):
                     break
@@ -78,7 +78,7 @@ class SpanExport:
                 return
         self.failed += len(spans)
 
-    def _told(self, error: Refused) -> None:
+    def _told(self, error: SpansRefused) -> None:
         """Of a row of failures the first one."""
         if not self._failing:
             log.warning(

@@ -1,0 +1,146 @@
+"""Spans on their way to a collector: how they are written, and what happens when it does not take them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from msx_sdk._internal.tracing import export
+from msx_sdk._internal.tracing.collector import Collector, SpansRefused
+from msx_sdk._internal.tracing.export import SpanExport
+from msx_sdk._internal.tracing.otlp_json import encoded
+from msx_sdk._internal.tracing.span import Span
+from msx_sdk._internal.tracing.trace_context import TraceContext
+
+CONTEXT = TraceContext(1, 2, True, "a=b")
+URL = "http://127.0.0.1:4318"
+SPAN = Span("n", CONTEXT, CONTEXT._replace(span_id=3), 1.5, 2.5, {"t": "x", "i": 5, "f": 0.5, "b": True})
+
+
+def test_how_a_span_is_written() -> None:
+    told = Span(*SPAN[:6], kind="server", links=(CONTEXT,), error="why", events=(("e", 2.0),))
+    body: dict[str, Any] = json.loads(encoded([told], {"service.name": "s"}))
+    [of_resource] = body["resourceSpans"]
+    assert of_resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "s"}}]
+    [span] = of_resource["scopeSpans"][0]["spans"]
+    assert span == {
+        "traceId": "0" * 31 + "1",
+        "spanId": "0" * 15 + "2",
+        "parentSpanId": "0" * 15 + "3",
+        "traceState": "a=b",
+        "name": "n",
+        "kind": 2,
+        "startTimeUnixNano": "1500000000",
+        "endTimeUnixNano": "2500000000",
+        "attributes": [
+            {"key": "t", "value": {"stringValue": "x"}},
+            {"key": "i", "value": {"intValue": "5"}},
+            {"key": "f", "value": {"doubleValue": 0.5}},
+            {"key": "b", "value": {"boolValue": True}},
+        ],
+        "links": [{"traceId": "0" * 31 + "1", "spanId": "0" * 15 + "2"}],
+        "events": [{"timeUnixNano": "2000000000", "name": "e"}],
+        "status": {"code": 2, "message": "why"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "env", "url"),
+    [
+        (URL, {}, f"{URL}/v1/traces"),
+        (f"{URL}/", {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://other:1"}, f"{URL}/v1/traces"),
+        ("", {"OTEL_EXPORTER_OTLP_ENDPOINT": f"{URL}/otlp"}, f"{URL}/otlp/v1/traces"),
+        ("", {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{URL}/as-it-is"}, f"{URL}/as-it-is"),
+    ],
+)
+def test_where_they_go(endpoint: str, env: dict[str, str], url: str) -> None:
+    assert Collector(endpoint, env).url == url
+
+
+@pytest.mark.parametrize("endpoint", ["", "ftp://host", "http://"])
+def test_what_is_not_an_endpoint(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="is not a URL of http or https"):
+        Collector(endpoint, {})
+
+
+class FakeConnection:
+    def __init__(self, *statuses: int) -> None:
+        self.statuses, self.sent = [*statuses], list[tuple[bytes, dict[str, str]]]()
+        self.status = 0
+
+    def request(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> None:
+        self.status = self.statuses.pop(0)
+        self.sent.append((body, headers))
+        if self.status == 0:
+            raise ConnectionRefusedError("nobody")
+
+    def getresponse(self) -> FakeConnection:
+        return self
+
+    def read(self, size: int) -> bytes:
+        return b""
+
+    def isclosed(self) -> bool:
+        return True
+
+    def close(self) -> None: ...
+
+
+def collector_of(*statuses: int, **env: str) -> tuple[Collector, FakeConnection]:
+    made: Any = Collector(URL, {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in env.items()})
+    made._connection = FakeConnection(*statuses)
+    return made, made._connection
+
+
+def test_headers_and_compression() -> None:
+    collector, connection = collector_of(200, HEADERS="Authorization=Bearer%20x, a=b", COMPRESSION="gzip")
+    collector.send(b"body")
+    [(body, headers)] = connection.sent
+    assert gzip.decompress(body) == b"body"
+    assert headers["authorization"] == "Bearer x"
+    assert (headers["a"], headers["content-encoding"]) == ("b", "gzip")
+
+
+@pytest.mark.parametrize(("status", "again"), [(0, True), (429, True), (503, True), (400, False), (404, False)])
+def test_what_may_be_sent_again(status: int, again: bool) -> None:
+    with pytest.raises(SpansRefused) as refused:
+        collector_of(status)[0].send(b"")
+    assert refused.value.again is again
+
+
+@pytest.mark.parametrize(
+    ("statuses", "exported", "failed"), [([503, 503, 200], 1, 0), ([503, 0, 429], 0, 1), ([400], 0, 1)]
+)
+def test_tries(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    statuses: list[int],
+    exported: int,
+    failed: int,
+) -> None:
+    monkeypatch.setattr(export, "PAUSE", 0.001)
+    made: Any = SpanExport(URL, "s")
+    made._collector, connection = collector_of(*statuses)
+    with caplog.at_level(logging.WARNING):
+        made._send([SPAN])
+    assert (made.exported, made.failed, connection.statuses) == (exported, failed, [])
+    assert caplog.text.count("Spans cannot be sent") == 1
+    made.close(5)
+
+
+def test_a_full_queue_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "60000")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "many")
+    made: Any = SpanExport(URL, "s")
+    made._batch = 100  # nothing wakes it
+    made._collector, connection = collector_of(200)
+    for _ in range(3):
+        made.offer(SPAN)
+    assert made.dropped == 1
+    made.close(5)
+    assert (made.exported, len(connection.sent)) == (2, 1), "what waited was sent at the end"
