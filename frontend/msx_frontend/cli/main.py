@@ -34,6 +34,19 @@ def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
     return given
 
 
+DOCTOR_HELP = """Usage: msx-serve doctor [OPTIONS]
+
+  Check what of this machine keeps a server from running: Python, MindSpore,
+  CANN and its driver against a table of versions, NPUs, ports, file limits,
+  disk, time and Ray. What fails says what to do.
+
+  It takes the flags and the configuration of the server that it checks the
+  machine for, such as --ts-config, --model-store and --set: `msx-serve --help`
+  lists them. Nothing is started or changed.
+
+  Exit code: 0, also with warnings; 1 if the server could not run."""
+
+
 class _Command(click.Command):
     """What follows `--script FILE` is the script's. A first argument that is a word is a command of its own."""
 
@@ -44,6 +57,9 @@ class _Command(click.Command):
         typed = os.environ.get("COMP_WORDS", "").split()[1:] if COMPLETE in os.environ else given
         if typed and typed[0] in WORDS:
             return words.main(given, *more, **options)
+        if given[:1] == ["doctor"] and {*given[1:]} & {"-h", "--help"}:
+            click.echo(DOCTOR_HELP)
+            return 0
         return super().main(args, *more, **options)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,8 @@ from msx_frontend.cli.launch import started_text
 from msx_frontend.models.states import ModelState
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
+GAP, LEAST = "  ", 10
+"""Between two columns; and the characters to which one is cut at most."""
 NO_MODELS = "no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
 
 
@@ -28,7 +33,10 @@ def show(info: InstanceInfo) -> bool:
     click.echo(_running_text(msgspec.structs.replace(info, not_loaded=status.not_loaded)))
     versions = sorted(status.versions, key=lambda version: str(version["modelName"]))
     rows = [row for version in versions for row in _rows(version)]
-    columns([HEADINGS, *rows] if rows else [(NO_MODELS,)])
+    if rows:
+        columns([HEADINGS, *rows])
+    else:
+        click.echo(f"{GAP}{NO_MODELS}")
     for version in versions:
         if reason := version.get("reason"):
             click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
@@ -85,6 +93,33 @@ def _megabytes(described: dict[str, Any]) -> str:
 
 
 def columns(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows if column < len(row)) for column in range(len(rows[0]))]
+    """Print a table. On a terminal it is not wider than that; elsewhere nothing is cut."""
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in table_lines(rows, room):
+        click.echo(line)
+
+
+def table_lines(rows: list[tuple[str, ...]], room: int | None) -> Iterator[str]:
+    """The lines of a table of at most `room` columns, if its widest cells can be cut so far."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    if room is not None:
+        widths = fitted(widths, room - len(GAP) * len(widths))
     for row in rows:
-        click.echo("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        cells = (shortened(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield (GAP + GAP.join(cells)).rstrip()
+
+
+def fitted(widths: list[int], room: int) -> list[int]:
+    """The widest give way first, down to what a name needs to be known."""
+    widths = [*widths]
+    while sum(widths) > room and max(widths) > LEAST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def shortened(text: str, width: int) -> str:
+    """What is cut is in the middle: names differ at their ends."""
+    if len(text) <= width:
+        return text
+    end = (width - 1) // 2
+    return f"{text[: width - 1 - end]}…{text[len(text) - end :]}"

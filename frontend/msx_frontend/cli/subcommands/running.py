@@ -115,6 +115,8 @@ def _table(status: Status) -> Any:
     from rich.table import Table
 
     table = Table("model", "state", "queue", "worker", "pid", "status", "memory", box=None)
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
     for one in status.versions:
         name = f"{one['modelName']} {one['modelVersion']}"
         queue = str(one.get("jobQueueStatus", {}).get("pendingRequests", ""))

@@ -237,3 +237,11 @@ def test_a_wrong_configuration_is_a_finding(tmp_path: Path) -> None:
 def test_the_command_does_one_thing(args: list[str]) -> None:
     done = CliRunner().invoke(main, args)
     assert (done.exit_code, "`msx-serve doctor` checks the machine" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_its_own_help(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    assert main.main(["doctor", "--set", "x=1", flag], standalone_mode=False) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Usage: msx-serve doctor")
+    assert "--set" in said
