@@ -109,7 +109,10 @@ class RequestSpans:
         name = f"{job.kind or 'predict'} {model}"
         whole = Span(name, traced.context, traced.parent, start, end, attributes, "server", (), error, events)
         self._export.offer(whole)
+        leads = batch is not None and batch.trace_id == traced.context.trace_id
         for part, begin, until in _parts(job.kind, phases):
+            if leads and part == "worker":
+                continue  # the span of the batch says the same
             links = (batch,) if batch is not None and part in WORKED else ()
             context = traced.context.child()
             self._export.offer(Span(part, context, traced.context, begin + epoch, until + epoch, {}, links=links))
@@ -139,8 +142,10 @@ def _parent(job: Any) -> TraceContext | None:
     headers = job.headers
     parent, state = headers.trace if isinstance(headers, KeptHeaders) else trace_headers(headers)
     if not parent:
-        parent, state = getattr(job.sink, "trace", None) or ("", "")
-    return parsed(parent, state) if parent else None
+        if (trace := getattr(job.sink, "trace", None)) is None:
+            return None
+        parent, state = trace
+    return parsed(parent, state)
 
 
 def _with_parent(headers: list[tuple[str, str]], context: TraceContext) -> list[tuple[str, str]]:

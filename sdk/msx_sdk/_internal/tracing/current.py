@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -12,8 +12,6 @@ from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceContext,
 VARIABLE = "MSX_TRACING"
 ENABLED = os.environ.get(VARIABLE) == "1"
 """The server that started this worker traces."""
-
-_current: ContextVar[tuple[TraceContext, ...]] = ContextVar("traced_requests", default=())
 
 
 class HasHeaders(Protocol):
@@ -25,11 +23,15 @@ class ReadsHeaders(Protocol):
     def get(self, key: str, default: str = "", /) -> str: ...
 
 
+_current: ContextVar[Sequence[HasHeaders]] = ContextVar("current_requests", default=())
+
+
+def work_on(requests: Sequence[HasHeaders]) -> None:
+    """From now on, in this context. Their headers are read when somebody asks."""
+    _current.set(requests)
+
+
 def traced_requests() -> tuple[TraceContext, ...]:
-    return _current.get()
-
-
-def work_on(requests: Iterable[HasHeaders]) -> None:
-    """From now on, in this context."""
-    found = (parsed(one.headers.get(PARENT, ""), one.headers.get(STATE, "")) for one in requests)
-    _current.set(tuple(one for one in found if one is not None and one.sampled))
+    """The spans of those that are sampled."""
+    found = (parsed(one.headers.get(PARENT, ""), one.headers.get(STATE, "")) for one in _current.get())
+    return tuple(one for one in found if one is not None and one.sampled)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from msx_sdk._internal.tracing.collector import Collector, SpansRefused
-from msx_sdk._internal.tracing.otlp_json import encoded
+from msx_sdk._internal.tracing.otlp_json import encoded, request_of
 from msx_sdk._internal.tracing.span import Span, Value
 
 log = logging.getLogger("msx.tracing")
@@ -33,7 +33,7 @@ class SpanExport:
         self._most = _number("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE)
         self._batch = min(_number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH), self._most)
         self._delay = _number("OTEL_BSP_SCHEDULE_DELAY", DELAY) / 1000
-        self._waiting: deque[Span] = deque()
+        self._waiting: deque[bytes] = deque()
         self._wake, self._closed, self._failing = threading.Event(), threading.Event(), False
         self.exported = self.failed = self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="msx-spans", daemon=True)
@@ -44,7 +44,7 @@ class SpanExport:
         if len(waiting) >= self._most:
             self.dropped += 1
             return
-        waiting.append(span)
+        waiting.append(encoded(span))  # here: a thread that computes would keep the event loop waiting for the GIL
         if len(waiting) == self._batch:
             self._wake.set()
 
@@ -62,8 +62,8 @@ class SpanExport:
                 self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))])
         self._collector.close()
 
-    def _send(self, spans: list[Span]) -> None:
-        body, pause = encoded(spans, self._resource), PAUSE
+    def _send(self, spans: list[bytes]) -> None:
+        body, pause = request_of(spans, self._resource), PAUSE
         for number in range(1, TRIES + 1):
             try:
                 self._collector.send(body)

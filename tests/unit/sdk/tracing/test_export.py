@@ -12,7 +12,7 @@ import pytest
 from msx_sdk._internal.tracing import export
 from msx_sdk._internal.tracing.collector import Collector, SpansRefused
 from msx_sdk._internal.tracing.export import SpanExport
-from msx_sdk._internal.tracing.otlp_json import encoded
+from msx_sdk._internal.tracing.otlp_json import encoded, request_of
 from msx_sdk._internal.tracing.span import Span
 from msx_sdk._internal.tracing.trace_context import TraceContext
 
@@ -23,7 +23,7 @@ SPAN = Span("n", CONTEXT, CONTEXT._replace(span_id=3), 1.5, 2.5, {"t": "x", "i":
 
 def test_how_a_span_is_written() -> None:
     told = Span(*SPAN[:6], kind="server", links=(CONTEXT,), error="why", events=(("e", 2.0),))
-    body: dict[str, Any] = json.loads(encoded([told], {"service.name": "s"}))
+    body: dict[str, Any] = json.loads(request_of([encoded(told)], {"service.name": "s"}))
     [of_resource] = body["resourceSpans"]
     assert of_resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "s"}}]
     [span] = of_resource["scopeSpans"][0]["spans"]
@@ -126,7 +126,7 @@ def test_tries(
     made: Any = SpanExport(URL, "s")
     made._collector, connection = collector_of(*statuses)
     with caplog.at_level(logging.WARNING):
-        made._send([SPAN])
+        made._send([encoded(SPAN)])
     assert (made.exported, made.failed, connection.statuses) == (exported, failed, [])
     assert caplog.text.count("Spans cannot be sent") == 1
     made.close(5)
