@@ -1,7 +1,7 @@
 """Spans in the JSON encoding of OpenTelemetry's protocol.
 
 https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexadecimal, integers of 64 bits are texts.
-The packages of OpenTelemetry are not used: they take half a millisecond for the spans of one request, this 20 µs.
+The packages of OpenTelemetry are not used: they take half a millisecond for the spans of one request.
 """
 
 from __future__ import annotations
