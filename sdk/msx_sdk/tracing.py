@@ -5,6 +5,7 @@ They cost nothing where the server does not trace (docs/tracing.md), or the requ
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["span", "traceparent"]
 
+log = logging.getLogger("msx.tracing")
+
 LONGEST_ERROR = 500
 END_LIMIT = 2.0
 """Seconds that the end of a worker waits for its last spans."""
 _open: ContextVar[TraceContext | None] = ContextVar("open_span", default=None)
-_exports: list[SpanExport] = []
+_exports: list[SpanExport | None] = []
 
 
 @contextmanager
@@ -50,7 +53,8 @@ def span(name: str, **attributes: Value) -> Iterator[None]:
     finally:
         _open.reset(token)
         links = requests[1:] if requests and parent == requests[0] else ()
-        _export().offer(Span(name, made, parent, start, time.time(), attributes, links=links, error=error))
+        if (export := _export()) is not None:
+            export.offer(Span(name, made, parent, start, time.time(), attributes, links=links, error=error))
 
 
 def traceparent() -> str:
@@ -60,14 +64,19 @@ def traceparent() -> str:
     return found.header if found is not None else ""
 
 
-def _export() -> SpanExport:
-    """Made with the first span; its end sends what waits."""
+def _export() -> SpanExport | None:
+    """Made with the first span; its end sends what waits. None where the environment's settings cannot be used: no
+    handler fails because of its spans."""
     if not _exports:
         import atexit
 
         from msx_sdk._internal.tracing.export import SpanExport
 
-        made = SpanExport("", "msx-serve", {"process.pid": os.getpid(), "msx.process": "worker"})
-        atexit.register(made.close, END_LIMIT)
+        made: SpanExport | None = None
+        try:
+            made = SpanExport("", "msx-serve", {"process.pid": os.getpid(), "msx.process": "worker"})
+            atexit.register(made.close, END_LIMIT)
+        except (ValueError, OSError) as error:
+            log.warning("The spans of this worker are not sent: %s.", error)
         _exports.append(made)
     return _exports[0]

@@ -43,4 +43,6 @@ def start_tracing(config: ServerConfig, env: Mapping[str, str]) -> Tracing | Non
     try:
         return Tracing(SpanExport(settings.endpoint, SERVICE), settings)
     except (ValueError, OSError) as error:
-        raise StartError(f"Spans cannot be sent to {settings.endpoint or 'the endpoint of OTEL_*'}: {error}.") from None
+        raise StartError(
+            f"Spans cannot be sent to {'otlp_endpoint' if settings.endpoint else 'the endpoint of OTEL_*'}: {error}."
+        ) from None

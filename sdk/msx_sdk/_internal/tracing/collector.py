@@ -37,7 +37,8 @@ class Collector:
         self.url = _url(endpoint, env)
         parts = urlsplit(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"{self.url!r} is not a URL of http or https")
+            raise ValueError(f"{without_secrets(self.url)!r} is not a URL of http or https")
+        self.shown = without_secrets(self.url)
         self._path = parts.path + (f"?{parts.query}" if parts.query else "")
         self._gzip = _setting("COMPRESSION", env) == "gzip"
         self._headers = {"content-type": "application/json", **_headers(_setting("HEADERS", env))}
@@ -67,6 +68,12 @@ class Collector:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def without_secrets(url: str) -> str:
+    """For messages: user, password and query may be secrets."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _url(endpoint: str, env: Mapping[str, str]) -> str:

@@ -58,9 +58,13 @@ class SpanExport:
         while not self._closed.is_set():
             self._wake.wait(self._delay)
             self._wake.clear()
-            while self._waiting:
-                self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))])
+            self._send_all()
+        self._send_all()  # what came between the last look and the end
         self._collector.close()
+
+    def _send_all(self) -> None:
+        while self._waiting:
+            self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))])
 
     def _send(self, spans: list[bytes]) -> None:
         body, pause = request_of(spans, self._resource), PAUSE
@@ -83,7 +87,7 @@ class SpanExport:
         if not self._failing:
             log.warning(
                 "Spans cannot be sent to %s: %s. They are lost until it takes them, which is not said again.",
-                self._collector.url,
+                self._collector.shown,
                 error,
             )
         self._failing = True

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from msx_sdk import tracing
 from msx_sdk._internal.tracing import export
 from msx_sdk._internal.tracing.collector import Collector, SpansRefused
 from msx_sdk._internal.tracing.export import SpanExport
@@ -144,3 +145,39 @@ def test_a_full_queue_drops(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.dropped == 1
     made.close(5)
     assert (made.exported, len(connection.sent)) == (2, 1), "what waited was sent at the end"
+
+
+def test_no_secret_of_an_endpoint_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    made: Any = SpanExport("http://me:secret@127.0.0.1:1/at?token=secret", "s")
+    made._collector._connection = FakeConnection(400)
+    made._send([encoded(SPAN)])
+    made.close(5)
+    assert "http://127.0.0.1:1/at" in caplog.text
+    with pytest.raises(ValueError, match="is not a URL") as refused:
+        Collector("ftp://me:secret@host", {})
+    assert "secret" not in caplog.text + str(refused.value)
+
+
+def test_what_comes_with_the_end_is_sent() -> None:
+    made: Any = SpanExport(URL, "s")
+    made._collector, connection = collector_of(200)
+    made._closed.set()
+    made._wake.set()
+    made._thread.join(5)
+    made._waiting.append(encoded(SPAN))
+    made._run()
+    assert (made.exported, len(connection.sent)) == (1, 1)
+
+
+def test_settings_that_cannot_be_used_do_not_fail_a_handler(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", URL)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")
+    monkeypatch.setattr(tracing, "ENABLED", True)
+    monkeypatch.setattr(tracing, "_exports", [])
+    monkeypatch.setattr(tracing, "traced_requests", lambda: (CONTEXT,))
+    for _ in range(2):
+        with tracing.span("a"):
+            pass
+    assert caplog.text.count("The spans of this worker are not sent") == 1
