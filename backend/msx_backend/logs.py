@@ -25,7 +25,7 @@ class RecordFormatter(logging.Formatter):
         if request_id := getattr(record, "request_id", "") or current_request_ids.get():
             entry["request_id"] = request_id
         if traced := traced_requests():
-            entry["trace_id"] = f"{traced[0].trace_id:032x}"
+            entry["trace_id"] = traced[0].trace
         if record.exc_info:
             entry["traceback"] = shortened(self.formatException(record.exc_info), MAX_TEXT)
         return RECORD_SEPARATOR + _json(entry)

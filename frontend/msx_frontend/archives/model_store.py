@@ -17,13 +17,12 @@ from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.fetches import Fetches
 from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.signed import signed_by
+from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES, stem
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
 
 log = logging.getLogger("msx.store")
-
-ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")
 
 
 class FoundArchive(NamedTuple):
@@ -183,12 +182,6 @@ class ModelStore:
         for path in self._downloaded.glob("*"):
             if path.name not in names:
                 path.unlink(missing_ok=True)
-
-
-def stem(path: Path) -> str:
-    """The model's name if neither the command line nor the manifest has one: the file's name (TorchServe's rule)."""
-    suffix = next((suffix for suffix in ARCHIVE_SUFFIXES if path.name.endswith(suffix)), "")
-    return path.name.removesuffix(suffix)
 
 
 def _is_archive(path: Path) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from msx_sdk.generation import FinishReason, Token
+
+Finish = Literal["length", "eos_token", "stop_sequence"]
 
 
 class PrefillToken(Struct):

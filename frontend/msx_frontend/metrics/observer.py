@@ -68,9 +68,9 @@ class ModelGauges(Collector):
         self.connections: Callable[[], Iterable[tuple[str, int]]] = tuple
         """Each listener, and how many connections it has."""
         self.shed: Callable[[], int] = lambda: 0
+        """Idle connections that were closed because there were too many."""
         self.spans: Callable[[], dict[str, int]] = dict
         """Of sampled requests, by what became of them."""
-        """Idle connections that were closed because there were too many."""
         self._seen: list[Metric] = []
         self.look()
 

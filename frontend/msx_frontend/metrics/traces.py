@@ -81,7 +81,7 @@ class Traces:
         """Of jobs that ended together with one status, the first: it has waited longest."""
         job = jobs[0]
         self.last = next(_numbers)
-        trace = _trace(self.last, self._labels, job, now, job.status, _reason(job))
+        trace = _trace(self.last, self._labels, job, now, job.status, reason_of(job))
         if job.status >= FAILED:
             self._failed.append(trace)
         else:
@@ -116,7 +116,8 @@ def _trace(number: int, labels: tuple[str, str], job: Job, now: float, status: i
     )
 
 
-def _reason(job: Job) -> str:
+def reason_of(job: Job) -> str:
+    """Of one that ends now, where it fails."""
     error: ServiceError | None = getattr(job, "failure", None)
     return error.message if error is not None else ""
 

@@ -102,18 +102,12 @@ class ModelVersion(ObservedVersion):
         """Raises ServiceError at once when the job cannot be taken."""
         if self._status.leaving or job.kind not in PLAIN:
             self._check_takes(job.kind)
-        job.listener = metrics = self.metrics
-        if metrics.spans is not None:
-            metrics.spans.begin(job)
-        self._limit(job)
+        self._enter(job)
         self.dispatcher.submit(job)
 
     def pass_on(self, job: Job) -> None:
         """What the node of a graph before this one has answered. Raises ServiceError when it cannot be taken."""
-        job.listener = metrics = self.metrics
-        if metrics.spans is not None:
-            metrics.spans.begin(job)
-        self._limit(job)
+        self._enter(job)
         self.dispatcher.pass_on(job)
 
     def wait_for_load(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> LoadWait:
@@ -131,8 +125,11 @@ class ModelVersion(ObservedVersion):
         """A place on an edge of the graph is free again."""
         self.dispatcher.pump_soon()
 
-    def _limit(self, job: Job) -> None:
-        """The model's own time limit counts, too."""
+    def _enter(self, job: Job | InstanceRequest) -> None:
+        """It is counted and traced as the model's, whose own time limit counts, too."""
+        job.listener = metrics = self.metrics
+        if metrics.spans is not None:
+            metrics.spans.begin(job)
         if limit := self.config.client_timeout_in_mills:
             job.deadline = min(job.deadline or math.inf, job.enqueued + limit / 1000)
 
@@ -146,11 +143,7 @@ class ModelVersion(ObservedVersion):
     def submit_instances(self, request: InstanceRequest) -> None:
         """Raises ServiceError at once when the request cannot be taken; then none of its instances is."""
         self._check_takes(request.kind)
-        request.listener = metrics = self.metrics
-        if metrics.spans is not None:
-            metrics.spans.begin(request)
-        if limit := self.config.client_timeout_in_mills:
-            request.deadline = min(request.deadline or math.inf, request.enqueued + limit / 1000)
+        self._enter(request)
         self.dispatcher.submit_instances(request)
 
     def _check_offered(self, operation: str) -> None:

@@ -15,9 +15,6 @@ class NoExample(LookupError):
     """The schema refers to something that is not known here, or to itself without end."""
 
 
-_SIMPLE: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.0, "boolean": True, "null": None}
-
-
 def example_of(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int = 0) -> Any:
     """`components` are the schemas that the names behind `#/components/schemas/` stand for.
 
@@ -28,8 +25,7 @@ def example_of(schema: Mapping[str, Any], components: Mapping[str, Any], depth: 
         raise NoExample
     if "$ref" in schema:
         return example_of(_target(str(schema["$ref"]), components), components, depth + 1)
-    given = _given(schema)
-    if given:
+    if given := _given(schema):
         return given[0]
     for choice in ("anyOf", "oneOf", "allOf"):
         if schema.get(choice):
@@ -65,7 +61,7 @@ def _made(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int) 
         return _array(schema, components, depth)
     if kind == "string":
         return _text(schema)
-    return _number(schema, kind) if kind in ("integer", "number") else _SIMPLE.get(kind)
+    return _number(schema, kind) if kind in ("integer", "number") else True if kind == "boolean" else None
 
 
 def _object(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -84,7 +80,7 @@ def _array(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int)
 
 
 def _text(schema: Mapping[str, Any]) -> str:
-    text: str = _FORMATS.get(schema.get("format", ""), _SIMPLE["string"])
+    text: str = _FORMATS.get(schema.get("format", ""), "text")
     return text.ljust(min(schema.get("minLength", 0), 1000), "x")[: schema.get("maxLength")]
 
 

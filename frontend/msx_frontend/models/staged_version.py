@@ -59,10 +59,7 @@ class StagedVersion(ObservedStages, ModelVersion):
         if self._status.leaving:
             raise ServiceUnavailable(f'Model "{self.source.name}" is being unregistered and takes no more requests.')
         graph, kind = self._graph_of(job.kind)
-        job.listener = metrics = self.metrics
-        if metrics.spans is not None:
-            metrics.spans.begin(job)
-        self._limit(job)
+        self._enter(job)
         Execution(graph, job, self._running, kind).begin()
 
     def submit_instances(self, request: InstanceRequest) -> None:

@@ -11,25 +11,21 @@ from collections.abc import Callable
 from random import random
 from typing import Any, NamedTuple, Protocol
 
-from msx_frontend.job import Job, KeptHeaders, trace_headers
+from msx_frontend.job import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import Phases, phases_of
-from msx_frontend.tracing.batch_spans import BatchSpans, attributes_of
+from msx_frontend.metrics.traces import LONGEST, reason_of
+from msx_frontend.tracing.batch_spans import BatchSpans, TakesSpans, attributes_of
 from msx_sdk._internal.tracing.span import Span
 from msx_sdk._internal.tracing.trace_context import PARENT, TraceContext, new_trace, parsed
+from msx_sdk.generation import GENERATE
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""
-LONGEST_ERROR = 500
 FAILED = 500
 """From this status on the server has failed, not the client (the semantic conventions of HTTP servers)."""
 WORKED = ("worker", "prefill")
 SHORTEST = 0.0001
 """Seconds: a part that took less is left out, but for the worker's."""
-GENERATE = "generate"
-
-
-class Export(Protocol):
-    def offer(self, span: Span) -> None: ...
 
 
 class TracedModel(Protocol):
@@ -52,7 +48,7 @@ class RequestSpans:
     """`ratio` of the requests whose clients say nothing are sampled; else the client has decided (a parent-based
     sampler)."""
 
-    def __init__(self, export: Export, ratio: float, chance: Callable[[], float] = random) -> None:
+    def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
         self._batches = BatchSpans(export)
         self._sampled: OrderedDict[str, str] = OrderedDict()
@@ -79,7 +75,7 @@ class RequestSpans:
             return
         epoch = time.time() - time.monotonic()
         for job in traced:
-            of.exemplify(now - job.enqueued, f"{job.traced.context.trace_id:032x}")
+            of.exemplify(now - job.enqueued, job.traced.context.trace)
             phases = phases_of(job, now)
             batch = self._batches.add(job, job.traced.context, phases, of.labels, epoch) if phases.sent else None
             self._spans_of(job, phases, epoch, *of.labels, batch)
@@ -89,7 +85,7 @@ class RequestSpans:
         return self._sampled.get(id, "")
 
     def _remember(self, id: str, context: TraceContext) -> None:
-        self._sampled[id] = f"{context.trace_id:032x}"
+        self._sampled[id] = context.trace
         if len(self._sampled) > SAMPLED_KEPT:
             self._sampled.popitem(last=False)
 
@@ -103,7 +99,7 @@ class RequestSpans:
             "msx.operation": job.kind,
             "http.response.status_code": job.status,
         }
-        error = _error(job) if job.status >= FAILED else None
+        error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
         events = (("first token", phases.answered + epoch),) if job.kind == GENERATE and phases.answered else ()
         start, end = phases.came + epoch, phases.ended + epoch
         name = f"{job.kind or 'predict'} {model}"
@@ -129,11 +125,6 @@ def _parts(kind: str, phases: Phases) -> list[tuple[str, float, float]]:
             ("decode" if text else "reply", phases.answered, phases.ended),
         ]
     return [(name, begin, end) for name, begin, end in parts if end - begin >= SHORTEST or name in WORKED]
-
-
-def _error(job: Job) -> str:
-    failure = getattr(job, "failure", None)
-    return failure.message[:LONGEST_ERROR] if failure is not None else ""
 
 
 def _parent(job: Any) -> TraceContext | None:

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from msx_frontend.config import ServerConfig
-from msx_sdk._internal.tracing.current import VARIABLE
+from msx_sdk._internal.tracing.variables import ENDPOINT, OF_TRACES, TRACING
 
-ENDPOINT, OF_TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 SAMPLER, ARGUMENT, DISABLED = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SDK_DISABLED"
 
 
@@ -24,7 +23,7 @@ class TracingSettings(NamedTuple):
     @property
     def environment(self) -> dict[str, str]:
         """What a worker needs, whose handler may have spans of its own."""
-        return {VARIABLE: "1", **({ENDPOINT: self.endpoint} if self.endpoint else {})}
+        return {TRACING: "1", **({ENDPOINT: self.endpoint} if self.endpoint else {})}
 
 
 def tracing_settings(config: ServerConfig, env: Mapping[str, str]) -> TracingSettings | None:

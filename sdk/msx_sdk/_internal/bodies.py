@@ -98,14 +98,12 @@ def json_value(data: Data) -> Any:
 
 def fault(data: Data, error: Exception) -> str:
     """Describes an error that `json_value` raised."""
+    if not data.strip():
+        return "it is empty"
     if isinstance(error, json.JSONDecodeError):
-        if not data.strip():
-            return "it is empty"
         return f"line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     if isinstance(error, UnicodeDecodeError):
         return f"{_place(data, _start(data, error))}: a byte that is not {error.encoding}"
-    if not data:
-        return "it is empty"
     if isinstance(error, msgspec.DecodeError) and (found := _MALFORMED.fullmatch(str(error))):
         return f"{_place(data, int(found['at']))}: {found['what']}"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)

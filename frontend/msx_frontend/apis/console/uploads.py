@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msx_archiver.members import path_problem
 from msx_archiver.room import why
-from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES
+from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import BadRequest
 from msx_frontend.ids import new_request_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -12,7 +12,7 @@ from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.generation.tgi_tokens import FINISH, TextToken, described
+from msx_frontend.generation.tgi_tokens import FINISH, Finish, TextToken, described
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
 
@@ -28,7 +28,7 @@ class KserveRequest(msgspec.Struct, kw_only=True):
 
 
 class TokenDetails(msgspec.Struct):
-    finish_reason: Literal["length", "eos_token", "stop_sequence"] | None
+    finish_reason: Finish | None
     logprobs: list[TextToken]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msx_frontend.archives.model_store import ARCHIVE_SUFFIXES
+from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.management import Management

@@ -5,35 +5,28 @@ Members that are not in every reply have the default UNSET. Shapes: TGI's own Op
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import UNSET, Struct, UnsetType
 
-from msx_frontend.generation.tgi_tokens import PrefillToken, TextToken
+from msx_frontend.generation.tgi_tokens import Finish, PrefillToken, TextToken
 from msx_sdk.generation import TextSpan
 
-Finish = Literal["length", "eos_token", "stop_sequence"]
+
+class TextDetails(Struct, kw_only=True):
+    finish_reason: Finish
+    generated_tokens: int
+    seed: int | None
+    prefill: list[PrefillToken]
+    tokens: list[TextToken]
+    top_tokens: list[list[TextToken]] | UnsetType = UNSET
 
 
-class BestOfSequence(Struct):
+class BestOfSequence(TextDetails, kw_only=True):
     """One of `best_of`."""
 
     generated_text: str
-    finish_reason: Finish
-    generated_tokens: int
-    seed: int | None
-    prefill: list[PrefillToken]
-    tokens: list[TextToken]
-    top_tokens: list[list[TextToken]] | UnsetType = UNSET
 
 
-class Details(Struct):
-    finish_reason: Finish
-    generated_tokens: int
-    seed: int | None
-    prefill: list[PrefillToken]
-    tokens: list[TextToken]
-    top_tokens: list[list[TextToken]] | UnsetType = UNSET
+class Details(TextDetails, kw_only=True):
     best_of_sequences: list[BestOfSequence] | UnsetType = UNSET
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.parameters import json_body
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
 
@@ -46,7 +45,7 @@ def traffic(models: DividesTraffic) -> Family:
         return json_reply(models.traffic(request.names["model_name"]))
 
     async def divide(request: Request) -> Reply:
-        return status_reply(*await models.divide_traffic(request.names["model_name"], json_body(request)))
+        return status_reply(*await models.divide_traffic(request.names["model_name"], request.json()))
 
     async def end(request: Request) -> Reply:
         return status_reply(*await models.end_traffic(request.names["model_name"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msx_archiver.uses import Uses
-from msx_frontend.archives.hub.content import LISTING, PART
+from msx_frontend.archives.hub.content import LISTING, LOCK, PART
 
 
 class _Entry(NamedTuple):
@@ -62,7 +62,7 @@ def _is_free(entry: _Entry, uses: Uses) -> bool:
 def _alone(home: Path) -> Iterator[bool]:
     """Whether no process fetches the model now; then none does before the end of the block."""
     try:
-        with (home / ".lock").open("w") as lock:
+        with (home / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield True
     except OSError:

@@ -17,6 +17,8 @@ from msx_frontend.whole_file import write_whole
 
 LISTING = "listing.json"
 PART = ".part"
+LOCK = ".lock"
+"""Beside the contents of a model: whoever has it is the only one that changes them."""
 _REFS = "refs.json"
 PASSABLE = 0o711
 """Of folders that hold contents: a worker that runs as another user finds its own model, and cannot list the others."""

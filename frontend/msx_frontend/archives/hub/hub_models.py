@@ -15,6 +15,7 @@ from msx_archiver.room import why
 from msx_archiver.sizes import human
 from msx_archiver.uses import Uses
 from msx_frontend.archives.archive_url import ArchiveUrl
+from msx_frontend.archives.download import Progress
 from msx_frontend.archives.hub import cache
 from msx_frontend.archives.hub.content import PASSABLE, HubContent, recorded
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch, is_offline
@@ -29,8 +30,6 @@ log = logging.getLogger("msx.store")
 
 TELL = 10.0
 """Seconds between two lines of the log about one model."""
-
-Progress = Callable[[int, int], None]
 
 
 class HubModels:

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, replace
 
 from msx_frontend.archives.schemes import HF, MODELSCOPE, OBS, S3
+from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 
-ARCHIVE_SUFFIXES = (".mar", ".war", ".tar.gz", ".tgz", ".zip")
 FORMS = {
     HF: "hf://org/name, or hf://org/name@revision",
     MODELSCOPE: "modelscope://org/name, or modelscope://org/name@revision",
@@ -69,7 +69,7 @@ class HubUrl:
     @property
     def is_archive(self) -> bool:
         """It names one archive, which may be signed."""
-        return self.prefix.endswith(ARCHIVE_SUFFIXES)
+        return self.prefix.endswith((*ARCHIVE_SUFFIXES, ".war"))
 
     def at(self, commit: str, content: str) -> str:
         """The URL of what this names now: by its commit, where the hub says it."""

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from msx_archiver.room import why
 from msx_frontend.archives.hub.chosen import chosen
-from msx_frontend.archives.hub.content import PASSABLE, HubContent, record
+from msx_frontend.archives.hub.content import LOCK, PASSABLE, HubContent, record
 from msx_frontend.archives.hub.hub_download import HubDownload, patiently
 from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.hub.remote import BrokenError, HubError, HubFile, HubListing, Remote
@@ -102,7 +102,7 @@ def _small(remote: Remote, file: HubFile) -> bytes:
 @contextmanager
 def _alone(content: HubContent) -> Iterator[None]:
     """Other processes that want the model wait, and find it then."""
-    with (content.home / ".lock").open("w") as lock:
+    with (content.home / LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -34,9 +34,9 @@ class HubSession(Session):
     def _name(self) -> str:
         from msx_frontend.archives.archive_url import ArchiveUrl
         from msx_frontend.archives.hub.hub_models import hub_url
+        from msx_frontend.archives.suffixes import stem
 
-        name, dot, ending = hub_url(ArchiveUrl.parse(self._serving.url)).name.rpartition(".")
-        return name if dot and ending in ("mar", "tgz", "zip") else f"{name}{dot}{ending}"
+        return stem(Path(hub_url(ArchiveUrl.parse(self._serving.url)).name))
 
     def _served(self) -> str:
         return self._said

@@ -34,8 +34,8 @@ class UnaryReply:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._limit, self._size = limit, 0
         self.priority = NORMAL
+        """Of its job, as the next."""
         self.trace: TraceHeaders | None = None
-        """Of its job."""
         self._chunks: list[bytes] = []
         self._error: ServiceError | None = None
 

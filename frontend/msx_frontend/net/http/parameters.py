@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
-from msx_frontend.errors import BadRequest, MalformedJson
+from msx_frontend.errors import BadRequest
 from msx_frontend.net.http.request import Request
 
 
@@ -15,15 +13,7 @@ def parameters(request: Request) -> dict[str, Any]:
     values: dict[str, Any] = dict(request.query)
     if request.call.content_type.partition(b";")[0].strip().lower() != b"application/json":
         return values
-    members = json_body(request) if request.body else {}
+    members = request.json() if request.body else {}
     if not isinstance(members, dict):
         raise BadRequest(f"The request body must be a JSON object with parameters, not {type(members).__name__}.")
     return {**values, **members}
-
-
-def json_body(request: Request) -> Any:
-    """Raises BadRequest for malformed JSON."""
-    try:
-        return msgspec.json.decode(request.body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise MalformedJson(request.body, error, request.call.content_type.decode("latin-1")) from None

@@ -57,12 +57,16 @@ class Request:
         """The query's parameters, decoded; the last one of a name wins."""
         return QueryParams(self.call.query)
 
-    def object(self) -> dict[str, Any]:
-        """The JSON object of the body, which may be missing. Raises BadRequest."""
+    def json(self) -> Any:
+        """The value of the body. Raises MalformedJson."""
         try:
-            value = msgspec.json.decode(self.body) if self.body.strip() else {}
+            return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, RecursionError) as error:
             raise MalformedJson(self.body, error, self.call.content_type.decode("latin-1")) from None
+
+    def object(self) -> dict[str, Any]:
+        """The JSON object of the body, which may be missing. Raises BadRequest."""
+        value = self.json() if self.body.strip() else {}
         if not isinstance(value, dict):
             raise BadRequest(f"The request body must be a JSON object, not {type(value).__name__}.")
         return value

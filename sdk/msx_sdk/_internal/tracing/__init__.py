@@ -1,2 +1,1 @@
-"""Spans of OpenTelemetry, as the server and its workers make them. The SDK of OpenTelemetry is imported only where they
-are exported."""
+"""Spans of OpenTelemetry, as the server and its workers make and send them."""

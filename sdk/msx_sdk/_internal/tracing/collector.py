@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-ENDPOINT, OF_TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+from msx_sdk._internal.tracing.variables import ENDPOINT, OF_TRACES
+
 LIMIT = 10.0
 """Seconds for one request: OTEL_EXPORTER_OTLP_TIMEOUT, in milliseconds."""
 AGAIN = frozenset({429, 502, 503, 504})

@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceContext, parsed
+from msx_sdk._internal.tracing.variables import TRACING
 
-VARIABLE = "MSX_TRACING"
-ENABLED = os.environ.get(VARIABLE) == "1"
+ENABLED = os.environ.get(TRACING) == "1"
 """The server that started this worker traces."""
 
 

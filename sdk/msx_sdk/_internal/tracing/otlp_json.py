@@ -31,8 +31,8 @@ def request_of(spans: Iterable[bytes], resource: Mapping[str, Value]) -> bytes:
 def encoded(span: Span) -> bytes:
     context = span.context
     made: dict[str, Any] = {
-        "traceId": f"{context.trace_id:032x}",
-        "spanId": f"{context.span_id:016x}",
+        "traceId": context.trace,
+        "spanId": context.span,
         "name": span.name,
         "kind": SERVER if span.kind == "server" else INTERNAL,
         "startTimeUnixNano": str(int(span.start * _BILLION)),
@@ -43,9 +43,9 @@ def encoded(span: Span) -> bytes:
     if context.state:
         made["traceState"] = context.state
     if span.parent is not None:
-        made["parentSpanId"] = f"{span.parent.span_id:016x}"
+        made["parentSpanId"] = span.parent.span
     if span.links:
-        made["links"] = [{"traceId": f"{one.trace_id:032x}", "spanId": f"{one.span_id:016x}"} for one in span.links]
+        made["links"] = [{"traceId": one.trace, "spanId": one.span} for one in span.links]
     if span.events:
         made["events"] = [{"timeUnixNano": str(int(when * _BILLION)), "name": name} for name, when in span.events]
     if span.error is not None:

@@ -26,8 +26,17 @@ class TraceContext(NamedTuple):
     state: str = ""
 
     @property
+    def trace(self) -> str:
+        """The id of the trace in hexadecimal, as it is written everywhere."""
+        return f"{self.trace_id:032x}"
+
+    @property
+    def span(self) -> str:
+        return f"{self.span_id:016x}"
+
+    @property
     def header(self) -> str:
-        return f"00-{self.trace_id:032x}-{self.span_id:016x}-{int(self.sampled):02x}"
+        return f"00-{self.trace}-{self.span}-{int(self.sampled):02x}"
 
     def child(self) -> TraceContext:
         """A new span of the same trace."""
