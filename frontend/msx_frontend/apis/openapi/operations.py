@@ -89,7 +89,7 @@ def _body(served: ServedRoute, components: Components) -> Schema:
     if _takes_object(route):
         members = {name: _query(name, kind) for name, kind in route.queries}
         return {"content": {JSON_TYPE: _with_example(route, {"type": "object", "properties": members})}}
-    return {"content": ANY_CONTENT} if isinstance(route.answer, JobRoute) else {}
+    return {"content": ANY_CONTENT} if route.method in _WITH_BODY else {}
 
 
 def _with_example(route: Route, schema: Schema) -> Schema:

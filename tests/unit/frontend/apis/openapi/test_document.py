@@ -12,7 +12,9 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.torchserve.description import described
-from msx_frontend.net.http.family import Family
+from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.family import Family, Reply, Route
+from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
 from tests.unit.frontend.apis.families import all_families, of_listener
 
@@ -184,3 +186,16 @@ def test_bodies_have_schemas(operation: str) -> None:
     if "$ref" in schema:
         schema = made("inference")["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
     assert schema["properties"]
+
+
+@pytest.mark.parametrize(("method", "takes"), [("POST", True), ("PUT", True), ("GET", False)])
+def test_a_plugins_route_takes_any_body(method: str, takes: bool) -> None:
+    """Only the plugin knows what it takes."""
+
+    async def answer(request: Request) -> Reply:
+        return Reply(b"")
+
+    own = Family("plugins", (Route(method, "/own", answer, summary="A plugin's"),), torchserve_failure)
+    described = document("MSX", Router([own], own), secured=False)["paths"]["/own"][method.lower()]
+    content = described.get("requestBody", {}).get("content", {})
+    assert [*content] == (["application/json", "application/octet-stream"] if takes else [])
