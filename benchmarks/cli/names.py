@@ -27,6 +27,7 @@ MODULES = {
     "client": "benchmarks.client.client",
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
+    "sampling": "benchmarks.llm.sampling",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from msx_backend.llm.sampling.largest import Row
-
-BLOCK = 64
+from msx_backend.llm.sampling.sums import BLOCK, block_sums
 
 
 class RandomNumbers:
@@ -25,8 +24,8 @@ def draw(weights: Row, uniform: float) -> int:
 
     It sums blocks first, then within one block: the cumulative sum of a whole vocabulary costs three times as much.
     """
-    blocks = np.add.reduceat(weights, np.arange(0, weights.size, BLOCK), dtype=np.float64)
-    ends = blocks.cumsum()
+    blocks = block_sums(weights)
+    ends = blocks.cumsum(dtype=np.float64)
     target = uniform * ends[-1]
     block = _place(ends, target)
     start = block * BLOCK

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msx_backend.llm.sampling.largest import Ids, Row, at_least_kth
+from msx_backend.llm.sampling.share import Keys, lowest
 from msx_sdk.generation import SamplingParams
 
-Distances = NDArray[np.float32] | NDArray[np.float64]
-BINS, BINS_PER_UNIT = 512, 16
-NEAR = 5.0
+MANY = 64
+"""A share of the tokens above 1/64 is not worth being put together."""
 
 
 class TokenWeights(NamedTuple):
@@ -33,28 +33,32 @@ def weights(logits: Row, params: SamplingParams) -> TokenWeights:
     """The weights to draw from. logits [vocab], of which the largest is finite; temperature above 0."""
     ids = at_least_kth(logits, params.top_k) if 0 < params.top_k < logits.size else None
     scaled = scale(logits if ids is None else logits[ids], params.temperature)
-    value = np.exp(scaled)
-    if params.top_p < 1:
-        value *= top_p(scaled, value, params.top_p)
-    if params.min_p > 0:
-        value *= value >= params.min_p  # the likeliest has weight 1
+    value = np.exp(scaled) if params.typical_p < 1 else np.exp(scaled, out=scaled)
+    kept = value >= _floor(value, params)
+    if np.count_nonzero(kept) * MANY > value.size:
+        value *= kept
+    else:
+        few = np.flatnonzero(kept)
+        scaled, value, ids = scaled[few], value[few], few if ids is None else ids[few]
     if params.typical_p < 1:
         value *= typical(scaled, value, params.typical_p)
     return TokenWeights(value, ids)
 
 
+def _floor(value: Row, params: SamplingParams) -> float:
+    """Top-p keeps the fewest of the likeliest tokens that have this share of the weight (Holtzman et al. 2020); min-p
+    the tokens with this share of the likeliest one's weight, which is 1."""
+    return max(lowest(value, value, params.top_p) if params.top_p < 1 else 0.0, params.min_p)
+
+
 def scale(logits: Row, temperature: float) -> Row:
     """Log-weights at this temperature, the largest of them 0. At temperatures too low for float32 only the likeliest
     token has weight."""
-    with np.errstate(over="ignore"):
-        scaled: Row = (logits - logits.max()) / np.float32(max(temperature, 1e-30))
+    scaled: Row = logits - logits.max()
+    if temperature != 1:
+        with np.errstate(over="ignore"):
+            scaled /= np.float32(max(temperature, 1e-30))
     return scaled
-
-
-def top_p(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
-    """Keeps the fewest of the likeliest tokens that have this share of the weight (Holtzman et al. 2020)."""
-    distance = -scaled
-    return distance <= radius(distance, value, mass)
 
 
 def typical(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
@@ -67,25 +71,6 @@ def typical(scaled: Row, value: Row, mass: float) -> NDArray[np.bool_]:
     return distance <= radius(distance, value, mass)
 
 
-def radius(distance: Distances, weight: Row, mass: float) -> float:
-    """The distance within which the nearest have the share `mass` of all weight. distance, weight [n] >= 0.
-
-    Most distributions are narrow, so that looking at near values is usually enough.
-    """
-    wanted = mass * float(weight.sum(dtype=np.float64))
-    near = np.flatnonzero(distance <= NEAR)
-    if float(weight[near].sum(dtype=np.float64)) < wanted:
-        return _reach(distance, weight, wanted)
-    return _reach(distance[near], weight[near], wanted)
-
-
-def _reach(distance: Distances, weight: Row, wanted: float) -> float:
-    """A histogram finds a narrow band that contains the distance; only values in this band are sorted."""
-    band = np.minimum(distance * BINS_PER_UNIT, BINS - 1).astype(np.intp)
-    sums = np.bincount(band, weight, BINS)
-    ends = sums.cumsum()
-    crossed = min(int(ends.searchsorted(wanted)), int(band.max()))
-    inside = np.flatnonzero(band == crossed)
-    inside = inside[np.argsort(distance[inside], kind="stable")]
-    reached = ends[crossed] - sums[crossed] + weight[inside].cumsum(dtype=np.float64)
-    return float(distance[inside[min(int(reached.searchsorted(wanted)), inside.size - 1)]])
+def radius(distance: Keys, weight: Row, mass: float) -> float:
+    """The distance within which the nearest have the share `mass` of all weight. distance, weight [n] >= 0."""
+    return -lowest(-distance, weight, mass)
