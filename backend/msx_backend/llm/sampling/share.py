@@ -89,7 +89,8 @@ def _sampled(keys: Keys, weight: Row) -> Sample:
     stride = keys.size // SAMPLE
     some = keys[::stride]
     order = np.argsort(some)
-    return Sample(some[order], weight[::stride][order].cumsum(dtype=np.float64) * stride)
+    tails: NDArray[np.float64] = weight[::stride][order].cumsum(dtype=np.float64)
+    return Sample(some[order], np.multiply(tails, stride, dtype=np.float64))
 
 
 def _in_order(keys: Keys, weight: Row, wanted: float) -> float:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling.draw import BLOCK, RandomNumbers, draw
+from msx_backend.llm.sampling.draw import RandomNumbers, draw
+from msx_backend.llm.sampling.sums import BLOCK
 
 
 @pytest.mark.parametrize("size", [1, 3, BLOCK, BLOCK + 1, 1_000])

@@ -19,7 +19,8 @@ def by_sorting(keys: Weights, weight: Weights, share: float) -> float:
 
 def weights(size: int, spread: float) -> Weights:
     logits = np.random.default_rng(size).standard_normal(size, np.float32) * np.float32(spread)
-    return np.exp(logits - logits.max())
+    result: Weights = np.exp(logits - logits.max())
+    return result
 
 
 @pytest.mark.parametrize("size", [1, FEW, FEW + 1, 40_000])
