@@ -18,7 +18,7 @@ WIDTH = 4
 """Places in the sample: the keys between two that are this far apart are sorted."""
 
 
-class Sample(NamedTuple):
+class KeySample(NamedTuple):
     """Every so-many-th key, ascending, and an estimate of the weight of all keys up to it."""
 
     keys: Keys
@@ -58,7 +58,7 @@ def _between(keys: Keys, weight: Row, wanted: float, search: _Search) -> float:
 class _Search:
     """Narrows the places of a sample between which the lowest key is. `above`: the weight not below the upper one."""
 
-    def __init__(self, sample: Sample, whole: float, wanted: float, guess: int) -> None:
+    def __init__(self, sample: KeySample, whole: float, wanted: float, guess: int) -> None:
         self.sample, self._whole, self._wanted, self._guess = sample, whole, wanted, guess
         self._low, self._high, self.above = -1, sample.keys.size, 0.0
 
@@ -85,12 +85,12 @@ class _Search:
         return float(keys[self._low + 1]), float(keys[self._high + 1])
 
 
-def _sampled(keys: Keys, weight: Row) -> Sample:
+def _sampled(keys: Keys, weight: Row) -> KeySample:
     stride = keys.size // SAMPLE
     some = keys[::stride]
     order = np.argsort(some)
     tails: NDArray[np.float64] = weight[::stride][order].cumsum(dtype=np.float64)
-    return Sample(some[order], np.multiply(tails, stride, dtype=np.float64))
+    return KeySample(some[order], np.multiply(tails, stride, dtype=np.float64))
 
 
 def _in_order(keys: Keys, weight: Row, wanted: float) -> float:
