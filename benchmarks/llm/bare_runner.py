@@ -16,7 +16,7 @@ from benchmarks.llm.arrivals import Arrival
 from benchmarks.llm.orders import Answer, serve
 from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.runner import ModelRunner
+from msx_backend.llm.runner import load_runner
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import _graph_cache as graph_cache
@@ -33,7 +33,7 @@ class Bare:
         config = read_config(folder)
         limits = limits_of(parse_model_config(yaml)[0], config.context, config.token_bytes(), MEMORY)
         parallel = init_parallel(Context(ModelInfo("llama", model_dir=folder, config=yaml)))
-        self._runner = ModelRunner.load(folder, config, lambda weights: limits, parallel)
+        self._runner = load_runner(folder, config, lambda weights: limits, parallel)
         self._chunk = limits.prefill_buckets[-1]
         self._tokens = np.zeros(limits.slots, np.int64)
 

@@ -187,13 +187,13 @@ class TextGenerator(TextGenerationHandler):
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
-        from msx_backend.llm.runner import ModelRunner
+        from msx_backend.llm.runner import load_runner
 
         config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         plan = planned(context, self.yaml, config, self.parallel)
         context.report_progress("reading weights")
-        runner = ModelRunner.load(context.model_dir, config, plan, self.parallel)
+        runner = load_runner(context.model_dir, config, plan, self.parallel)
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
 

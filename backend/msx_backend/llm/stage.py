@@ -1,4 +1,4 @@
-"""One rank's decoder, run in graphs, and its messages to the stages before and after it."""
+"""One rank's messages to the stages of a pipeline before and after it."""
 
 from __future__ import annotations
 
@@ -9,44 +9,32 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
-from msx_backend.llm.cache.interface import Array
+from msx_backend.llm.kernels.interface import Array
 from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.decoder import Decoder, DecoderParts
+from msx_backend.llm.models.decoder import DecoderParts
 from msx_sdk.mindspore import collectives
-from msx_sdk.mindspore.layers import counted
 
 Finish = Callable[[], Array]
 """Waits for the logits; on ranks other than 0 the result has no rows."""
 
 
-class DecoderStage:
-    def __init__(self, decoder: Decoder, config: DecoderConfig, parts: DecoderParts) -> None:
-        parallel = parts.parallel
-        self.parallel, self.hidden, self.vocab, self.dtype = (
-            parallel,
-            config.hidden_size,
-            config.vocab_size,
-            parts.dtype,
-        )
-        self.eager = parallel.graphs_hang
-        self.body = self._graph(decoder.body)
-        if parallel.last_stage:
-            self.head, self.whole = self._graph(decoder.head), self._graph(decoder)
+class StageMessages:
+    """Runs this rank's part between what comes from the stage before and what goes to the next one."""
 
-    def run(self, tokens: Array, *inputs: Any, rows: Any = None) -> Finish:
-        """tokens [N] int32 -> logits [N, vocab], or of `rows` only. `DecoderBody` says what the inputs are.
+    def __init__(self, config: DecoderConfig, parts: DecoderParts) -> None:
+        self.parallel, self.hidden, self.vocab = parts.parallel, config.hidden_size, config.vocab_size
+        self.dtype = parts.kernels.dtype
 
-        None of them is a tuple of tensors: graphs take those for constants, and would be compiled anew each time.
+    def run(self, tokens: Array, compute: Callable[[Any], Any], rows: int) -> Finish:
+        """tokens [T] int32 -> logits float32 [rows, vocab].
+
+        compute: ids [T], or the states [T, hidden] of the stage before -> states, or on the last stage logits
         """
-        x = self._input(tokens)
-        if not self.parallel.last_stage:
-            self._send(self.body(x, *inputs), self.parallel.stage + 1)
-            return self._reply(len(tokens) if rows is None else len(rows))
-        if rows is None:
-            logits = self.whole(x, *inputs)
-        else:
-            logits = self.head(self.body(x, *inputs), rows)
-        return self._answer(logits)
+        x = compute(self._input(tokens))
+        if self.parallel.last_stage:
+            return self._answer(x)
+        self._send(x, self.parallel.stage + 1)
+        return self._reply(rows)
 
     def _input(self, tokens: Array) -> Any:
         if self.parallel.first_stage:
@@ -74,12 +62,6 @@ class DecoderStage:
 
     def _nothing(self) -> Array:
         return np.empty((0, self.vocab), np.float32)
-
-    def _graph(self, cell: Any) -> Callable[..., Any]:
-        if self.eager:
-            call: Callable[..., Any] = cell
-            return call
-        return counted(ms.jit(cell.construct), cell)
 
 
 def _array(tensor: Any) -> Array:

@@ -51,7 +51,21 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
     length: int
 
 
-Step = Prefill | Decode | CopyPositions | AssignBlocks | Stretch
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    """Appends `tokens` at positions `start`, … of a slot."""
+
+    slot: int
+    start: int
+    tokens: tuple[int, ...]
+
+
+class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`."""
+
+    chunks: tuple[Chunk, ...]
+
+
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch
 
 
 class StepRunner(Protocol):
@@ -67,8 +81,6 @@ class StepRunner(Protocol):
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
         """-> logits float32 [len(slots), vocab]"""
 
-    def copy(self, source: int, target: int, length: int) -> None: ...
-
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Compiles every graph that serving needs."""
 
@@ -78,6 +90,21 @@ class StretchingRunner(Protocol):
     """The angles of positions depend on the length of a long text."""
 
     def stretch(self, slot: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class CopyingRunner(Protocol):
+    """Slots are memory of their own, so that a prefix must be copied."""
+
+    def copy(self, source: int, target: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class MixingRunner(Protocol):
+    """One step may append any number of tokens to each of several slots."""
+
+    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each."""
 
 
 @runtime_checkable
@@ -104,12 +131,14 @@ def decode(data: bytes) -> Step:
 
 
 def execute(runner: StepRunner, step: Step) -> Array | None:
-    """Returns the logits of a `Prefill` or `Decode`. Ranks other than 0 drop them."""
+    """Returns the logits of a `Prefill`, `Decode` or `Mixed`. Ranks other than 0 drop them."""
     if isinstance(step, Decode):
         return runner.decode(step.slots, step.tokens, step.positions)
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
-    if isinstance(step, CopyPositions):
+    if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
+        return runner.mixed(step.chunks)
+    if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
         runner.stretch(step.slot, step.length)

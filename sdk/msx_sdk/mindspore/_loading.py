@@ -28,19 +28,23 @@ def without_data() -> Any:
 
 
 def load_shards(cell: Any, weights: Weights, prefix: str = "") -> None:
-    """Fill every parameter of an `nn.Cell`; the layers of `msx_sdk.mindspore.layers` read their own part only.
+    """Fill every parameter of an `nn.Cell`; the layers of `msx_sdk.mindspore.layers` read their own part only, and a
+    cell with a method `load_shard(weights, name)` fills its own parameters, and where its `loads_inner` is true those
+    of the cells in it.
 
     A parameter's name in the file is its path of attributes in the network (`layers.0.mlp.up.weight`), after
     `prefix`; MindSpore's `gamma`, `beta` and the like are also found as `weight`, `bias` …
     Raises HandlerLoadError for what is missing or of another shape.
     """
-    for path, inner in cell.cells_and_names():
-        place = ".".join(filter(None, (prefix, path)))
-        if hasattr(inner, "load_shard"):
-            inner.load_shard(weights, place)
-        else:
-            for name, parameter in inner.parameters_dict(recurse=False).items():
-                _load_whole(parameter, weights, place, _attribute(inner, parameter, name))
+    if hasattr(cell, "load_shard"):
+        cell.load_shard(weights, prefix)
+    else:
+        for name, parameter in cell.parameters_dict(recurse=False).items():
+            _load_whole(parameter, weights, prefix, _attribute(cell, parameter, name))
+    if getattr(cell, "loads_inner", False):
+        return
+    for name, inner in cell.name_cells().items():
+        load_shards(inner, weights, ".".join(filter(None, (prefix, name))))
 
 
 def weights_path(context: Context) -> Path:

@@ -59,11 +59,11 @@ def batches_of_prompts() -> list[list[list[int]]]:
 
 
 def runner(parallel: Parallel, config: dict[str, Any]) -> Any:
-    from msx_backend.llm.runner import ModelRunner
+    from msx_backend.llm.runner import load_runner
 
     yaml = parse_model_config({**config, "slotBuckets": [BATCH], "prefillBuckets": [64]})[0]
     limits = limits_of(yaml, 256, 6144, 1 << 26)
-    return ModelRunner.load(EXAMPLE, read_config(EXAMPLE), lambda weights: limits, parallel)
+    return load_runner(EXAMPLE, read_config(EXAMPLE), lambda weights: limits, parallel)
 
 
 def compared(divided: Any, prompts: list[list[int]], number: int) -> dict[str, float]:

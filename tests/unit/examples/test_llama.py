@@ -89,7 +89,7 @@ def test_what_is_trained_is_what_transformers_computes(example: None) -> None:
 def test_what_is_served_is_what_was_trained() -> None:
     from msx_backend.llm.limits import limits_of
     from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import ModelRunner
+    from msx_backend.llm.runner import load_runner
     from msx_sdk._internal.config import parse_model_config
     from msx_sdk.mindspore import Parallel, collectives
 
@@ -97,7 +97,7 @@ def test_what_is_served_is_what_was_trained() -> None:
     collectives.register(alone.world_group, (0,))
     yaml = parse_model_config({"slotBuckets": [1], "prefillBuckets": [16], "maxTotalTokens": 64})[0]
     limits = limits_of(yaml, 256, 4096, 1 << 26)
-    runner = ModelRunner.load(EXAMPLE, read_config(EXAMPLE), lambda weights: limits, alone)
+    runner = load_runner(EXAMPLE, read_config(EXAMPLE), lambda weights: limits, alone)
     got = runner.prefill(0, 0, TOKENS, all_logits=True)
     assert np.abs(got - reference(committed(), TOKENS)).max() < 1e-4
 

@@ -33,7 +33,7 @@ def limits(
 
 def make_runner(name: str, limits: EngineLimits, parallel: Any = None, folder: Path | None = None) -> Any:
     from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import ModelRunner
+    from msx_backend.llm.runner import load_runner
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 
@@ -41,7 +41,7 @@ def make_runner(name: str, limits: EngineLimits, parallel: Any = None, folder: P
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
-    return ModelRunner.load(folder, read_config(folder), lambda weights: limits, parallel)
+    return load_runner(folder, read_config(folder), lambda weights: limits, parallel)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

@@ -128,6 +128,7 @@ def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("rank", range(4))
 def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int) -> None:
+    from msx_backend.llm.kernels.cpu.factory import CpuKernels
     from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.models.weights import Checkpoint
@@ -138,9 +139,9 @@ def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int
     collectives.register(parallel.world_group, range(4))
     with Checkpoint(GOLDENS / "llama_biased", config) as checkpoint:
         whole = checkpoint.read("model.layers.1.self_attn.k_proj.weight")
-        decoder = Decoder(config, DecoderParts(parallel), range(2))
+        decoder = Decoder(config, DecoderParts(parallel, CpuKernels()), range(2))
         decoder.load(checkpoint)
-    head, k_proj = slice(rank // 2 * 8, (rank // 2 + 1) * 8), decoder.body.layers[1].self_attn.k_proj
+    head, k_proj = slice(rank // 2 * 8, (rank // 2 + 1) * 8), decoder.body.layers[1].self_attn.qkv.linears[1]
     np.testing.assert_array_equal(k_proj.weight.asnumpy(), whole.astype(np.float32)[head].T)
     assert k_proj.bias.shape == (8,)
 
@@ -156,7 +157,7 @@ def test_a_model_that_sees_both_ways_cannot_generate(tmp_path: Path) -> None:
 def test_limits_follow_from_what_the_weights_take() -> None:
     """They are asked for once the weights are there, as a device can say only then what room is left."""
     from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import ModelRunner
+    from msx_backend.llm.runner import load_runner
     from msx_sdk.mindspore.parallel import Parallel
 
     asked: list[int] = []
@@ -165,7 +166,7 @@ def test_limits_follow_from_what_the_weights_take() -> None:
         asked.append(weights)
         return limits()
 
-    runner = ModelRunner.load(GOLDENS / "llama", read_config(GOLDENS / "llama"), plan, Parallel())
+    runner = load_runner(GOLDENS / "llama", read_config(GOLDENS / "llama"), plan, Parallel())
     assert runner.limits == limits()
     layer = 2 * 32 * 32 + 2 * 16 * 32 + 3 * 32 * 48 + 2 * 32
     assert asked == [4 * (2 * 96 * 32 + 2 * layer + 32)]  # the embedding is there again as the head

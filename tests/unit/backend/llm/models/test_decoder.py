@@ -55,7 +55,7 @@ def test_a_short_text_does_not_turn_as_the_long_one_before_it_did(tmp_path: Path
 
 
 def norm(rows: Any, weight: Any, dtype: Any) -> Any:
-    from msx_backend.llm.models.decoder import RMSNorm
+    from msx_backend.llm.kernels.cpu.cells import RMSNorm
 
     cell = RMSNorm(rows.shape[-1], 1e-6, dtype)
     cell.weight.set_data(ms.Tensor(weight, dtype))

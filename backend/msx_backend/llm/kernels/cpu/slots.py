@@ -15,7 +15,7 @@ import numpy as np
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.cache.interface import Array, Places
+from msx_backend.llm.kernels.interface import Array, Heads
 
 ALIGNMENT = 64
 """Context lengths are multiples of this."""
@@ -31,10 +31,12 @@ class SlotLayout:
         self._head = np.arange(kv_heads) * self.length
 
     def extent(self, context: int) -> int:
+        """The number of positions that are read if `context` are wanted."""
         return -(-context // ALIGNMENT) * ALIGNMENT
 
-    def places(self, slots: Sequence[int | None], positions: Array, context: int) -> Places:
-        """-> rows [B*P*kv] to write, rows [B*kv*context] to read"""
+    def places(self, slots: Sequence[int | None], positions: Array, context: int) -> tuple[Array, Array]:
+        """The places of the tokens at `positions` [B, P] of B texts, which attend to `context` positions, an `extent`;
+        a position below 0, or the slot None, is padding. -> rows [B*P*kv] to write, rows [B*kv*context] to read"""
         first = np.array([self.slots if slot is None else slot for slot in slots])[:, None]
         own = np.where(positions < 0, self.slots, first)
         rows = self._start(own)[..., None] + np.maximum(positions, 0)[..., None] + self._head
@@ -42,6 +44,7 @@ class SlotLayout:
         return rows.ravel().astype(np.int32), seen.ravel().astype(np.int32)
 
     def rows(self, slot: int, length: int) -> Array:
+        """The rows of the first `length` tokens of a slot, in an order that is the same for every slot."""
         rows: Array = self._start(slot) + self._head[:, None] + np.arange(length)
         return rows.ravel()
 
@@ -49,20 +52,26 @@ class SlotLayout:
         return slot * (self.heads * self.length)
 
 
-class SlotCache(nn.Cell):  # type: ignore[misc]
-    """The cache of one layer; `heads` and the layout are those of this rank."""
+class SlotAttention(nn.Cell):  # type: ignore[misc]
+    """Attention of one layer, and its keys and values, which `prepare` makes. `window` is the place of its mask."""
 
-    def __init__(self, layout: SlotLayout, heads: int, size: int) -> None:
+    def __init__(self, heads: Heads, window: int) -> None:
         super().__init__()
-        self.heads, self.kv, self.size, self.scale = heads, layout.heads, size, 1 / math.sqrt(size)
-        shape = (layout.size, size)
-        self.k = Parameter(initializer("zeros", shape, ms.float32), name="k", requires_grad=False)
-        self.v = Parameter(initializer("zeros", shape, ms.float32), name="v", requires_grad=False)
+        self.heads, self.kv, self.size, self.window = heads.queries, heads.keys, heads.size, window
+        self.scale = 1 / math.sqrt(heads.size)
         self.scatter, self.gather, self.softmax = ops.ScatterUpdate(), ops.Gather(), ops.Softmax(-1)
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
 
-    def construct(self, q: Any, k: Any, v: Any, mask: Any, places: Any) -> Any:
-        rows, seen = places
+    def prepare(self, layout: SlotLayout, name: str) -> None:
+        """`name` differs for each layer: graphs know parameters by their names."""
+        shape = (layout.size, self.size)
+        self.k = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.k", requires_grad=False)
+        self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
+
+    def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
+        """q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each -> [B*P, heads*D]"""
+        _, masks, (rows, seen) = step
+        mask = masks[self.window]
         k = self.keep(self.k, rows, k)
         v = self.keep(self.v, rows, v)
         texts, queries, total = mask.shape  # heads of keys and values have taken the place of texts
@@ -92,6 +101,3 @@ class SlotCache(nn.Cell):  # type: ignore[misc]
         """Copies rows to rows; outside of graphs."""
         for cache in (self.k, self.v):
             self.scatter(cache, target, self.gather(cache, source, 0))
-
-    def load_shard(self, weights: Any, name: str) -> None:
-        """Does nothing: files do not have keys and values."""

@@ -1,1 +1,0 @@
-"""Device memory for keys and values, and the attention that reads it."""

@@ -1,0 +1,44 @@
+"""How a model is divided over ranks, and what cannot be."""
+
+from __future__ import annotations
+
+from math import prod
+
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.weights import layer_shapes
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore._balance import balance
+from msx_sdk.mindspore.parallel import Parallel
+
+
+def own_layers(config: DecoderConfig, parallel: Parallel) -> range:
+    """The layers of this rank's stage; the largest stage is as small as possible. Raises HandlerLoadError."""
+    vocabulary = config.vocab_size * config.hidden_size
+    sizes = [sum(prod(shape) for _, shape in layer_shapes(config))] * config.layers
+    sizes[0], sizes[-1] = sizes[0] + vocabulary, sizes[-1] + vocabulary
+    try:
+        return balance(sizes, parallel.stages)[parallel.stage]
+    except ValueError as error:
+        raise HandlerLoadError(f"{error}; parallel: pipelineStages must be less") from None
+
+
+def check_generates(config: DecoderConfig) -> None:
+    if not config.causal:
+        raise HandlerLoadError(
+            "config.json, is_causal: false: each token of this model sees what follows it, so that it cannot generate; "
+            "serve it with --handler embedding"
+        )
+
+
+def check_division(config: DecoderConfig, parallel: Parallel) -> None:
+    """With fewer key-value heads than ranks, neighbouring ranks have the same head."""
+    ranks = parallel.tp_size
+    sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
+    if config.kv_heads > ranks or ranks % config.kv_heads:
+        sizes = {"num_key_value_heads": config.kv_heads} | sizes
+    for key, size in sizes.items():
+        if size % ranks:
+            raise HandlerLoadError(
+                f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {ranks} ranks; "
+                "choose a divisor"
+            )

@@ -1,0 +1,135 @@
+"""This rank's part of a model on an NPU, run in flat steps: prompts, chunks of prompts and single tokens mix in one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor
+
+from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size
+from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
+from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
+from msx_backend.llm.kernels.interface import Array
+from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.decoder import Decoder, DecoderParts
+from msx_backend.llm.models.rope import dynamic_rows
+from msx_backend.llm.stage import Finish, StageMessages
+from msx_backend.llm.step import Chunk
+from msx_sdk.errors import HandlerLoadError
+
+
+class FlatRunner:
+    """A `StepRunner` that can run `Mixed` steps. All ranks make the same calls in the same order; rank 0 gets the
+    logits, the others arrays without rows."""
+
+    def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
+        """Takes a decoder with its weights. Raises HandlerLoadError."""
+        check_windows(config.windows, limits.context)
+        self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
+        self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
+        self.prefill_size, self._lengths = limits.batch_prefill, np.zeros(self.slots, int)
+        heads = parts.heads(config)
+        self._tables = BlockTables(self.slots, self.context, limits.batch_total, block_size(heads.size))
+        self.block, self.blocks = self._tables.size, self._tables.blocks
+        decoder.body.step.prepare(self.context)
+        shape = (self.blocks, self.block, heads.keys, heads.size)
+        self._graphs = FlatGraphs(decoder, config, shape, eager=parts.parallel.target != "Ascend")
+        self._messages = StageMessages(config, parts)
+        self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None:
+        """From now on, the slot's positions are in these blocks; block 0 does not belong to any text."""
+        self._tables.assign(slot, blocks)
+
+    def stretch(self, slot: int, length: int) -> None:
+        """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
+        self._lengths[slot] = length
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
+        return self.start_prefill(slot, start, tokens, all_logits)()
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        return self.start_decode(slots, tokens, positions)()
+
+    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each."""
+        return self.start_mixed(chunks)()
+
+    def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
+        if all_logits:
+            return self._start([Chunk(slot, start, tuple(tokens))], np.arange(len(tokens)))
+        finish = self.start_mixed([Chunk(slot, start, tuple(tokens))])
+        return lambda: finish().reshape(-1)
+
+    def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
+        texts = zip(slots, positions, tokens, strict=True)
+        return self.start_mixed([Chunk(slot, position, (token,)) for slot, position, token in texts])
+
+    def start_mixed(self, chunks: Sequence[Chunk]) -> Finish:
+        return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1)
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        """Compiles the three graphs, by steps that keep nothing."""
+        runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
+        for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
+            report(f"{name} ({number} of {len(runs)})")
+            arrays = self._tables.nowhere([count], start)
+            self._run(kind, np.zeros(count, np.int32), arrays, self._angles([0], arrays), np.array([count - 1]))()
+
+    def _start(self, chunks: Sequence[Chunk], rows: Array) -> Finish:
+        self._check(chunks)
+        slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
+        arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
+        tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
+        return self._run(kind_of(chunks), tokens, arrays, self._angles(slots, arrays), rows)
+
+    def _run(self, kind: int, tokens: Array, arrays: FlatArrays, angles: Any, rows: Array) -> Finish:
+        reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
+        positions, slots, tables, lengths, q_lengths = map(_host, arrays)
+        inputs = (positions, angles, slots, tables, lengths, q_lengths, _host(reach), _host(rows))
+        return self._messages.run(tokens, lambda x: self._graphs(kind, x, *inputs), len(rows))
+
+    def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:
+        """cos and sin of each token [2, T, D]: in the prompt by the prompt's length, after it by the length of the text
+        so far."""
+        if not self._config.stretches:
+            return self._no_angles
+        prompts = np.repeat(self._lengths[np.array(slots)], arrays.q_lengths)
+        rows = dynamic_rows(self._config, arrays.positions, np.maximum(prompts, arrays.positions + 1))
+        return Tensor(np.stack(rows)).astype(self._dtype)
+
+    def _check(self, chunks: Sequence[Chunk]) -> None:
+        count = sum(len(chunk.tokens) for chunk in chunks)
+        most = self.prefill_size + self.slots
+        if not all(chunk.tokens for chunk in chunks) or not 1 <= count <= most:
+            raise ValueError(f"{count} tokens of a step: there must be 1 to {most}, and 1 of each text")
+        if len(chunks) > self.slots:
+            raise ValueError(f"{len(chunks)} slots: there must be 1 to {self.slots}")
+        last = max(chunk.start + len(chunk.tokens) for chunk in chunks)
+        if last > self.context:
+            raise ValueError(f"position {last - 1}: the context has {self.context} positions")
+
+
+def kind_of(chunks: Sequence[Chunk]) -> int:
+    if not any(chunk.start for chunk in chunks):
+        return PREFILL
+    return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED
+
+
+def check_windows(windows: Sequence[int | None], context: int) -> None:
+    """Raises HandlerLoadError if texts could be longer than the window of a layer, which PagedAttention cannot have."""
+    window = min((window for window in windows if window is not None), default=context)
+    if window < context:
+        raise HandlerLoadError(
+            f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "
+            f"maxTotalTokens: {window} in model-config.yaml"
+        )
+
+
+def _host(array: Array) -> Any:
+    """A tensor with the data on the host, where the kernels read lengths."""
+    return Tensor(np.ascontiguousarray(array, np.int32), ms.int32)

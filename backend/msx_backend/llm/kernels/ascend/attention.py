@@ -1,0 +1,38 @@
+"""Attention over blocks of keys and values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mindspore import nn, ops
+
+from msx_backend.llm.kernels.ascend import operators
+from msx_backend.llm.kernels.ascend.inputs import PREFILL
+from msx_backend.llm.kernels.interface import Heads
+
+
+class BlockAttention(nn.Cell):  # type: ignore[misc]
+    """`ReshapeAndCache` writes the keys and values of a step into the layer's blocks, in place. Then
+
+    - `FlashAttentionScore(…, input_layout="TH")` attends where no text has anything in its blocks yet: its 4th result
+      [T, N*D]. Both length inputs are `batch_valid_length`, for each text, not summed up.
+    - `PagedAttention` attends otherwise, by tables of blocks; what a token of a chunk sees is in the mask.
+
+    Signatures: MindSpore 2.10, ops/auto_generate; layouts: vllm-mindspore 0.5.1, v1/attention/layer.py.
+    """
+
+    def __init__(self, heads: Heads, layer: int) -> None:
+        super().__init__()
+        self.layer, scale = layer, 1 / math.sqrt(heads.size)
+        self.write = operators.ReshapeAndCache()
+        self.of_prompts = operators.FlashAttentionScore(heads.queries, scale_value=scale, input_layout="TH")
+        self.of_blocks = operators.PagedAttention(heads.queries, scale, heads.keys)
+
+    def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
+        """q [T, N*D], k and v [T, K*D] -> [T, N*D]"""
+        keys, values = step.keys[self.layer], step.values[self.layer]
+        q = ops.depend(q, self.write(k, v, keys, values, step.slots))
+        if step.kind == PREFILL:
+            return self.of_prompts(q, k, v, None, None, None, step.mask, None, step.lengths, step.lengths)[3]
+        return self.of_blocks(q, keys, values, step.tables, step.lengths, None, None, step.mask, step.q_lengths)

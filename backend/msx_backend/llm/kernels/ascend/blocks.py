@@ -1,0 +1,70 @@
+"""Blocks of keys and values that texts take as they grow: which block of which size holds what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from msx_backend.llm.kernels.interface import Array
+from msx_sdk.errors import HandlerLoadError
+
+SIZES = (128, 64, 32, 16)
+"""Tokens of a block that the kernels know."""
+MOST = 16384
+"""Numbers of a head in one block, at most (messages of MindSpore 2.10's kernels)."""
+WIDEST, MULTIPLE = 256, 16
+NOWHERE = -1
+"""The place of a token that is not kept."""
+
+
+class FlatArrays(NamedTuple):
+    """The integer inputs of a step, all int32: T tokens of B texts, L columns of tables."""
+
+    positions: Array
+    slots: Array
+    tables: Array
+    lengths: Array
+    q_lengths: Array
+
+
+def block_size(head_size: int) -> int:
+    """The largest size of a block for heads of this size. Raises HandlerLoadError where there is none."""
+    if head_size % MULTIPLE or head_size > WIDEST:
+        raise HandlerLoadError(
+            f"config.json, head_dim: {head_size}: attention on Ascend NPUs needs a multiple of {MULTIPLE}, "
+            f"{WIDEST} at most"
+        )
+    return next(size for size in SIZES if size * head_size <= MOST)
+
+
+class BlockTables:
+    """The tables of all slots; block 0 does not belong to any text. A slot has no blocks until `assign` gives it
+    some."""
+
+    def __init__(self, slots: int, context: int, tokens: int, size: int) -> None:
+        """`tokens`: of all texts together."""
+        self.size, columns = size, -(-context // size)
+        self.blocks = 1 + max(-(-tokens // size), columns)
+        self._tables = np.zeros((slots, columns), np.int32)
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None:
+        """From now on the slot's positions are in these blocks, in this order."""
+        self._tables[slot, : len(blocks)] = blocks
+
+    def places(self, slots: Sequence[int], starts: Sequence[int], counts: Sequence[int]) -> FlatArrays:
+        """Those of `counts[i]` tokens from position `starts[i]` on of each of B slots."""
+        first, more = np.array(starts, np.int32), np.array(counts, np.int32)
+        lengths = first + more
+        tables = self._tables[np.array(slots), : -(-int(lengths.max()) // self.size)]
+        text = np.repeat(np.arange(len(more)), more)
+        ends = more.cumsum()
+        positions = (np.arange(len(text)) + np.repeat(first - (ends - more), more)).astype(np.int32)
+        slot = tables[text, positions // self.size] * self.size + positions % self.size
+        return FlatArrays(positions, slot.astype(np.int32), np.ascontiguousarray(tables), lengths, more)
+
+    def nowhere(self, counts: Sequence[int], start: int) -> FlatArrays:
+        """The arrays of a step that keeps nothing and reads block 0, for warming up."""
+        arrays = self.places([0] * len(counts), [start] * len(counts), counts)
+        return arrays._replace(slots=np.full_like(arrays.slots, NOWHERE), tables=np.zeros_like(arrays.tables))

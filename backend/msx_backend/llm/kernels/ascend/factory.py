@@ -1,0 +1,58 @@
+"""The cells of an NPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msx_backend.llm.kernels.ascend import operators
+from msx_backend.llm.kernels.ascend.attention import BlockAttention
+from msx_backend.llm.kernels.ascend.cells import HeadNorm, Norm, Rotary, SiluGate
+from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
+from msx_backend.llm.kernels.ascend.linear import Embedding, FusedLinear, Head, RowLinear
+from msx_backend.llm.kernels.interface import Heads, Projection
+from msx_backend.llm.models.config import DecoderConfig
+from msx_sdk.mindspore.parallel import Parallel
+
+
+class AscendKernels:
+    """A `Kernels` in float16 or bfloat16. Everything is flat: [T, width]."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+
+    def norm(self, size: int, eps: float) -> Any:
+        return Norm(size, eps, self.dtype)
+
+    def head_norm(self, size: int, eps: float) -> Any:
+        return HeadNorm(size, eps, self.dtype)
+
+    def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
+        return FusedLinear(inputs, outputs, bias, self.dtype)
+
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
+        return RowLinear(inputs, outputs, parallel, bias, self.dtype)
+
+    def add(self) -> Any:
+        return operators.Add()
+
+    def gather(self) -> Any:
+        return operators.Gather()
+
+    def gate(self) -> Any:
+        return SiluGate()
+
+    def rotary(self, heads: Heads) -> Any:
+        return Rotary()
+
+    def attention(self, heads: Heads, layer: int, window: int) -> Any:
+        return BlockAttention(heads, layer)
+
+    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
+        return FlatStepInputs(config, self.dtype)
+
+    def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        return Embedding(vocabulary, width, parallel, self.dtype)
+
+    def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        return Head(vocabulary, width, parallel, self.dtype)

@@ -1,0 +1,73 @@
+"""What all layers of an NPU's decoder need of a step, made once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mindspore import Tensor, nn, ops
+
+from msx_backend.llm.kernels.ascend import operators
+from msx_backend.llm.kernels.ascend.cells import DROP, causal_triangle
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.rope import rope_tables
+
+PREFILL, MIXED, DECODE = 0, 1, 2
+"""Kinds of steps: no text has anything in the cache yet; some have; each has, and gets one token."""
+
+
+class FlatStep(NamedTuple):
+    """What a layer gets. T tokens of B texts, L blocks in a row of the tables."""
+
+    kind: int
+    cos: Any  # [T, D]
+    sin: Any
+    slots: Any  # [T] int32: where each token's key goes, block * size of a block + place; -1: nowhere
+    tables: Any  # [B, L] int32
+    lengths: Any  # [B] int32: tokens in the cache, those of this step included
+    q_lengths: Any  # [B] int32: tokens of this step
+    mask: Any
+    keys: Any  # a layer's blocks each: [blocks, size, K, D]
+    values: Any
+
+
+class FlatStepInputs(nn.Cell):  # type: ignore[misc]
+    def __init__(self, config: DecoderConfig, dtype: Any) -> None:
+        super().__init__()
+        self.config, self.dtype, self.stretches = config, dtype, config.stretches
+        self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
+        self.gather, self.cast = operators.Gather(), operators.Cast()
+
+    def prepare(self, length: int) -> None:
+        if not self.stretches:
+            cos, sin = rope_tables(self.config, length)
+            self.cos, self.sin = Tensor(cos).astype(self.dtype), Tensor(sin).astype(self.dtype)
+
+    def construct(
+        self,
+        kind: int,
+        positions: Any,
+        angles: Any,
+        slots: Any,
+        tables: Any,
+        lengths: Any,
+        q_lengths: Any,
+        reach: Any,
+        keys: Any,
+        values: Any,
+    ) -> Any:
+        """positions [T] int32. `angles` [2, T, D], of a model whose angles depend on the text, else [2, 1, D]; `reach`:
+        0 … L * size of a block - 1, or [1]."""
+        if self.stretches:
+            cos, sin = angles[0], angles[1]
+        else:
+            cos, sin = self.gather(self.cos, positions, 0), self.gather(self.sin, positions, 0)
+        mask = self.mask(kind, positions, reach)
+        return FlatStep(kind, cos, sin, slots, tables, lengths, q_lengths, mask, keys, values)
+
+    def mask(self, kind: int, positions: Any, reach: Any) -> Any:
+        if kind == PREFILL:
+            return self.triangle
+        if kind == DECODE:
+            return self.nothing  # it is ignored
+        ahead = ops.expand_dims(reach, 0) > ops.expand_dims(positions, 1)
+        return self.cast(ahead.astype(ops.dtype(positions)) * int(DROP), self.dtype)

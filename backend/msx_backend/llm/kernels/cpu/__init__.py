@@ -1,0 +1,1 @@
+"""Kernels of plain MindSpore operators, as they are fast on a CPU."""

@@ -1,0 +1,69 @@
+"""The cells of a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mindspore as ms
+from mindspore import ops
+
+from msx_backend.llm.kernels.cpu.cells import (
+    Float32Head,
+    HeadNorm,
+    ResidualNorm,
+    Rotary,
+    SeparateLinears,
+    SiluGate,
+    WholeEmbedding,
+)
+from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
+from msx_backend.llm.kernels.cpu.slots import SlotAttention
+from msx_backend.llm.kernels.interface import Heads, Projection
+from msx_backend.llm.models.config import DecoderConfig
+from msx_sdk.mindspore.layers import RowParallelLinear, VocabParallelEmbedding
+from msx_sdk.mindspore.parallel import Parallel
+
+
+class CpuKernels:
+    """A `Kernels`. Heads are an axis of their own between `projections` and `attention`."""
+
+    def __init__(self, dtype: Any = ms.float32) -> None:
+        self.dtype = dtype
+
+    def norm(self, size: int, eps: float) -> Any:
+        return ResidualNorm(size, eps, self.dtype)
+
+    def head_norm(self, size: int, eps: float) -> Any:
+        return HeadNorm(size, eps, self.dtype)
+
+    def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
+        return SeparateLinears(inputs, outputs, bias, self.dtype)
+
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
+        return RowParallelLinear(inputs, outputs, parallel, bias=bias, dtype=self.dtype)
+
+    def add(self) -> Any:
+        return ops.Add()
+
+    def gather(self) -> Any:
+        return ops.Gather()
+
+    def gate(self) -> Any:
+        return SiluGate()
+
+    def rotary(self, heads: Heads) -> Any:
+        return Rotary(heads)
+
+    def attention(self, heads: Heads, layer: int, window: int) -> Any:
+        return SlotAttention(heads, window)
+
+    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
+        return SlotStepInputs(config, heads, windows, self.dtype)
+
+    def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        kind = VocabParallelEmbedding if parallel.tp_size > 1 else WholeEmbedding
+        return kind(vocabulary, width, parallel, dtype=self.dtype)
+
+    def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        return Float32Head(vocabulary, width, parallel, dtype=self.dtype)

@@ -1,0 +1,45 @@
+"""What all layers of a CPU's decoder need of a step, made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import Tensor, nn, ops
+
+from msx_backend.llm.kernels.interface import Heads
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.masks import Masks, TwoWayMasks
+from msx_backend.llm.models.rope import rope_tables
+
+
+class SlotStepInputs(nn.Cell):  # type: ignore[misc]
+    """-> (angles of queries and of keys, masks for each window, places). B is texts, P tokens of each, T = B*P."""
+
+    def __init__(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...], dtype: Any) -> None:
+        super().__init__()
+        self.config, self.heads, self.dtype, self.stretches = config, heads, dtype, config.stretches
+        self.masks = (Masks if config.causal else TwoWayMasks)(windows, heads.queries, heads.keys, dtype)
+        self.gather, self.tile = ops.Gather(), ops.Tile()
+
+    def prepare(self, length: int) -> None:
+        if not self.stretches:
+            cos, sin = rope_tables(self.config, length)
+            self.cos, self.sin = Tensor(cos, self.dtype), Tensor(sin, self.dtype)
+
+    def construct(self, positions: Any, reach: Any, *places: Any) -> Any:
+        """positions [B, P], reach: 0 … the last position that is attended to, places: those of the cache's layout.
+
+        Where the angles of a position depend on its text, cos and sin of each token [T, D] come before `places`.
+        """
+        if self.stretches:
+            cos, sin, places = places[0], places[1], places[2:]
+        else:
+            flat = positions.reshape((-1,))
+            cos, sin = self.gather(self.cos, flat, 0), self.gather(self.sin, flat, 0)
+        angles = self.angles(cos, sin, self.heads.queries), self.angles(cos, sin, self.heads.keys)
+        return angles, self.masks(positions, reach, places), places
+
+    def angles(self, cos: Any, sin: Any, heads: int) -> Any:
+        """-> cos and sin [T, heads, D]"""
+        cos, sin = ops.expand_dims(cos, 1), ops.expand_dims(sin, 1)
+        return self.tile(cos, (1, heads, 1)), self.tile(sin, (1, heads, 1))

@@ -1,0 +1,88 @@
+"""The operations that differ between devices, as cells of a decoder; the decoder itself is the same on all.
+
+In shapes, T is the tokens of a whole step, N the query heads of a rank, K its key-value heads, D the size of a head.
+A *step* is the tuple that `StepInputs` makes once from a step's inputs; every layer gets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from msx_backend.llm.models.config import DecoderConfig
+from msx_sdk.mindspore.parallel import Parallel
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Heads:
+    """The heads of one rank."""
+
+    queries: int
+    keys: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One of the linear layers that have the same input: its outputs over all of `parallel`'s ranks."""
+
+    outputs: int
+    parallel: Parallel
+
+
+class StepInputs(Protocol):
+    """A cell: the inputs of a step -> what every layer gets of it."""
+
+    def __call__(self, *inputs: Any) -> Any: ...
+
+    def prepare(self, length: int) -> None:
+        """Makes the tables of angles for texts of up to `length` tokens."""
+
+
+class Kernels(Protocol):
+    """Makes a rank's cells of one data type. Weights have their names in Hugging Face's files."""
+
+    dtype: Any
+
+    def norm(self, size: int, eps: float) -> Any:
+        """RMS norm: x, residual [T, size], or None for no residual -> (normed, x + residual)."""
+
+    def head_norm(self, size: int, eps: float) -> Any:
+        """RMS norm of each head: x [T, heads*size] -> the same shape."""
+
+    def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
+        """Linear layers with one input, by their names in the files: x [T, inputs] -> a tuple of [T, outputs]."""
+
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
+        """Divided by its inputs and summed over the ranks: [T, inputs / ranks] -> [T, outputs]."""
+
+    def add(self) -> Any:
+        """x, y of one shape -> their sum."""
+
+    def gather(self) -> Any:
+        """x [T, width], rows [R], 0 -> [R, width]."""
+
+    def gate(self) -> Any:
+        """gate, up [T, inner] -> silu(gate) * up."""
+
+    def rotary(self, heads: Heads) -> Any:
+        """q [T, N*D], k [T, K*D], step -> both, turned by the angles of their positions."""
+
+    def attention(self, heads: Heads, layer: int, window: int) -> Any:
+        """q, k, v, step -> [T, N*D]. Keeps k and v, and lets q attend to what its texts have by now.
+
+        `layer` counts from 0 on each rank; `window` is a place in the `windows` of `step_inputs`.
+        """
+
+    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> StepInputs: ...
+
+    def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        """ids [T] -> [T, width]."""
+
+    def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
+        """[rows, width] -> logits float32 [rows, vocabulary] on every rank."""
