@@ -36,7 +36,8 @@ class Engine:
     """The engine of one model, on one event loop; everything but `run` happens on that loop's thread.
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
-    depend on the prompt's length; None if they never do. `on_failure` is called once, when the runner stops working.
+    depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `on_failure` is
+    called once, when the runner stops working.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Engine:
         lanes: int = 1,
         pool: BlockPool | None = None,
         native: int | None = None,
+        mixes: bool = False,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._run = run
@@ -57,7 +59,7 @@ class Engine:
         self._lanes = lanes
         self._on_failure = on_failure
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
-        self._state = EngineState(Scheduler(self._pool, limits, lanes, native))
+        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes))
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None

@@ -25,7 +25,7 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
-from msx_backend.llm.step import PagedRunner, StepRunner, decode, execute
+from msx_backend.llm.step import MixingRunner, PagedRunner, StepRunner, decode, execute
 from msx_backend.llm.steps import StartingRunner, StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
@@ -173,6 +173,7 @@ class TextGenerator(TextGenerationHandler):
             lanes=self.stages,
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
+            mixes=isinstance(self.runner, MixingRunner),
             on_failure=self._end_worker,
         )
         self.engine.start()

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, Sampler, choose_all
-from msx_backend.llm.scheduler import StepPlan
+from msx_backend.llm.scheduler import StepPlan, appended
 from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import Array, Decode, Prefill, Step
+from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step
 from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
@@ -95,7 +95,7 @@ class Lane:
 
     async def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
         """Samples while the sequences are in flight, so that they do not change."""
-        places = [place for place, sequence in enumerate(plan.sequences) if _wants_token(plan, sequence)]
+        places = _wanting(plan)
         sequences = [plan.sequences[place] for place in places]
         try:
             if isinstance(plan.step, Prefill) and plan.step.all_logits:
@@ -180,11 +180,13 @@ class Lane:
                 self._state.end(job, prediction_failed(error, what))
 
 
-def _wants_token(plan: StepPlan, sequence: TokenSequence) -> bool:
-    """Whether the step has computed all tokens of the sequence."""
-    step = plan.step
-    whole = not isinstance(step, Prefill) or step.start + len(step.tokens) == len(sequence.tokens)
-    return whole and not sequence.finished
+def _wanting(plan: StepPlan) -> list[int]:
+    """The places of sequences of which the step has computed all tokens."""
+    return [
+        place
+        for place, (sequence, more) in enumerate(zip(plan.sequences, appended(plan), strict=True))
+        if sequence.left == more and not sequence.finished
+    ]
 
 
 def prediction_failed(error: Exception, what: str) -> PredictionError:
@@ -198,6 +200,9 @@ def prediction_failed(error: Exception, what: str) -> PredictionError:
 def _named(plan: StepPlan) -> str:
     if isinstance(plan.step, Decode):
         return f"a decoding step of {len(plan.sequences)} texts"
+    if isinstance(plan.step, Mixed):
+        tokens = sum(len(chunk.tokens) for chunk in plan.step.chunks)
+        return f"a step of {len(plan.sequences)} texts and {tokens} tokens"
     if isinstance(plan.step, Prefill):
         return f"a prefill step of {len(plan.step.tokens)} tokens"
     return "a step of the cache"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
-from msx_backend.llm.step import Decode, Prefill, Step
+from msx_backend.llm.step import Decode, Mixed, Prefill, Step
 
 WEIGHT = 0.1
 """The weight of a new measurement."""
@@ -36,6 +36,8 @@ class PrefillPace:
             self._decode = _smoothed(self._decode, seconds)
         elif isinstance(step, Prefill):
             self._prefill = _smoothed(self._prefill, seconds / self.cost(len(step.tokens)))
+        elif isinstance(step, Mixed):
+            self._note_mixed([len(chunk.tokens) for chunk in step.chunks], seconds)
 
     @property
     def chunk(self) -> int:
@@ -43,6 +45,15 @@ class PrefillPace:
         if not self._prefill or self._decode is None:
             return self._buckets[-1]
         return self._buckets[max(bisect_right(self._buckets, self._decode / self._prefill), 1) - 1]
+
+    def _note_mixed(self, counts: Sequence[int], seconds: float) -> None:
+        """Nothing is padded in such a step. What the prompts in it cost is what it takes longer than a step without."""
+        decoding, prompts = sum(count == 1 for count in counts), sum(count for count in counts if count > 1)
+        if not prompts:
+            self._decode = _smoothed(self._decode, seconds)
+        elif not decoding or self._decode is not None:
+            own = seconds - (self._decode or 0.0 if decoding else 0.0)
+            self._prefill = _smoothed(self._prefill, max(own, 0.0) / prompts)
 
 
 def _smoothed(before: float | None, seconds: float) -> float:

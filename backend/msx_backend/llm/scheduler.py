@@ -10,7 +10,7 @@ from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
 from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import Decode, Prefill, Step, Stretch
+from msx_backend.llm.step import Chunk, Decode, Mixed, Prefill, Step, Stretch
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
@@ -41,10 +41,19 @@ class Scheduler:
       gets on.
     - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
+    - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
+      prompts as fit a chunk. A prompt whose logits are all wanted has steps of its own.
     """
 
-    def __init__(self, pool: BlockPool, limits: EngineLimits, lanes: int = 1, native: int | None = None) -> None:
-        self._pool, self._lanes, self._native = pool, lanes, native
+    def __init__(
+        self,
+        pool: BlockPool,
+        limits: EngineLimits,
+        lanes: int = 1,
+        native: int | None = None,
+        mixes: bool = False,
+    ) -> None:
+        self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
         self._spent = self._turns = self.preempted = 0
@@ -80,16 +89,14 @@ class Scheduler:
         if plan := self._prepare(idle):
             return plan
         ready = [sequence for sequence in idle if sequence.left == 1]
-        if len(ready) < len(idle):
-            first = min((sequence for sequence in idle if sequence.left > 1), key=_order)
-            if plan := self._prefill(first):
-                return plan
-        return self._decode(ready) if ready else None
+        filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_order)
+        if filling and (filling[0].scored or not self._mixes) and (plan := self._prefill(filling[0])):
+            return plan
+        return self._mix(ready, filling) if self._mixes else self._decode(ready)
 
     def done(self, plan: StepPlan) -> None:
         """The step was executed. Unfinished sequences may get another token, and be scheduled again."""
-        more = _appended(plan.step)
-        for sequence in plan.sequences:
+        for sequence, more in zip(plan.sequences, appended(plan), strict=True):
             sequence.in_flight = False
             if sequence.slot is not None and not sequence.finished:
                 sequence.computed += more
@@ -118,6 +125,8 @@ class Scheduler:
         filling = [other for other in self.running if other.left > 1]
         if any(other.request == sequence.request for other in filling):
             return False
+        if self._mixes:
+            return sum(other.left for other in filling) < self._chunk
         return sum(other.order < sequence.order for other in filling) < self._lanes
 
     def _place(self, sequence: TokenSequence) -> bool:
@@ -148,18 +157,34 @@ class Scheduler:
             if self._spent and self._spent + cost > self.pace.chunk:
                 return None
             self._spent += cost
-        start, slot = sequence.computed, sequence.slot
-        assert slot is not None
-        tokens = tuple(sequence.tokens[start : start + count])
-        return self._launch(Prefill(slot, start, tokens, sequence.scored), [sequence])
+        chunk = _chunk(sequence, count)
+        return self._launch(Prefill(chunk.slot, chunk.start, chunk.tokens, sequence.scored), [sequence])
 
     def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0
-        batch = [sequence for sequence in self._share(ready) if self._grow(sequence)]
-        batch = [sequence for sequence in batch if sequence.slot is not None]  # or it made room for a later one
+        batch = self._grown(ready)
         if not batch:
             return None
         return self._prepare(batch) or self._launch(_decoding(batch), batch)
+
+    def _mix(self, ready: list[TokenSequence], filling: list[TokenSequence]) -> StepPlan | None:
+        self._spent = 0
+        batch = self._grown(ready)
+        if plan := self._prepare(batch):
+            return plan
+        chunks = [_chunk(sequence, 1) for sequence in batch]
+        room = min(self.pace.chunk, self._chunk) if batch else self._chunk
+        for sequence in filling:
+            if room and sequence.slot is not None and not sequence.scored:
+                chunks.append(_chunk(sequence, min(sequence.left, room)))
+                batch.append(sequence)
+                room -= len(chunks[-1].tokens)
+        return self._launch(Mixed(tuple(chunks)), batch) if batch else None
+
+    def _grown(self, ready: list[TokenSequence]) -> list[TokenSequence]:
+        """One lane's share of those that decode, with room for another token. Later ones may have to leave for it."""
+        batch = [sequence for sequence in self._share(ready) if self._grow(sequence)]
+        return [sequence for sequence in batch if sequence.slot is not None]
 
     def _share(self, ready: list[TokenSequence]) -> list[TokenSequence]:
         """One lane's share of the decoding sequences: those whose last step is longest ago."""
@@ -193,10 +218,19 @@ class Scheduler:
         return StepPlan(step, sequences)
 
 
-def _appended(step: Step) -> int:
-    if isinstance(step, Decode):
-        return 1
-    return len(step.tokens) if isinstance(step, Prefill) else 0
+def appended(plan: StepPlan) -> list[int]:
+    """How many tokens the step appends to each of its sequences."""
+    step = plan.step
+    if isinstance(step, Mixed):
+        return [len(chunk.tokens) for chunk in step.chunks]
+    count = len(step.tokens) if isinstance(step, Prefill) else int(isinstance(step, Decode))
+    return [count] * len(plan.sequences)
+
+
+def _chunk(sequence: TokenSequence, count: int) -> Chunk:
+    start, slot = sequence.computed, sequence.slot
+    assert slot is not None
+    return Chunk(slot, start, tuple(sequence.tokens[start : start + count]))
 
 
 def _decoding(batch: list[TokenSequence]) -> Decode:

@@ -7,9 +7,9 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
-from msx_backend.llm.step import Array, Decode, Prefill, Step, StepRunner, encode, execute
+from msx_backend.llm.step import Array, Chunk, Decode, Mixed, Prefill, Step, StepRunner, encode, execute
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
@@ -25,6 +25,13 @@ class StartingRunner(StepRunner, Protocol):
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish: ...
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish: ...
+
+
+@runtime_checkable
+class StartingMixer(Protocol):
+    """One that may also start steps of any number of tokens for each of several slots."""
+
+    def start_mixed(self, chunks: Sequence[Chunk]) -> Finish: ...
 
 
 class QueuedStep(NamedTuple):
@@ -101,6 +108,8 @@ class StepThread:
             return self._runner.start_decode(step.slots, step.tokens, step.positions)
         if isinstance(step, Prefill):
             return self._runner.start_prefill(step.slot, step.start, step.tokens, step.all_logits)
+        if isinstance(step, Mixed) and isinstance(self._runner, StartingMixer):
+            return self._runner.start_mixed(step.chunks)
         execute(self._runner, step)
         return lambda: None
 

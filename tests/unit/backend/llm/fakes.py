@@ -18,7 +18,7 @@ from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.step import Array, Decode, Prefill, Step, decode, encode, execute
+from msx_backend.llm.step import Array, Chunk, Decode, Prefill, Step, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 
@@ -140,6 +140,17 @@ class FakePagedRunner(FakeRunner):
         return int(self._memory[self._tables[slot][number], place])
 
 
+class FakeMixingRunner(FakePagedRunner):
+    """Appends to any number of slots in one step."""
+
+    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+        assert sum(len(chunk.tokens) for chunk in chunks) <= self.chunk + self.slots
+        assert len({chunk.slot for chunk in chunks}) == len(chunks)
+        logits = np.stack([self.prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks])
+        logits[[self.poison in chunk.tokens for chunk in chunks]] = np.nan
+        return logits
+
+
 class Steps:
     """Executes steps in the order of the calls, one per turn of the loop; with `gated`, one for each `release`."""
 
@@ -210,7 +221,7 @@ def limits(
 
 
 class EngineHarness:
-    """An engine on a fake runner."""
+    """An engine on a fake runner. One that mixes is also paged."""
 
     def __init__(
         self,
@@ -219,15 +230,18 @@ class EngineHarness:
         lanes: int = 1,
         gated: bool = False,
         paged: bool = False,
+        mixes: bool = False,
         constraints: Constraints | None = None,
         native: int | None = None,
     ) -> None:
         shape = shape or limits()
         sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
         blocks = blocks_for(shape.batch_total, shape.block) + 1
+        paged = paged or mixes
         pool = PagedPool(shape.slots, blocks, shape.block) if paged else None
         plain = FakeRunner if native is None else FakeStretchingRunner
-        self.runner = FakePagedRunner(*sizes, blocks, shape.block) if paged else plain(*sizes)
+        of_blocks = FakeMixingRunner if mixes else FakePagedRunner
+        self.runner = of_blocks(*sizes, blocks, shape.block) if paged else plain(*sizes)
         self.steps = Steps(self.runner, gated)
         self.failures: list[str] = []
         self.engine = Engine(
@@ -239,6 +253,7 @@ class EngineHarness:
             lanes=lanes,
             pool=pool,
             native=native,
+            mixes=mixes,
             on_failure=self.failures.append,
         )
 

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,8 @@ from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limit
 
 TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
 """What a client has when it comes back: its prompt, and the model's own text."""
+
+RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}]
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,18 @@ shapes = st.builds(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.booleans())
+@given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.sampled_from(RUNNERS))
 def test_each_text_is_that_of_its_request_alone(
-    visits: list[Visit], shape: EngineLimits, lanes: int, paged: bool
+    visits: list[Visit], shape: EngineLimits, lanes: int, runner: dict[str, Any]
 ) -> None:
-    asyncio.run(meet(visits, shape, lanes, paged))
+    asyncio.run(meet(visits, shape, lanes, runner))
 
 
-@pytest.mark.parametrize("paged", [False, True])
-def test_a_thousand_requests_leave_nothing_behind(paged: bool) -> None:
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_thousand_requests_leave_nothing_behind(runner: dict[str, Any]) -> None:
     dice = random.Random(4)
     shape = limits(slots=8, total=160, most=1000)
-    asyncio.run(meet([some_visit(dice) for _ in range(1000)], shape, 1, paged))
+    asyncio.run(meet([some_visit(dice) for _ in range(1000)], shape, 1, runner))
 
 
 def some_visit(dice: random.Random) -> Visit:
@@ -98,8 +101,8 @@ def some_visit(dice: random.Random) -> Visit:
     return Visit(asked, dice.randint(0, 1000), patience, dice.random() < 0.05)
 
 
-async def meet(visits: list[Visit], shape: EngineLimits, lanes: int, paged: bool) -> None:
-    async with EngineHarness(shape, lanes=lanes, paged=paged) as harness:
+async def meet(visits: list[Visit], shape: EngineLimits, lanes: int, runner: dict[str, Any]) -> None:
+    async with EngineHarness(shape, lanes=lanes, **runner) as harness:
         await asyncio.gather(*(come(harness, visit) for visit in visits))
         assert harness.idle()
         assert not harness.failures

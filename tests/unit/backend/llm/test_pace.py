@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from msx_backend.llm.pace import PrefillPace
-from msx_backend.llm.step import CopyPositions, Decode, Prefill
+from msx_backend.llm.step import Chunk, CopyPositions, Decode, Mixed, Prefill
 
 DECODE = Decode((0,), (1,), (0,))
 
@@ -55,3 +55,11 @@ def test_it_follows_what_is_usual() -> None:
     for _ in range(50):
         pace.note(DECODE, 0.200)
     assert pace.chunk == 512
+
+
+def test_prompts_in_a_mixed_step_cost_what_it_takes_longer() -> None:
+    pace = PrefillPace((4, 16, 64), 64)
+    single = Chunk(0, 9, (1,))
+    pace.note(Mixed((single, single)), 0.010)
+    pace.note(Mixed((single, Chunk(1, 0, tuple(range(10))))), 0.016)
+    assert pace.chunk == 16

@@ -8,7 +8,7 @@ from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.scheduler import Scheduler, StepPlan
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import CopyPositions, Decode, Prefill
+from msx_backend.llm.step import Chunk, CopyPositions, Decode, Mixed, Prefill
 from tests.unit.backend.llm.fakes import limits
 
 NO_SAMPLER = cast(Sampler, None)
@@ -19,11 +19,17 @@ class Stage:
     """A scheduler whose steps are done at once, and whose texts all grow by the same token."""
 
     def __init__(
-        self, slots: int = 4, context: int = 64, prefill: int = 16, total: int | None = None, lanes: int = 1
+        self,
+        slots: int = 4,
+        context: int = 64,
+        prefill: int = 16,
+        total: int | None = None,
+        lanes: int = 1,
+        mixes: bool = False,
     ) -> None:
         shape = limits(slots=slots, context=context, prefill=prefill, total=total)
         self.pool = SlotPool(shape.slots, shape.batch_total, shape.block)
-        self.scheduler = Scheduler(self.pool, shape, lanes)
+        self.scheduler = Scheduler(self.pool, shape, lanes, mixes=mixes)
         self.log: list[StepPlan] = []
         self._numbers = 0
 
@@ -316,3 +322,48 @@ def test_paged_blocks_are_assigned_before_they_are_written() -> None:
         if not sequence.left:
             sequence.tokens.append(TOKEN)
     assert kinds(seen) == "APDADDDDA"
+
+
+def counts(plan: StepPlan) -> list[int]:
+    assert isinstance(plan.step, Mixed)
+    return [len(chunk.tokens) for chunk in plan.step.chunks]
+
+
+def test_prompts_and_single_tokens_mix_in_one_step() -> None:
+    stage = Stage(mixes=True)
+    stage.add([1, 2, 3])
+    stage.add(list(range(40)))
+    first = stage.step()
+    assert first.step == Mixed((Chunk(0, 0, (1, 2, 3)), Chunk(1, 0, tuple(range(13)))))
+    second = stage.step()
+    assert second.step == Mixed((Chunk(0, 3, (TOKEN,)), Chunk(1, 13, tuple(range(13, 29)))))
+    assert counts(stage.step()) == [1, 11]
+    assert counts(stage.step()) == [1, 1]
+
+
+def test_mixed_prompts_are_admitted_until_a_step_is_full() -> None:
+    stage = Stage(mixes=True)
+    for _ in range(4):
+        stage.add(list(range(100, 110)))
+    assert counts(stage.step()) == [10, 6]
+    assert [sequence.slot is None for sequence in stage.scheduler.waiting] == [True, True]
+
+
+def test_a_scored_prompt_does_not_mix() -> None:
+    stage = Stage(mixes=True)
+    (scored,) = stage.add([1, 2, 3])
+    scored.scored = True
+    stage.add([4, 5])
+    assert stage.step().step == Prefill(0, 0, (1, 2, 3), all_logits=True)
+    assert counts(stage.step()) == [1, 2]
+
+
+def test_a_mixed_prompt_may_take_as_long_as_a_decoding_step() -> None:
+    stage = Stage(mixes=True)
+    pace = stage.scheduler.pace
+    pace.note(Mixed((Chunk(0, 0, tuple(range(16))),)), 0.016)
+    pace.note(Mixed((Chunk(0, 16, (1,)),)), 0.004)
+    stage.add([1])
+    stage.step()
+    stage.add(list(range(40)))
+    assert counts(stage.step()) == [1, 4]

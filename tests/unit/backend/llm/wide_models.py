@@ -1,5 +1,7 @@
-"""Models of every family whose heads are as wide as NPUs want them, with random weights: the reference is the runner of a
-CPU, which the goldens hold against transformers."""
+"""Models of every family whose heads are as wide as NPUs want them, with random weights.
+
+The reference is the runner of a CPU, which the goldens hold against transformers.
+"""
 
 from __future__ import annotations
 
