@@ -31,7 +31,9 @@ def limits(
     )
 
 
-def make_runner(name: str, limits: EngineLimits, parallel: Any = None, folder: Path | None = None) -> Any:
+def make_runner(
+    name: str, limits: EngineLimits, parallel: Any = None, folder: Path | None = None, kernels: Any = None
+) -> Any:
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import load_runner
     from msx_sdk.mindspore import collectives
@@ -41,7 +43,7 @@ def make_runner(name: str, limits: EngineLimits, parallel: Any = None, folder: P
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
-    return load_runner(folder, read_config(folder), lambda weights: limits, parallel)
+    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

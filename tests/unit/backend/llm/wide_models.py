@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.unit.backend.llm.runners import GOLDENS
 
-HEAD_SIZE = 16
+HEAD_SIZE, CONTEXT = 16, 64
 LOUD = 300.0
 """Activations above 256 overflow in float16 where they are squared."""
 
@@ -28,6 +28,8 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
     folder.mkdir(parents=True)
     given = json.loads((GOLDENS / golden / "config.json").read_text())
     sizes = {"head_dim": HEAD_SIZE, "hidden_size": given["num_attention_heads"] * HEAD_SIZE}
+    if given.get("sliding_window"):
+        sizes["sliding_window"] = CONTEXT
     (folder / "config.json").write_text(json.dumps({**given, **sizes, **changes}))
     random = np.random.default_rng(len(golden))
     tensors = {name: _random(name, shape, random) for name, shape in shapes(read_config(folder), "model.")}

@@ -31,8 +31,9 @@ class BlockAttention(nn.Cell):  # type: ignore[misc]
 
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [T, N*D], k and v [T, K*D] -> [T, N*D]"""
-        keys, values = step.keys[self.layer], step.values[self.layer]
-        q = ops.depend(q, self.write(k, v, keys, values, step.slots))
-        if step.kind == PREFILL:
-            return self.of_prompts(q, k, v, None, None, None, step.mask, None, step.lengths, step.lengths)[3]
-        return self.of_blocks(q, keys, values, step.tables, step.lengths, None, None, step.mask, step.q_lengths)
+        kind, _, _, slots, tables, lengths, q_lengths, mask, all_keys, all_values = step
+        keys, values = all_keys[self.layer], all_values[self.layer]
+        q = ops.depend(q, self.write(k, v, keys, values, slots))
+        if kind == PREFILL:
+            return self.of_prompts(q, k, v, None, None, None, mask, None, lengths, lengths)[3]
+        return self.of_blocks(q, keys, values, tables, lengths, None, None, mask, q_lengths)

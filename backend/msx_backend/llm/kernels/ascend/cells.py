@@ -61,7 +61,8 @@ class Rotary(nn.Cell):  # type: ignore[misc]
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """q [T, N*D], k [T, K*D] -> the same"""
-        return self.turn(q, k, step.cos, step.sin, step.lengths)
+        _, cos, sin, _, _, lengths = step[:6]
+        return self.turn(q, k, cos, sin, lengths)
 
 
 def causal_triangle(dtype: Any) -> Any:

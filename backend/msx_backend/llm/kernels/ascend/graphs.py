@@ -67,12 +67,12 @@ class FlatGraphs:
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, blocks: tuple[int, int, int, int], eager: bool) -> None:
         """blocks: (number, tokens of each, key-value heads, size of a head)"""
-        self.dtype = decoder.dtype
+        self.decoder, self.dtype = decoder, decoder.dtype
         layers = len(decoder.body.layers)
         self.keys, self.values = self._blocks(layers, blocks), self._blocks(layers, blocks)
         self.hidden, self.first = config.hidden_size, decoder.parallel.first_stage
         self._cells = {kind: FlatCell(decoder, kind) for kind in PHASES}
-        self._calls = {kind: cell if eager else self._graph(cell, layers) for kind, cell in self._cells.items()}
+        self._calls = {kind: cell if eager else self.graph(cell, layers) for kind, cell in self._cells.items()}
 
     def __call__(self, kind: int, *inputs: Any) -> Any:
         """All inputs of a `FlatCell` but the blocks."""
@@ -84,7 +84,8 @@ class FlatGraphs:
         """Made on the device: the cache is most of its memory, and copying it from the host would take minutes."""
         return mutable([ops.zeros(shape, self.dtype) for _ in range(layers)])
 
-    def _graph(self, cell: FlatCell, layers: int) -> Callable[..., Any]:
+    def graph(self, cell: FlatCell, layers: int) -> Callable[..., Any]:
+        """The cell compiled once for all shapes, at its first call."""
         cell.set_inputs(*self.signature(layers))
         # infer_boost chooses the kernels for inference: without it, PagedAttention has none.
         return counted(ms.jit(function=cell, jit_level="O0", infer_boost="on"), cell)

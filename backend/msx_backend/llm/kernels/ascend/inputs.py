@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from mindspore import Tensor, nn, ops
 
@@ -15,22 +15,13 @@ PREFILL, MIXED, DECODE = 0, 1, 2
 """Kinds of steps: no text has anything in the cache yet; some have; each has, and gets one token."""
 
 
-class FlatStep(NamedTuple):
-    """What a layer gets. T tokens of B texts, L blocks in a row of the tables."""
-
-    kind: int
-    cos: Any  # [T, D]
-    sin: Any
-    slots: Any  # [T] int32: where each token's key goes, block * size of a block + place; -1: nowhere
-    tables: Any  # [B, L] int32
-    lengths: Any  # [B] int32: tokens in the cache, those of this step included
-    q_lengths: Any  # [B] int32: tokens of this step
-    mask: Any
-    keys: Any  # a layer's blocks each: [blocks, size, K, D]
-    values: Any
-
-
 class FlatStepInputs(nn.Cell):  # type: ignore[misc]
+    """-> a step: kind, cos and sin [T, D], slots, tables, lengths, q_lengths, mask, keys, values. It is a plain tuple:
+    graphs would leave the attributes of a named one to Python.
+
+    T tokens of B texts, L blocks in a row of the tables.
+    """
+
     def __init__(self, config: DecoderConfig, dtype: Any) -> None:
         super().__init__()
         self.config, self.dtype, self.stretches = config, dtype, config.stretches
@@ -55,14 +46,19 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         keys: Any,
         values: Any,
     ) -> Any:
-        """positions [T] int32. `angles` [2, T, D], of a model whose angles depend on the text, else [2, 1, D]; `reach`:
-        0 … L * size of a block - 1, or [1]."""
+        """All int32 but the angles and blocks.
+
+        positions [T]; angles [2, T, D] of a model whose angles depend on the text, else [2, 1, D]; slots [T]: where
+        each token's key goes, block * size of a block + place, or -1 for nowhere; tables [B, L]; lengths [B]: tokens in
+        the cache, those of this step included; q_lengths [B]: tokens of this step; reach: 0 … L * size of a block - 1,
+        or [1]; keys, values: the blocks [blocks, size, K, D] of each layer
+        """
         if self.stretches:
             cos, sin = angles[0], angles[1]
         else:
             cos, sin = self.gather(self.cos, positions, 0), self.gather(self.sin, positions, 0)
         mask = self.mask(kind, positions, reach)
-        return FlatStep(kind, cos, sin, slots, tables, lengths, q_lengths, mask, keys, values)
+        return kind, cos, sin, slots, tables, lengths, q_lengths, mask, keys, values
 
     def mask(self, kind: int, positions: Any, reach: Any) -> Any:
         if kind == PREFILL:

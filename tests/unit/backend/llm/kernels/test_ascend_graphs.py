@@ -1,0 +1,72 @@
+"""The graphs of an NPU, through MindSpore's own front end: it infers shapes and types, then finds no kernels here."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backend.llm.runners import FAMILIES, limits, make_runner
+from tests.unit.backend.llm.wide_models import make_wide
+
+pytestmark = pytest.mark.mindspore
+ms = pytest.importorskip("mindspore")
+
+PREFILL, MIXED, DECODE = range(3)
+PASSED = "Kernel select failed"
+"""What MindSpore says where all checks have passed, and a kernel is to be chosen."""
+
+
+@pytest.fixture(autouse=True)
+def _folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # MindSpore writes what it refused into the current folder
+
+
+def make(family: str, folder: Path, dtype: str, **changes: Any) -> Any:
+    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+
+    model = make_wide(family, folder / "model", **changes)
+    return make_runner(family, limits(), folder=model, kernels=AscendKernels(getattr(ms, dtype)))
+
+
+def refusals(runner: Any) -> list[str]:
+    """What the front end says of each kind of step."""
+    return [refusal(runner, kind) for kind in (PREFILL, MIXED, DECODE)]
+
+
+def refusal(runner: Any, kind: int) -> str:
+    from msx_backend.llm.kernels.ascend.graphs import FlatCell
+
+    made = runner._graphs
+    call = made.graph(FlatCell(made.decoder, kind), len(made.keys))
+    arrays = runner._tables.nowhere([1 if kind == DECODE else 2], 0 if kind == PREFILL else 1)
+    positions, slots, tables, lengths, q_lengths = map(ms.Tensor, arrays)
+    reach, rows = ms.Tensor(np.arange(128, dtype=np.int32)), ms.Tensor([0], ms.int32)
+    places = (positions, runner._no_angles, slots, tables, lengths, q_lengths, reach, rows)
+    with pytest.raises((RuntimeError, TypeError)) as caught:
+        call(positions, *places, made.keys, made.values)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("family", "dtype"), [*((family, "float16") for family in FAMILIES), ("qwen3", "bfloat16")])
+def test_every_family_passes(family: str, dtype: str, tmp_path: Path) -> None:
+    for said in refusals(make(family, tmp_path, dtype)):
+        assert PASSED in said
+        assert "AnyType" not in said, "part of the graph was left to Python"
+
+
+def test_the_front_end_does_refuse(tmp_path: Path) -> None:
+    """Neither rotary embedding nor the cache has kernels of float32."""
+    for said in refusals(make("llama", tmp_path, "float32")):
+        assert "[ApplyRotaryPosEmb]" in said
+        assert "Float32" in said
+        assert PASSED not in said
+
+
+def test_kernels_find_the_lengths_by_the_names_of_inputs() -> None:
+    from msx_backend.llm.kernels.ascend.graphs import FlatCell
+
+    assert {"batch_valid_length", "q_seq_lens"} <= inspect.signature(FlatCell.construct).parameters.keys()

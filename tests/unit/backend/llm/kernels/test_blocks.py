@@ -1,0 +1,53 @@
+"""Places in blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from msx_backend.llm.kernels.ascend.blocks import BlockTables, block_size
+from msx_sdk.errors import HandlerLoadError
+
+
+def tables() -> BlockTables:
+    made = BlockTables(slots=3, context=40, tokens=64, size=16)
+    made.assign(0, [3, 1])
+    made.assign(2, [4, 2, 1])
+    return made
+
+
+def test_there_are_blocks_for_all_tokens_and_one_that_belongs_to_nobody() -> None:
+    assert tables().blocks == 1 + 4
+    assert BlockTables(slots=1, context=100, tokens=10, size=16).blocks == 1 + 7
+
+
+def test_tokens_of_several_texts_lie_side_by_side() -> None:
+    arrays = tables().places([2, 0], [30, 0], [4, 3])
+    assert arrays.positions.tolist() == [30, 31, 32, 33, 0, 1, 2]
+    assert arrays.slots.tolist() == [2 * 16 + 14, 2 * 16 + 15, 16, 17, 3 * 16, 3 * 16 + 1, 3 * 16 + 2]
+    assert arrays.tables.tolist() == [[4, 2, 1], [3, 1, 0]]
+    assert (arrays.lengths.tolist(), arrays.q_lengths.tolist()) == ([34, 3], [4, 3])
+    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
+
+
+def test_tables_are_as_wide_as_the_longest_text_of_the_step() -> None:
+    assert tables().places([0], [15], [1]).tables.shape == (1, 1)
+    assert tables().places([0], [16], [1]).tables.shape == (1, 2)
+
+
+def test_a_step_that_keeps_nothing() -> None:
+    arrays = tables().nowhere([2], 1)
+    assert (arrays.slots.tolist(), arrays.tables.tolist(), arrays.lengths.tolist()) == ([-1, -1], [[0]], [3])
+
+
+@pytest.mark.parametrize(("head", "size"), [(16, 128), (64, 128), (128, 128), (144, 64), (192, 64), (256, 64)])
+def test_wide_heads_have_smaller_blocks(head: int, size: int) -> None:
+    assert block_size(head) == size
+
+
+@pytest.mark.parametrize("head", [8, 72 + 4, 272])
+def test_heads_that_no_kernel_takes(head: int) -> None:
+    with pytest.raises(
+        HandlerLoadError, match=f"head_dim: {head}: attention on Ascend NPUs needs a multiple of 16, 256"
+    ):
+        block_size(head)
