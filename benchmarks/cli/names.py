@@ -28,6 +28,7 @@ MODULES = {
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
     "sampling": "benchmarks.llm.sampling",
+    "llm-host": "benchmarks.llm.host",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }

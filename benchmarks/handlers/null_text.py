@@ -1,0 +1,64 @@
+"""The engine of language models with a model that computes nothing: what is left is the host's share of a step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from msx_backend.llm.handler import TextGenerator
+from msx_backend.llm.limits import limits_of
+from msx_backend.llm.models.registry import read_config
+from msx_sdk._internal.config import parse_model_config
+
+Logits = NDArray[np.float32]
+MEMORY = 1 << 40
+"""Bytes: for as many texts as there are slots."""
+
+
+class NullRunner:
+    """Returns the same logits for each text, after the time that a device would take for the step."""
+
+    def __init__(self, vocab_size: int, slots: int, context: int, seconds: float) -> None:
+        self.vocab_size, self.slots, self.context, self._seconds = vocab_size, slots, context, seconds
+        self._rows = np.random.default_rng(0).standard_normal((slots, vocab_size), np.float32)
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Logits:
+        return self.start_prefill(slot, start, tokens, all_logits)()
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Logits:
+        return self.start_decode(slots, tokens, positions)()
+
+    def start_prefill(
+        self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False
+    ) -> Callable[[], Logits]:
+        return lambda: np.tile(self._rows[0], (len(tokens), 1)) if all_logits else self._rows[0]
+
+    def start_decode(
+        self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]
+    ) -> Callable[[], Logits]:
+        due = time.monotonic() + self._seconds
+
+        def finish() -> Logits:
+            time.sleep(max(due - time.monotonic(), 0))
+            return self._rows[: len(slots)]
+
+        return finish
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        pass
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        pass
+
+
+class NullTextGenerator(TextGenerator):
+    def _load(self) -> None:
+        own: dict[str, Any] = self.context.model_yaml_config["nullModel"]
+        self.yaml = parse_model_config(self.context.model_yaml_config)[0]
+        self.config = config = read_config(self.context.model_dir)
+        self.limits = limits_of(self.yaml, config.context, 1, MEMORY)
+        self.runner = NullRunner(config.vocab_size, self.limits.slots, self.limits.context, own["stepSeconds"])

@@ -1,0 +1,113 @@
+"""What the host does for streams of a language model, whose model computes nothing: processor time of worker and
+frontend, and how evenly the tokens come."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import click
+import psutil
+
+from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.llm.host_load import HostFigures, HostLoad, table
+from benchmarks.llm.host_streams import stream_texts
+from benchmarks.llm.null_checkpoint import NullCheckpoint
+from benchmarks.llm.trace import gaps, percentile, together
+from benchmarks.reports.table import Report
+from benchmarks.servers.msx import HANDLERS, Server, started, store_of
+from msx_archiver.options import PackOptions
+
+QUICK = ("--rounds", "1", "--steps", "20", "--texts", "4", "--step-ms", "2")
+MODEL = "null_text"
+TEXTS = (1, 16, 64, 256)
+VOCABULARY = 8192
+SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "logprobs": {"logprobs": 5},
+    "penalties": {"frequency_penalty": 0.2, "presence_penalty": 0.1},
+    "JSON schema": {"response_format": {"type": "json_schema", "json_schema": {"name": "it", "schema": SCHEMA}}},
+}
+PAUSE = 0.2
+"""Seconds for what is left over of one load before the next one."""
+
+
+@benchmark("llm-host")
+@click.option("--texts", multiple=True, default=TEXTS, type=click.IntRange(1, 256), help="At once; repeatable.")
+@click.option("--kind", "-k", "kinds", multiple=True, default=tuple(KINDS), type=click.Choice([*KINDS]))
+@click.option("--rounds", default=3, type=click.IntRange(1), help="All loads take turns in each round.")
+@click.option("--steps", default=200, type=click.IntRange(2, 4000), help="Of each load.")
+@click.option("--step-ms", default=20.0, type=click.FloatRange(0), help="What the model takes for a step.")
+@click.option("--before", type=click.Path(exists=True, path_type=Path), help="msx-serve of another checkout.")
+def main(
+    report: Report,
+    texts: tuple[int, ...],
+    kinds: tuple[str, ...],
+    rounds: int,
+    steps: int,
+    step_ms: float,
+    before: Path | None,
+) -> None:
+    """Processor time a step and a token of engine and frontend: the model takes a fixed time, and computes nothing."""
+    loads = [HostLoad(kind, count) for kind in kinds for count in sorted({*texts})]
+    with served(step_ms / 1e3) as server, served(step_ms / 1e3, before) if before else nullcontext() as other:
+        for number in range(rounds):
+            for load in loads:
+                for one, found in load.turns(number, server, other):
+                    measure(one, load.texts, steps, KINDS[load.kind], found)
+                progress(f"llm-host: round {number + 1} of {rounds}: {load}")
+    report.notes.append(f"{rounds} rounds of {steps} steps, each of which the model takes {step_ms:g} ms for")
+    report.tables.append(table(loads))
+    report.targets += [target for load in loads for target in load.targets()]
+
+
+@contextmanager
+def served(step_seconds: float, program: Path | None = None) -> Iterator[Server]:
+    """`program`: another msx-serve than this environment's."""
+    with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
+        NullCheckpoint(VOCABULARY).write(Path(folder))
+        options = PackOptions(model_name=MODEL, handler=str(HANDLERS / f"{MODEL}.py"), extra_files=folder)
+        with (
+            store_of(options, json.dumps(config(step_seconds))) as store,
+            started(store, MODEL, tokens=False, program=program) as server,
+        ):
+            yield server
+
+
+def config(step_seconds: float) -> dict[str, Any]:
+    """model-config.yaml."""
+    return {
+        "minWorkers": 1,
+        "maxWorkers": 1,
+        "maxConcurrent": 1024,
+        "slotBuckets": TEXTS,
+        "maxTotalTokens": 4096,
+        "nullModel": {"stepSeconds": step_seconds},
+    }
+
+
+def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], found: HostFigures) -> None:
+    """To read the prompts takes time, too, which is spread over all steps."""
+    [worker] = server.workers()
+    before = _seconds(worker), _seconds(server.process)
+    traces = stream_texts(server.address, texts, steps, fields)
+    time.sleep(PAUSE)
+    spent = _seconds(worker) - before[0], _seconds(server.process) - before[1]
+    begin, end = together(traces)
+    tokens = texts * steps
+    found.worker_ms.append(spent[0] * 1e3 / steps)
+    found.worker_micros.append(spent[0] * 1e6 / tokens)
+    found.frontend_micros.append(spent[1] * 1e6 / tokens)
+    found.rate.append(sum(begin < at <= end for one in traces for at in one.instants) / (end - begin))
+    found.p99_ms.append(percentile(gaps(traces), 0.99) * 1e3)
+
+
+def _seconds(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
