@@ -12,13 +12,13 @@ from mindspore import Tensor
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
-from msx_backend.llm.kernels.interface import Array
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
+from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.rope import dynamic_rows
 from msx_backend.llm.stage import Finish, StageMessages
-from msx_backend.llm.step import Chunk
+from msx_backend.llm.step import TokenChunk
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -55,21 +55,21 @@ class FlatRunner:
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
         return self.start_decode(slots, tokens, positions)()
 
-    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
         """-> logits float32 [chunks, vocab], of the last token of each."""
         return self.start_mixed(chunks)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
         if all_logits:
-            return self._start([Chunk(slot, start, tuple(tokens))], np.arange(len(tokens)))
-        finish = self.start_mixed([Chunk(slot, start, tuple(tokens))])
+            return self._start([TokenChunk(slot, start, tuple(tokens))], np.arange(len(tokens)))
+        finish = self.start_mixed([TokenChunk(slot, start, tuple(tokens))])
         return lambda: finish().reshape(-1)
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
         texts = zip(slots, positions, tokens, strict=True)
-        return self.start_mixed([Chunk(slot, position, (token,)) for slot, position, token in texts])
+        return self.start_mixed([TokenChunk(slot, position, (token,)) for slot, position, token in texts])
 
-    def start_mixed(self, chunks: Sequence[Chunk]) -> Finish:
+    def start_mixed(self, chunks: Sequence[TokenChunk]) -> Finish:
         return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
@@ -80,7 +80,7 @@ class FlatRunner:
             arrays = self._tables.nowhere([count], start)
             self._run(kind, np.zeros(count, np.int32), arrays, self._angles([0], arrays), np.array([count - 1]))()
 
-    def _start(self, chunks: Sequence[Chunk], rows: Array) -> Finish:
+    def _start(self, chunks: Sequence[TokenChunk], rows: Array) -> Finish:
         self._check(chunks)
         slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
         arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
@@ -102,7 +102,7 @@ class FlatRunner:
         rows = dynamic_rows(self._config, arrays.positions, np.maximum(prompts, arrays.positions + 1))
         return Tensor(np.stack(rows)).astype(self._dtype)
 
-    def _check(self, chunks: Sequence[Chunk]) -> None:
+    def _check(self, chunks: Sequence[TokenChunk]) -> None:
         count = sum(len(chunk.tokens) for chunk in chunks)
         most = self.prefill_size + self.slots
         if not all(chunk.tokens for chunk in chunks) or not 1 <= count <= most:
@@ -114,7 +114,7 @@ class FlatRunner:
             raise ValueError(f"position {last - 1}: the context has {self.context} positions")
 
 
-def kind_of(chunks: Sequence[Chunk]) -> int:
+def kind_of(chunks: Sequence[TokenChunk]) -> int:
     if not any(chunk.start for chunk in chunks):
         return PREFILL
     return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED

@@ -18,6 +18,8 @@ import msgspec
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.gauges import EngineGauges
+from msx_backend.llm.kernels.ascend.environment import set_variables
+from msx_backend.llm.kernels.ascend.soc import check_soc, soc_name
 from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import measured_budget, stated_budget
 from msx_backend.llm.models.config import DecoderConfig
@@ -45,7 +47,7 @@ from msx_sdk.generation import (
     TokenizeRequest,
 )
 from msx_sdk.mindspore import Parallel, init_parallel
-from msx_sdk.mindspore._runtime import keep_graphs
+from msx_sdk.mindspore._runtime import cann_loads, keep_graphs
 from msx_sdk.text_generation import TextGenerationHandler
 
 log = logging.getLogger("msx.llm")
@@ -186,10 +188,14 @@ class TextGenerator(TextGenerationHandler):
         """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
+        if context.device_id is not None and cann_loads():
+            set_variables()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
         from msx_backend.llm.runner import load_runner
 
+        if self.parallel.target == "Ascend":
+            check_soc(soc_name())
         config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         plan = planned(context, self.yaml, config, self.parallel)

@@ -11,10 +11,10 @@ from msx_backend.llm.division import check_division, check_generates, own_layers
 from msx_backend.llm.flat_runner import FlatRunner
 from msx_backend.llm.kernels.ascend.factory import AscendKernels
 from msx_backend.llm.kernels.cpu.factory import CpuKernels
-from msx_backend.llm.kernels.interface import Kernels
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
+from msx_backend.llm.models.kernels import Kernels
 from msx_backend.llm.models.weights import Checkpoint
 from msx_backend.llm.slot_runner import SlotRunner
 from msx_sdk.mindspore._loading import parameter_size, without_data

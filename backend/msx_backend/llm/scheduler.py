@@ -10,7 +10,7 @@ from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
 from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import Chunk, Decode, Mixed, Prefill, Step, Stretch
+from msx_backend.llm.step import Decode, Mixed, Prefill, Step, Stretch, TokenChunk
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
@@ -227,10 +227,10 @@ def appended(plan: StepPlan) -> list[int]:
     return [count] * len(plan.sequences)
 
 
-def _chunk(sequence: TokenSequence, count: int) -> Chunk:
+def _chunk(sequence: TokenSequence, count: int) -> TokenChunk:
     start, slot = sequence.computed, sequence.slot
     assert slot is not None
-    return Chunk(slot, start, tuple(sequence.tokens[start : start + count]))
+    return TokenChunk(slot, start, tuple(sequence.tokens[start : start + count]))
 
 
 def _decoding(batch: list[TokenSequence]) -> Decode:

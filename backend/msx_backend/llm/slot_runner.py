@@ -11,10 +11,10 @@ import numpy as np
 from mindspore import Tensor
 
 from msx_backend.llm.kernels.cpu.slots import SlotLayout
-from msx_backend.llm.kernels.interface import Array
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
+from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.rope import dynamic_rows
 from msx_backend.llm.stage import Finish, StageMessages
 from msx_sdk.mindspore._loading import without_data

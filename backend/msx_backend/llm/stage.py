@@ -9,9 +9,9 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
-from msx_backend.llm.kernels.interface import Array
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderParts
+from msx_backend.llm.models.kernels import Array
 from msx_sdk.mindspore import collectives
 
 Finish = Callable[[], Array]

@@ -51,7 +51,7 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
     length: int
 
 
-class Chunk(msgspec.Struct, frozen=True, array_like=True):
+class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
     """Appends `tokens` at positions `start`, … of a slot."""
 
     slot: int
@@ -62,7 +62,7 @@ class Chunk(msgspec.Struct, frozen=True, array_like=True):
 class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[TokenChunk, ...]
 
 
 Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch
@@ -103,7 +103,7 @@ class CopyingRunner(Protocol):
 class MixingRunner(Protocol):
     """One step may append any number of tokens to each of several slots."""
 
-    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
         """-> logits float32 [chunks, vocab], of the last token of each."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from msx_backend.llm.step import Array, Chunk, Decode, Mixed, Prefill, Step, StepRunner, encode, execute
+from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step, StepRunner, TokenChunk, encode, execute
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
@@ -31,7 +31,7 @@ class StartingRunner(StepRunner, Protocol):
 class StartingMixer(Protocol):
     """One that may also start steps of any number of tokens for each of several slots."""
 
-    def start_mixed(self, chunks: Sequence[Chunk]) -> Finish: ...
+    def start_mixed(self, chunks: Sequence[TokenChunk]) -> Finish: ...
 
 
 class QueuedStep(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 from mindspore import nn, ops
 
 from msx_backend.llm.kernels.cpu.factory import CpuKernels
-from msx_backend.llm.kernels.interface import Heads
+from msx_backend.llm.models.kernels import Heads
 
 
 class UncachedKernels(CpuKernels):

@@ -1,1 +1,1 @@
-"""What a device computes: one module or package for each kind of device, behind the Protocol of `interface`."""
+"""What a device computes: a package for each kind, behind the Protocol `Kernels` of `models/kernels.py`."""

@@ -112,9 +112,9 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         return self.rope["rope_type"] == "dynamic" and self.context > self.native
 
     def dtype_on(self, target: str) -> str:
-        """The data type of the computation: a CPU widens 16 bits to float32, and devices do not compute in fewer than
-        16."""
-        if target == "CPU" or self.dtype == "float32":
+        """The data type of the computation: a CPU widens 16 bits to float32; an NPU's attention has no more than 16,
+        and of a float32 model bfloat16 holds all magnitudes."""
+        if target == "CPU":
             return "float32"
         return "float16" if self.dtype == "float16" else "bfloat16"
 

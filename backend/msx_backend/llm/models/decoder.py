@@ -11,8 +11,8 @@ from typing import Any
 
 from mindspore import nn
 
-from msx_backend.llm.kernels.interface import Heads, Kernels, Projection
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.kernels import Heads, Kernels, Projection
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore.parallel import Parallel

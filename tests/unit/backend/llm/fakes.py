@@ -18,7 +18,7 @@ from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.step import Array, Chunk, Decode, Prefill, Step, decode, encode, execute
+from msx_backend.llm.step import Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 
@@ -143,7 +143,7 @@ class FakePagedRunner(FakeRunner):
 class FakeMixingRunner(FakePagedRunner):
     """Appends to any number of slots in one step."""
 
-    def mixed(self, chunks: Sequence[Chunk]) -> Array:
+    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
         assert sum(len(chunk.tokens) for chunk in chunks) <= self.chunk + self.slots
         assert len({chunk.slot for chunk in chunks}) == len(chunks)
         logits = np.stack([self.prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks])

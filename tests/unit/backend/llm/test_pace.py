@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from msx_backend.llm.pace import PrefillPace
-from msx_backend.llm.step import Chunk, CopyPositions, Decode, Mixed, Prefill
+from msx_backend.llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
 
 DECODE = Decode((0,), (1,), (0,))
 
@@ -59,7 +59,7 @@ def test_it_follows_what_is_usual() -> None:
 
 def test_prompts_in_a_mixed_step_cost_what_it_takes_longer() -> None:
     pace = PrefillPace((4, 16, 64), 64)
-    single = Chunk(0, 9, (1,))
+    single = TokenChunk(0, 9, (1,))
     pace.note(Mixed((single, single)), 0.010)
-    pace.note(Mixed((single, Chunk(1, 0, tuple(range(10))))), 0.016)
+    pace.note(Mixed((single, TokenChunk(1, 0, tuple(range(10))))), 0.016)
     assert pace.chunk == 16

@@ -8,7 +8,7 @@ from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.scheduler import Scheduler, StepPlan
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import Chunk, CopyPositions, Decode, Mixed, Prefill
+from msx_backend.llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
 from tests.unit.backend.llm.fakes import limits
 
 NO_SAMPLER = cast(Sampler, None)
@@ -334,9 +334,9 @@ def test_prompts_and_single_tokens_mix_in_one_step() -> None:
     stage.add([1, 2, 3])
     stage.add(list(range(40)))
     first = stage.step()
-    assert first.step == Mixed((Chunk(0, 0, (1, 2, 3)), Chunk(1, 0, tuple(range(13)))))
+    assert first.step == Mixed((TokenChunk(0, 0, (1, 2, 3)), TokenChunk(1, 0, tuple(range(13)))))
     second = stage.step()
-    assert second.step == Mixed((Chunk(0, 3, (TOKEN,)), Chunk(1, 13, tuple(range(13, 29)))))
+    assert second.step == Mixed((TokenChunk(0, 3, (TOKEN,)), TokenChunk(1, 13, tuple(range(13, 29)))))
     assert counts(stage.step()) == [1, 11]
     assert counts(stage.step()) == [1, 1]
 
@@ -361,8 +361,8 @@ def test_a_scored_prompt_does_not_mix() -> None:
 def test_a_mixed_prompt_may_take_as_long_as_a_decoding_step() -> None:
     stage = Stage(mixes=True)
     pace = stage.scheduler.pace
-    pace.note(Mixed((Chunk(0, 0, tuple(range(16))),)), 0.016)
-    pace.note(Mixed((Chunk(0, 16, (1,)),)), 0.004)
+    pace.note(Mixed((TokenChunk(0, 0, tuple(range(16))),)), 0.016)
+    pace.note(Mixed((TokenChunk(0, 16, (1,)),)), 0.004)
     stage.add([1])
     stage.step()
     stage.add(list(range(40)))

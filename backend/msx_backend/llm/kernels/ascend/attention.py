@@ -9,7 +9,7 @@ from mindspore import nn, ops
 
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.inputs import PREFILL
-from msx_backend.llm.kernels.interface import Heads
+from msx_backend.llm.models.kernels import Heads
 
 
 class BlockAttention(nn.Cell):  # type: ignore[misc]

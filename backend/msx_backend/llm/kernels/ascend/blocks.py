@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from msx_backend.llm.kernels.interface import Array
+from msx_backend.llm.models.kernels import Array
 from msx_sdk.errors import HandlerLoadError
 
 SIZES = (128, 64, 32, 16)
@@ -44,9 +44,9 @@ class BlockTables:
     some."""
 
     def __init__(self, slots: int, context: int, tokens: int, size: int) -> None:
-        """`tokens`: of all texts together."""
+        """`tokens`: of all texts together; there is a block for each text at least."""
         self.size, columns = size, -(-context // size)
-        self.blocks = 1 + max(-(-tokens // size), columns)
+        self.blocks = 1 + max(-(-tokens // size), columns, slots)
         self._tables = np.zeros((slots, columns), np.int32)
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:

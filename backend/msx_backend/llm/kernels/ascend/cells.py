@@ -27,7 +27,7 @@ class Norm(nn.Cell):  # type: ignore[misc]
         return self.norm(x, self.weight)[0], x
 
 
-class HeadNorm(nn.Cell):  # type: ignore[misc]
+class FusedHeadNorm(nn.Cell):  # type: ignore[misc]
     """Norms each head: x [T, heads*size] -> the same shape."""
 
     def __init__(self, size: int, eps: float, dtype: Any) -> None:
@@ -40,7 +40,7 @@ class HeadNorm(nn.Cell):  # type: ignore[misc]
         return self.norm(x.reshape((-1, width // self.size, self.size)), self.weight)[0].reshape((-1, width))
 
 
-class SiluGate(nn.Cell):  # type: ignore[misc]
+class FusedSiluGate(nn.Cell):  # type: ignore[misc]
     """silu(gate) * up, in the form that the pass InferenceSwiGLU finds behind a split product."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class SiluGate(nn.Cell):  # type: ignore[misc]
         return self.mul(self.silu(gate), up)
 
 
-class Rotary(nn.Cell):  # type: ignore[misc]
+class FusedRotary(nn.Cell):  # type: ignore[misc]
     """`ApplyRotaryPosEmb(cos_format=2)(query, key, cos, sin, batch_valid_length)`: halves rotate together. cos and sin
     have a row for each token, which is right for chunks, too (mindformers 2.1.0, transformer/enums.py)."""
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.attention import BlockAttention
-from msx_backend.llm.kernels.ascend.cells import HeadNorm, Norm, Rotary, SiluGate
+from msx_backend.llm.kernels.ascend.cells import FusedHeadNorm, FusedRotary, FusedSiluGate, Norm
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
-from msx_backend.llm.kernels.ascend.linear import Embedding, FusedLinear, Head, RowLinear
-from msx_backend.llm.kernels.interface import Heads, Projection
+from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -25,7 +25,7 @@ class AscendKernels:
         return Norm(size, eps, self.dtype)
 
     def head_norm(self, size: int, eps: float) -> Any:
-        return HeadNorm(size, eps, self.dtype)
+        return FusedHeadNorm(size, eps, self.dtype)
 
     def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
         return FusedLinear(inputs, outputs, bias, self.dtype)
@@ -40,10 +40,10 @@ class AscendKernels:
         return operators.Gather()
 
     def gate(self) -> Any:
-        return SiluGate()
+        return FusedSiluGate()
 
     def rotary(self, heads: Heads) -> Any:
-        return Rotary()
+        return FusedRotary()
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return BlockAttention(heads, layer)
@@ -52,7 +52,7 @@ class AscendKernels:
         return FlatStepInputs(config, self.dtype)
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
-        return Embedding(vocabulary, width, parallel, self.dtype)
+        return FlatEmbedding(vocabulary, width, parallel, self.dtype)
 
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
-        return Head(vocabulary, width, parallel, self.dtype)
+        return LogitsHead(vocabulary, width, parallel, self.dtype)

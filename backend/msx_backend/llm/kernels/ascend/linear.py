@@ -12,7 +12,7 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.reduce import Reduce
-from msx_backend.llm.kernels.interface import Projection
+from msx_backend.llm.models.kernels import Projection
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers import AllGather
@@ -81,7 +81,7 @@ class RowLinear(Linear):
             fill(self.bias, weights.read(f"{name}.bias"))
 
 
-class Head(Linear):
+class LogitsHead(Linear):
     """x [rows, width] -> logits float32 [rows, vocabulary] on every rank; the last rank's shard is padded."""
 
     def __init__(self, vocabulary: int, width: int, parallel: Parallel, dtype: Any) -> None:
@@ -97,7 +97,7 @@ class Head(Linear):
         fill(self.weight, vocabulary_rows(weights, f"{name}.weight", self.own, self.rows))
 
 
-class Embedding(nn.Cell):  # type: ignore[misc]
+class FlatEmbedding(nn.Cell):  # type: ignore[misc]
     """ids [T] -> [T, width]; a rank has the rows of its part of the vocabulary, and zeros for other ids."""
 
     def __init__(self, vocabulary: int, width: int, parallel: Parallel, dtype: Any) -> None:

@@ -10,7 +10,7 @@ import mindspore as ms
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.kernels.interface import Heads, Projection
+from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.layers import ColumnParallelLinear, VocabParallelEmbedding, VocabParallelHead
 
 FEW = 64

@@ -19,8 +19,8 @@ from msx_backend.llm.kernels.cpu.cells import (
 )
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
-from msx_backend.llm.kernels.interface import Heads, Projection
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.layers import RowParallelLinear, VocabParallelEmbedding
 from msx_sdk.mindspore.parallel import Parallel
 

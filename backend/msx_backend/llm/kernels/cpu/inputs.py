@@ -6,8 +6,8 @@ from typing import Any
 
 from mindspore import Tensor, nn, ops
 
-from msx_backend.llm.kernels.interface import Heads
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.kernels import Heads
 from msx_backend.llm.models.masks import Masks, TwoWayMasks
 from msx_backend.llm.models.rope import rope_tables
 

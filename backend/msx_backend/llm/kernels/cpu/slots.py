@@ -15,7 +15,7 @@ import numpy as np
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.kernels.interface import Array, Heads
+from msx_backend.llm.models.kernels import Array, Heads
 
 ALIGNMENT = 64
 """Context lengths are multiples of this."""

@@ -19,6 +19,7 @@ def tables() -> BlockTables:
 def test_there_are_blocks_for_all_tokens_and_one_that_belongs_to_nobody() -> None:
     assert tables().blocks == 1 + 4
     assert BlockTables(slots=1, context=100, tokens=10, size=16).blocks == 1 + 7
+    assert BlockTables(slots=4, context=100, tokens=400, size=128).blocks == 1 + 4
 
 
 def test_tokens_of_several_texts_lie_side_by_side() -> None:
