@@ -185,7 +185,7 @@ class Job:
         """While `fail` ends it; not set otherwise, which would cost each job."""
         self.cancelled = self.done = False
         self.traced: object
-        """What `tracing` keeps of a sampled request; not set of others."""
+        """What `tracing` keeps of a sampled request, None of others; not set where requests are not traced."""
 
     def finish(self, status: int) -> None:
         """The worker has sent the last chunk of the reply."""

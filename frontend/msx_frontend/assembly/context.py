@@ -103,7 +103,7 @@ def open_context(
         parts.push_async_callback(tracing.close)
         monitoring.metrics.spans = tracing.spans
         monitoring.metrics.observer.spans = tracing.counts
-        access_log.trace_of = tracing.spans.trace_of
+        access_log.traces_of = tracing.spans.traces_of
     parts.push_async_callback(monitoring.close)
     return ServerContext(
         config=config,

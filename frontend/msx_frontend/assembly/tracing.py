@@ -30,6 +30,7 @@ class Tracing:
         return {"exported": export.exported, "failed": export.failed, "dropped": export.dropped}
 
     async def close(self) -> None:
+        self.spans.flush()
         await asyncio.to_thread(self.export.close, END_LIMIT)
 
 

@@ -38,8 +38,8 @@ Request = tuple[str, str, str, str, str, int]
 Entry = tuple[Request, str, float, float]
 """The request, its id, and its beginning and end by `time.monotonic()`."""
 
-TraceOf = Callable[[str], str]
-"""The trace of the request with an id; "" where it is not sampled."""
+TracesOf = Callable[[list[str]], dict[str, str]]
+"""The traces of those of these requests that are sampled, by their ids."""
 
 Texts = tuple[str, str]
 """The text of the console, and that of the file."""
@@ -53,9 +53,9 @@ class AccessLines:
         self._requests: dict[Request, Texts] = {}
         self._durations: dict[float, Texts] = {}
 
-    def __call__(self, entries: list[Entry], trace_of: TraceOf | None = None) -> tuple[str, str]:
+    def __call__(self, entries: list[Entry], traces_of: TracesOf | None = None) -> tuple[str, str]:
         """The lines for the console, and those for the file. The entries are in the order of their ends."""
-        ids = self._ids(entries) if trace_of is None else self._with_traces(entries, trace_of)
+        ids = self._ids(entries) if traces_of is None else self._with_traces(entries, traces_of)
         console, file = list[str](), list[str]()
         requests, durations, end = self._requests, self._durations, '"}\n' if self._as_json else "]\n"
         epoch, next_milli = time.time() - time.monotonic(), 0.0
@@ -78,13 +78,15 @@ class AccessLines:
             return ids
         return [quoted(id)[1:-1] for id in ids]
 
-    def _with_traces(self, entries: list[Entry], trace_of: TraceOf) -> list[str]:
+    def _with_traces(self, entries: list[Entry], traces_of: TracesOf) -> list[str]:
         """The ids, each with the trace of its request, where that is sampled."""
-        between, found = '","trace_id":"' if self._as_json else " ", list[str]()
-        for (_, id, _, _), text in zip(entries, self._ids(entries), strict=True):
-            trace = trace_of(id)
-            found.append(f"{text}{between}{trace}" if trace else text)
-        return found
+        ids = self._ids(entries)
+        if traces := traces_of([id for _, id, _, _ in entries]):
+            between = '","trace_id":"' if self._as_json else " "
+            for at, (_, id, _, _) in enumerate(entries):
+                if id in traces:
+                    ids[at] += between + traces[id]
+        return ids
 
     def _moment(self, millis: int) -> Texts:
         second, rest = divmod(millis, 1000)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
-from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest, TraceOf
+from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest, TracesOf
 from msx_frontend.logs.rotating import RotatingFile
 
 FLUSH_AFTER = 0.2
@@ -52,7 +52,7 @@ class AccessLog:
         self._file = file
         self._logger = logger
         self._lines = AccessLines(as_json=as_json)
-        self.trace_of: TraceOf | None = None
+        self.traces_of: TracesOf | None = None
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
@@ -77,7 +77,7 @@ class AccessLog:
         asked, id, started, ended = entry
         millis = (ended - started) * 1000
         extra = {"request_id": id}
-        if self.trace_of is not None and (trace := self.trace_of(id)):
+        if self.traces_of is not None and (trace := self.traces_of([id]).get(id)):
             extra["trace_id"] = trace
         logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra=extra)
 
@@ -89,7 +89,7 @@ class AccessLog:
         entries, self._entries, self._soon = self._entries, [], None
         if not entries:
             return
-        console, file = self._lines(entries, self.trace_of)
+        console, file = self._lines(entries, self.traces_of)
         self._write_text(console)
         if self._file is not None:
             self._file.write(file)

@@ -2,66 +2,55 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, Protocol
 
-from msx_frontend.metrics.phases import Phases
-from msx_sdk._internal.tracing.span import Span, Value
-from msx_sdk._internal.tracing.trace_context import TraceContext
+from msx_frontend.tracing.ended_request import EndedRequest
+from msx_frontend.tracing.span_texts import BATCH, batch_attributes, link_to, new_id, parent_of, state_of
+from msx_sdk._internal.tracing.otlp_json import span_of
 
 MOST_KNOWN = 1024
 """Batches whose last requests may still end: those of a stream end one by one."""
 
 
-class TakesSpans(Protocol):
-    def offer(self, span: Span) -> None: ...
-
-
 class TracedBatch:
-    def __init__(self, parent: TraceContext, size: int, labels: tuple[str, str]) -> None:
-        self.context, self.parent, self.labels, self.size = parent.child(), parent, labels, size
-        self.links: list[TraceContext] = []
-        self.start = self.end = 0.0
+    """What is known of it after its first request."""
+
+    def __init__(self, first: EndedRequest) -> None:
+        self.first, self.trace, self.span = first, first.traced.trace, new_id()
+        self.link = link_to(self.trace, self.span)
+        self.links = list[str]()
+        self.start, self.end = first.phases.begun, 0.0
+
+    def encoded(self, epoch: float) -> bytes:
+        """`epoch`: seconds to add to the instants of phases."""
+        first = self.first
+        size = batch_attributes(first.model, first.version, max(first.phases.batch, len(self.links)))
+        links = f'"links":[{",".join(self.links)}]'
+        members = f"{BATCH},{parent_of(first.own)},{size},{links}{state_of(first.traced.context)}"
+        return span_of(self.trace, self.span, self.start + epoch, self.end + epoch, members)
 
 
 class BatchSpans:
-    """The requests of a batch that end in one turn of the loop have links from its span; later ones only to it."""
+    """The requests that end before `take` have links from their batch's span; later ones only to it."""
 
-    def __init__(self, export: TakesSpans, soon: Callable[[Callable[[], object]], object] | None = None) -> None:
-        """`soon` calls a function in the next turn of the loop."""
-        self._export, self._soon = export, soon
+    def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, float], TracedBatch] = OrderedDict()
         self._new: list[TracedBatch] = []
 
-    def add(
-        self, job: Any, context: TraceContext, phases: Phases, labels: tuple[str, str], epoch: float
-    ) -> TraceContext:
-        """The span of the job's batch. `epoch`: seconds to add to the instants of `phases`."""
-        key = (id(getattr(job, "group", None)), phases.begun)
+    def add(self, request: EndedRequest) -> TracedBatch:
+        """The batch of the request, which a worker has had."""
+        key = request.group, request.phases.begun
         batch = self._known.get(key)
         if batch is None:
-            batch = self._known[key] = TracedBatch(context, phases.batch, labels)
-            self._begin(batch)
-        batch.links.append(context)
-        batch.start, batch.end = phases.begun + epoch, max(batch.end, phases.answered + epoch)
-        return batch.context
+            batch = self._known[key] = TracedBatch(request)
+            self._new.append(batch)
+            if len(self._known) > MOST_KNOWN:
+                self._known.popitem(last=False)
+        batch.links.append(link_to(request.traced.trace, request.own))
+        batch.end = max(batch.end, request.phases.answered)
+        return batch
 
-    def _begin(self, batch: TracedBatch) -> None:
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
-        if not self._new:
-            (self._soon or asyncio.get_running_loop().call_soon)(self._tell)
-        self._new.append(batch)
-
-    def _tell(self) -> None:
+    def take(self, epoch: float) -> list[bytes]:
+        """The spans of batches that are new."""
         batches, self._new = self._new, []
-        for one in batches:
-            attributes = attributes_of(*one.labels) | {"msx.batch.size": max(one.size, len(one.links))}
-            links = tuple(one.links)
-            self._export.offer(Span("batch", one.context, one.parent, one.start, one.end, attributes, links=links))
-
-
-def attributes_of(model: str, version: str) -> dict[str, Value]:
-    return {"msx.model.name": model, "msx.model.version": version}
+        return [one.encoded(epoch) for one in batches]

@@ -1,31 +1,37 @@
-"""The spans of requests: which are sampled, and where each millisecond of them went.
+"""The spans of requests: which are sampled, and when they are written.
 
-Attributes follow OpenTelemetry's semantic conventions where they have a name for it.
+That is done for many at once, some milliseconds after their ends: the code of the spans and that of the requests throw
+each other out of the processor's caches, and a span that is written between two requests costs twice as much.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from random import random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from msx_frontend.job import KeptHeaders, trace_headers
-from msx_frontend.metrics.phases import Phases, phases_of
+from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
-from msx_frontend.tracing.batch_spans import BatchSpans, TakesSpans, attributes_of
-from msx_sdk._internal.tracing.span import Span
+from msx_frontend.tracing.batch_spans import BatchSpans
+from msx_frontend.tracing.ended_request import EndedRequest, Traced
+from msx_frontend.tracing.request_tree import spans_of
 from msx_sdk._internal.tracing.trace_context import PARENT, TraceContext, new_trace, parsed
-from msx_sdk.generation import GENERATE
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""
 FAILED = 500
 """From this status on the server has failed, not the client (the semantic conventions of HTTP servers)."""
-WORKED = ("worker", "prefill")
-SHORTEST = 0.0001
-"""Seconds: a part that took less is left out, but for the worker's."""
+WRITTEN_AFTER = 0.05
+"""Seconds after the first of them has ended that spans are written."""
+WRITTEN_AT = 64
+"""Requests whose spans are written earlier, in the next turn of the loop."""
+
+
+class TakesSpans(Protocol):
+    def offer_all(self, spans: list[bytes]) -> None: ...
 
 
 class TracedModel(Protocol):
@@ -37,24 +43,21 @@ class TracedModel(Protocol):
     def exemplify(self, seconds: float, trace: str) -> None: ...
 
 
-class Traced(NamedTuple):
-    """What a sampled job keeps until its end. `parent` is the client's span."""
-
-    context: TraceContext
-    parent: TraceContext | None
-
-
 class RequestSpans:
     """`ratio` of the requests whose clients say nothing are sampled; else the client has decided (a parent-based
     sampler)."""
 
     def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
-        self._batches = BatchSpans(export)
-        self._sampled: OrderedDict[str, str] = OrderedDict()
+        self._batches = BatchSpans()
+        self._sampled: dict[str, str] = {}
+        self._ended: list[EndedRequest] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._soon: asyncio.Handle | None = None
 
     def begin(self, job: Any) -> None:
         """Of a job, or a request of several. Its headers tell its worker whose child the handler's spans are."""
+        job.traced = None  # at the end, to look for what was never set costs three times as much
         parent = _parent(job)
         if parent is None:
             if self._chance() >= self._ratio:
@@ -64,67 +67,52 @@ class RequestSpans:
             return
         else:
             context = parent.child()
-        job.traced = Traced(context, parent)
-        job.headers = KeptHeaders(_with_parent(job.headers, context))
-        self._remember(job.id, context)
+        job.traced = traced = Traced(context, parent, context.trace)
+        job.headers = _with_parent(job.headers, context)
+        self._remember(job.id, traced.trace)
 
     def ended(self, jobs: list[Any], now: float, of: TracedModel) -> None:
         """Jobs that ended together."""
-        traced = [job for job in jobs if getattr(job, "traced", None) is not None]
-        if not traced:
-            return
-        epoch = time.time() - time.monotonic()
-        for job in traced:
-            of.exemplify(now - job.enqueued, job.traced.context.trace)
-            phases = phases_of(job, now)
-            batch = self._batches.add(job, job.traced.context, phases, of.labels, epoch) if phases.sent else None
-            self._spans_of(job, phases, epoch, *of.labels, batch)
+        for job in [job for job in jobs if getattr(job, "traced", None) is not None]:
+            traced, job.traced = job.traced, None  # it is told once
+            of.exemplify(now - job.enqueued, traced.trace)
+            error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
+            own, phases, group = traced.context.span, phases_of(job, now), id(getattr(job, "group", None))
+            self._ended.append(
+                EndedRequest(traced, own, job.id, job.kind, job.status, error, phases, group, *of.labels)
+            )
+        if self._ended:
+            self._flush_soon()
 
-    def trace_of(self, id: str) -> str:
-        """The trace of a sampled request, in hexadecimal; "" for others."""
-        return self._sampled.get(id, "")
+    def flush(self) -> None:
+        """Writes the spans of what has ended."""
+        for handle in (self._timer, self._soon):
+            if handle is not None:
+                handle.cancel()
+        self._timer = self._soon = None
+        ended, self._ended = self._ended, []
+        batches = [self._batches.add(one) if one.phases.sent else None for one in ended]
+        epoch, spans = time.time() - time.monotonic(), list[bytes]()
+        for one, batch in zip(ended, batches, strict=True):
+            spans += spans_of(one, epoch, batch)
+        self._export.offer_all(spans + self._batches.take(epoch))
 
-    def _remember(self, id: str, context: TraceContext) -> None:
-        self._sampled[id] = context.trace
+    def traces_of(self, ids: list[str]) -> dict[str, str]:
+        """The traces of those that are sampled, in hexadecimal."""
+        sampled = self._sampled
+        return {id: sampled[id] for id in sampled.keys() & ids}
+
+    def _flush_soon(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(WRITTEN_AFTER, self.flush)
+        if self._soon is None and len(self._ended) >= WRITTEN_AT:
+            # Not here: the others of a batch end in this turn, too.
+            self._soon = asyncio.get_running_loop().call_soon(self.flush)
+
+    def _remember(self, id: str, trace: str) -> None:
+        self._sampled[id] = trace
         if len(self._sampled) > SAMPLED_KEPT:
-            self._sampled.popitem(last=False)
-
-    def _spans_of(
-        self, job: Any, phases: Phases, epoch: float, model: str, version: str, batch: TraceContext | None
-    ) -> None:
-        traced: Traced = job.traced
-        del job.traced  # it is told once
-        attributes = attributes_of(model, version) | {
-            "msx.request.id": job.id,
-            "msx.operation": job.kind,
-            "http.response.status_code": job.status,
-        }
-        error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
-        events = (("first token", phases.answered + epoch),) if job.kind == GENERATE and phases.answered else ()
-        start, end = phases.came + epoch, phases.ended + epoch
-        name = f"{job.kind or 'predict'} {model}"
-        whole = Span(name, traced.context, traced.parent, start, end, attributes, "server", (), error, events)
-        self._export.offer(whole)
-        leads = batch is not None and batch.trace_id == traced.context.trace_id
-        for part, begin, until in _parts(job.kind, phases):
-            if leads and part == "worker":
-                continue  # the span of the batch says the same
-            links = (batch,) if batch is not None and part in WORKED else ()
-            context = traced.context.child()
-            self._export.offer(Span(part, context, traced.context, begin + epoch, until + epoch, {}, links=links))
-
-
-def _parts(kind: str, phases: Phases) -> list[tuple[str, float, float]]:
-    """Names, beginnings and ends of what took time."""
-    parts = [("parse", phases.came, phases.enqueued), ("queue", phases.enqueued, phases.sent or phases.ended)]
-    if phases.sent:
-        text = kind == GENERATE
-        parts += [
-            ("batch wait", phases.sent, phases.begun),
-            ("prefill" if text else "worker", phases.begun, phases.answered),
-            ("decode" if text else "reply", phases.answered, phases.ended),
-        ]
-    return [(name, begin, end) for name, begin, end in parts if end - begin >= SHORTEST or name in WORKED]
+            del self._sampled[next(iter(self._sampled))]
 
 
 def _parent(job: Any) -> TraceContext | None:
@@ -139,6 +127,7 @@ def _parent(job: Any) -> TraceContext | None:
     return parsed(parent, state)
 
 
-def _with_parent(headers: list[tuple[str, str]], context: TraceContext) -> list[tuple[str, str]]:
-    others = [(name, value) for name, value in headers if name.lower() != PARENT]
-    return [*others, (PARENT, context.header)]
+def _with_parent(headers: list[tuple[str, str]], context: TraceContext) -> KeptHeaders:
+    others = [pair for pair in headers if pair[0].lower() != PARENT]
+    others.append((PARENT, context.header))
+    return KeptHeaders(others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from time import monotonic
+from typing import ClassVar
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import new_request_id
@@ -22,6 +23,9 @@ class DirectReply:
     """What a reply is. How its bytes leave is for each version of HTTP to say: the last methods below."""
 
     __slots__ = ("_stream", "direct", "id", "job", "known", "response_complete", "started")
+
+    trace: ClassVar[None] = None
+    """The job's headers have it."""
 
     def __init__(self, direct: Direct, known: KnownHead) -> None:
         self.direct, self.known = direct, known

@@ -40,12 +40,18 @@ class SpanExport:
         self._thread.start()
 
     def offer(self, span: Span) -> None:
-        waiting = self._waiting
-        if len(waiting) >= self._most:
+        if len(self._waiting) >= self._most:
             self.dropped += 1
-            return
-        waiting.append(encoded(span))  # here: a thread that computes would keep the event loop waiting for the GIL
-        if len(waiting) == self._batch:
+        else:
+            self.offer_all([encoded(span)])
+
+    def offer_all(self, spans: list[bytes]) -> None:
+        """Encoded spans: a thread that encoded them would keep the event loop waiting for the GIL."""
+        waiting = len(self._waiting)
+        taken = spans[: max(self._most - waiting, 0)]
+        self.dropped += len(spans) - len(taken)
+        self._waiting += taken
+        if waiting < self._batch <= waiting + len(taken):
             self._wake.set()
 
     def close(self, limit: float) -> None:

@@ -6,6 +6,7 @@ The packages of OpenTelemetry are not used: they take half a millisecond for the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,13 +16,14 @@ from msx_sdk._internal.tracing.span import Span, Value
 
 INTERNAL, SERVER = 1, 2
 ERROR = 2
-_BILLION = 1_000_000_000
+BILLION = 1_000_000_000
+_SPAN = '{"traceId":"%s","spanId":"%s","startTimeUnixNano":"%d","endTimeUnixNano":"%d",%s}'
 _encoded = msgspec.json.Encoder().encode
 
 
 def request_of(spans: Iterable[bytes], resource: Mapping[str, Value]) -> bytes:
     """An ExportTraceServiceRequest of encoded spans. `resource` are the attributes of the process that made them."""
-    attributes = _encoded(_attributes(resource))
+    attributes = json_of(attributes_of(resource)).encode()
     head = (
         b'{"resourceSpans":[{"resource":{"attributes":%b},"scopeSpans":[{"scope":{"name":"msx"},"spans":[' % attributes
     )
@@ -30,30 +32,36 @@ def request_of(spans: Iterable[bytes], resource: Mapping[str, Value]) -> bytes:
 
 def encoded(span: Span) -> bytes:
     context = span.context
-    made: dict[str, Any] = {
-        "traceId": context.trace,
-        "spanId": context.span,
-        "name": span.name,
-        "kind": SERVER if span.kind == "server" else INTERNAL,
-        "startTimeUnixNano": str(int(span.start * _BILLION)),
-        "endTimeUnixNano": str(int(span.end * _BILLION)),
-    }
+    members: dict[str, Any] = {"name": span.name, "kind": SERVER if span.kind == "server" else INTERNAL}
     if span.attributes:
-        made["attributes"] = _attributes(span.attributes)
+        members["attributes"] = attributes_of(span.attributes)
     if context.state:
-        made["traceState"] = context.state
+        members["traceState"] = context.state
     if span.parent is not None:
-        made["parentSpanId"] = span.parent.span
+        members["parentSpanId"] = span.parent.span
     if span.links:
-        made["links"] = [{"traceId": one.trace, "spanId": one.span} for one in span.links]
+        members["links"] = [{"traceId": one.trace, "spanId": one.span} for one in span.links]
     if span.events:
-        made["events"] = [{"timeUnixNano": str(int(when * _BILLION)), "name": name} for name, when in span.events]
+        members["events"] = [{"timeUnixNano": str(int(when * BILLION)), "name": name} for name, when in span.events]
     if span.error is not None:
-        made["status"] = {"code": ERROR, "message": span.error}
-    return _encoded(made)
+        members["status"] = {"code": ERROR, "message": span.error}
+    return span_of(context.trace, context.span, span.start, span.end, json_of(members)[1:-1])
 
 
-def _attributes(values: Mapping[str, Value]) -> list[dict[str, Any]]:
+def span_of(trace: str, span: str, start: float, end: float, members: str) -> bytes:
+    """One span of these ids; `members` are its others as JSON, without the braces."""
+    return (_SPAN % (trace, span, start * BILLION, end * BILLION, members)).encode()
+
+
+def json_of(value: object) -> str:
+    """What is not Unicode, from a path or a client, is left out: a collector would refuse all spans with it."""
+    try:
+        return _encoded(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
+
+
+def attributes_of(values: Mapping[str, Value]) -> list[dict[str, Any]]:
     return [{"key": name, "value": _value(value)} for name, value in values.items()]
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 from unittest.mock import MagicMock
 
+import pytest
+
 from msx_frontend.job import Job, KeptHeaders
-from msx_frontend.tracing.request_spans import SAMPLED_KEPT, RequestSpans
-from msx_sdk._internal.tracing.span import Span
+from msx_frontend.tracing import request_spans
+from msx_frontend.tracing.request_spans import SAMPLED_KEPT, WRITTEN_AT, RequestSpans
 from msx_sdk._internal.tracing.trace_context import parsed
 
 PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
@@ -18,11 +21,11 @@ class Kept:
     labels = ("m", "1.0")
 
     def __init__(self) -> None:
-        self.spans: list[Span] = []
+        self.spans: list[dict[str, Any]] = []
         self.exemplars: list[tuple[float, str]] = []
 
-    def offer(self, span: Span) -> None:
-        self.spans.append(span)
+    def offer_all(self, spans: list[bytes]) -> None:
+        self.spans += map(json.loads, spans)
 
     def exemplify(self, seconds: float, trace: str) -> None:
         self.exemplars.append((seconds, trace))
@@ -43,10 +46,19 @@ def ended(spans: RequestSpans, kept: Kept, job: Job, status: int = 200) -> list[
     async def test() -> None:
         job.status = status
         spans.ended([job], job.enqueued + 1.0, kept)
-        await asyncio.sleep(0)
+        spans.flush()
 
     asyncio.run(test())
-    return [span.name for span in kept.spans]
+    return [span["name"] for span in kept.spans]
+
+
+def seconds(span: dict[str, Any]) -> float:
+    return round((int(span["endTimeUnixNano"]) - int(span["startTimeUnixNano"])) / 1e9, 3)
+
+
+def place(span: dict[str, Any]) -> dict[str, str]:
+    """As a link has it."""
+    return {"traceId": span["traceId"], "spanId": span["spanId"]}
 
 
 def test_chance_decides_where_the_client_has_not() -> None:
@@ -56,7 +68,7 @@ def test_chance_decides_where_the_client_has_not() -> None:
         spans.begin(job)
         assert bool(ended(spans, kept, job)) is sampled
         assert bool(job.headers) is sampled
-        assert bool(spans.trace_of("r")) is sampled
+        assert bool(spans.traces_of(["r"])) is sampled
 
 
 def test_the_client_has_decided() -> None:
@@ -70,7 +82,7 @@ def test_the_client_has_decided() -> None:
     assert told["traceparent"].startswith(f"00-{'a' * 32}-")
     ended(spans, kept, job)
     whole = kept.spans[0]
-    assert (whole.context.span_id, whole.parent) == (own.span_id, parsed(PARENT, "x=y"))
+    assert (whole["spanId"], whole["parentSpanId"], whole["traceState"]) == (own.span, "b" * 16, "x=y")
     assert kept.exemplars == [(1.0, "a" * 32)]
     unwanted = job_of(("traceparent", PARENT[:-1] + "0"))
     made(kept, ratio=1.0).begin(unwanted)
@@ -82,7 +94,7 @@ def test_a_job_that_never_ran_was_only_queued() -> None:
     spans = made(kept)
     spans.begin(job)
     assert ended(spans, kept, job, 503) == ["predict m", "queue"]
-    assert kept.spans[0].error == ""
+    assert kept.spans[0]["status"] == {"code": 2, "message": ""}
     assert ended(spans, kept, job, 503) == ["predict m", "queue"], "it is told once"
 
 
@@ -93,15 +105,61 @@ def test_the_phases_of_a_text() -> None:
     job.started, job.first_chunk = job.enqueued + 0.25, job.enqueued + 0.5
     assert ended(spans, kept, job) == ["generate m", "queue", "prefill", "decode", "batch"]
     whole, queue, prefill, decode, batch = kept.spans
-    assert [name for name, _ in whole.events] == ["first token"]
-    assert [round(span.end - span.start, 3) for span in (whole, queue, prefill, decode)] == [1.0, 0.25, 0.25, 0.5]
-    assert prefill.links == (batch.context,)
-    assert batch.links == (whole.context,)
+    assert [event["name"] for event in whole["events"]] == ["first token"]
+    assert [seconds(span) for span in (whole, queue, prefill, decode)] == [1.0, 0.25, 0.25, 0.5]
+    assert prefill["links"] == [place(batch)]
+    assert batch["links"] == [place(whole)]
 
 
 def test_no_more_is_remembered_than_is_useful() -> None:
     spans = made(Kept())
     for number in range(SAMPLED_KEPT + 1):
         spans.begin(job_of(id=str(number)))
-    assert spans.trace_of("0") == ""
-    assert spans.trace_of("1") != ""
+    assert spans.traces_of(["0", "1"]).keys() == {"1"}
+
+
+def test_spans_are_written_for_many_at_once() -> None:
+    kept = Kept()
+    spans = made(kept)
+    told: list[int] = []
+
+    async def test() -> None:
+        for number in range(WRITTEN_AT):
+            job = job_of(id=str(number))
+            spans.begin(job)
+            job.status = 200
+            spans.ended([job], job.enqueued + 1.0, kept)
+            told.append(len(kept.spans))
+        await asyncio.sleep(0)
+
+    asyncio.run(test())
+    assert not any(told), "not while requests end"
+    assert len(kept.spans) == 2 * WRITTEN_AT, "and no later than in the next turn"
+
+
+def test_few_spans_are_written_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_spans, "WRITTEN_AFTER", 0.001)
+    kept, job = Kept(), job_of()
+    spans = made(kept)
+    spans.begin(job)
+
+    async def test() -> None:
+        spans.ended([job], job.enqueued + 1.0, kept)
+        while not kept.spans:
+            await asyncio.sleep(0.001)
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+
+
+def test_texts_of_clients_are_escaped() -> None:
+    kept, job = Kept(), job_of(id='a"\udcff%d')
+    spans = made(kept)
+    spans.begin(job)
+    ended(spans, kept, job)
+    [id] = [one["value"] for one in kept.spans[0]["attributes"] if one["key"] == "msx.request.id"]
+    assert id == {"stringValue": 'a"?%d'}
+
+
+def test_a_job_that_was_refused_at_the_door_has_no_spans() -> None:
+    kept = Kept()
+    assert ended(made(kept), kept, job_of(), 503) == []

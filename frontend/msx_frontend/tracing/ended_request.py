@@ -1,0 +1,33 @@
+"""What is kept of a sampled request that has ended, until its spans are written with those of others."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msx_frontend.metrics.phases import Phases
+from msx_sdk._internal.tracing.trace_context import TraceContext
+
+
+class Traced(NamedTuple):
+    """What a sampled job keeps until its end. `parent` is the client's span."""
+
+    context: TraceContext
+    parent: TraceContext | None
+    trace: str
+    """The id of the trace in hexadecimal."""
+
+
+class EndedRequest(NamedTuple):
+    traced: Traced
+    own: str
+    """The id of its own span in hexadecimal."""
+    id: str
+    kind: str
+    status: int
+    error: str | None
+    """Why the server has failed."""
+    phases: Phases
+    group: int
+    """A number of the worker group that had it."""
+    model: str
+    version: str
