@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from random import random
 from typing import Any, Protocol
@@ -50,7 +51,7 @@ class RequestSpans:
     def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
         self._batches = BatchSpans()
-        self._sampled: dict[str, str] = {}
+        self._sampled: OrderedDict[str, str] = OrderedDict()
         self._ended: list[EndedRequest] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
@@ -112,7 +113,7 @@ class RequestSpans:
     def _remember(self, id: str, trace: str) -> None:
         self._sampled[id] = trace
         if len(self._sampled) > SAMPLED_KEPT:
-            del self._sampled[next(iter(self._sampled))]
+            self._sampled.popitem(last=False)
 
 
 def _parent(job: Any) -> TraceContext | None:
@@ -128,6 +129,7 @@ def _parent(job: Any) -> TraceContext | None:
 
 
 def _with_parent(headers: list[tuple[str, str]], context: TraceContext) -> KeptHeaders:
-    others = [pair for pair in headers if pair[0].lower() != PARENT]
-    others.append((PARENT, context.header))
-    return KeptHeaders(others)
+    made = KeptHeaders([*(pair for pair in headers if pair[0].lower() != PARENT), (PARENT, context.header)])
+    if isinstance(headers, KeptHeaders):
+        made.priority = headers.priority  # which is kept with what many requests share
+    return made
