@@ -1,0 +1,67 @@
+"""What MindSpore's own graph front end says of calls: shapes and dtypes, or an error. It infers them with the CPU as
+device, before a kernel is selected. Graph mode is of the whole process: this is a program, which writes JSON."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from typing import Any
+
+import mindspore as ms
+from mindspore import nn, ops
+
+from tests.emulated_ascend.calls import ACCEPTED, Case
+from tests.emulated_ascend.refusals import REFUSED
+from tests.emulated_ascend.registry import OPERATORS
+
+RESULTS = {"AddRmsNorm": 3, "ApplyRotaryPosEmb": 2, "FlashAttentionScore": 4, "RmsNorm": 2}
+"""Of operators with more than one."""
+NO_KERNEL = ("Unsupported op", "Kernel select", "unregistered")
+"""Errors that come behind inference."""
+
+
+def primitive(name: str) -> Any:
+    """MindSpore's own."""
+    if name == "FlashAttentionScore":
+        return ms.ops.operations.nn_ops.FlashAttentionScore
+    return getattr(ops.auto_generate, name)
+
+
+class Inferred(nn.Cell):  # type: ignore[misc]
+    """-> shape, dtype, shape, dtype …"""
+
+    def __init__(self, operator: Any, results: tuple[int, ...]) -> None:
+        super().__init__()
+        self.operator, self.results = operator, results
+
+    def construct(self, *inputs: Any) -> Any:
+        result = self.operator(*inputs)
+        if not self.results:
+            return ops.shape(result), ops.dtype(result)
+        found: Any = ()
+        for index in self.results:
+            found = (*found, ops.shape(result[index]), ops.dtype(result[index]))
+        return found
+
+
+def ask(case: Case) -> dict[str, Any]:
+    emulated = OPERATORS[case.operator](**case.attributes)
+    given = inspect.signature(emulated.compute).bind(**case.arguments())
+    given.apply_defaults()
+    cell = Inferred(primitive(case.operator)(**case.attributes), tuple(range(RESULTS.get(case.operator, 0))))
+    try:
+        found = cell(*given.arguments.values())
+    except Exception as error:  # it raises several kinds
+        return {"accepts": any(text in str(error) for text in NO_KERNEL), "says": str(error)[:300]}
+    return {"accepts": True, "results": [[list(found[i]), str(found[i + 1])] for i in range(0, len(found), 2)]}
+
+
+def main() -> None:
+    ms.set_device("CPU")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    json.dump({str(case): ask(case) for case in (*ACCEPTED, *REFUSED)}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
