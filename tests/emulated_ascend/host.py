@@ -8,13 +8,23 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor
+from mindspore.common.np_dtype import bfloat16
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
-BFLOAT16: np.dtype[Any] = np.dtype(ms.common.dtype_to_nptype(ms.bfloat16))
+BFLOAT16: np.dtype[Any] = np.dtype(bfloat16)
 """MindSpore brings one of its own; NumPy rounds to it to the nearest, ties to even."""
+KINDS: dict[Any, np.dtype[Any]] = {
+    ms.bfloat16: BFLOAT16,
+    ms.float16: np.dtype(np.float16),
+    ms.float32: np.dtype(np.float32),
+    ms.int8: np.dtype(np.int8),
+    ms.int32: np.dtype(np.int32),
+    ms.int64: np.dtype(np.int64),
+    ms.bool_: np.dtype(np.bool_),
+}
 
 
 def memory(tensor: Tensor) -> Array:
@@ -23,10 +33,10 @@ def memory(tensor: Tensor) -> Array:
     if not tensor.is_contiguous():
         raise ValueError(f"{list(tensor.shape)} is not contiguous")
     ms.runtime.synchronize()  # what was asked of it before is done
-    dtype, count = ms.common.dtype_to_nptype(tensor.dtype), int(np.prod(tensor.shape))
+    dtype, count = KINDS[tensor.dtype], int(np.prod(tensor.shape))
     if not count:
         return np.empty(tensor.shape, dtype)
-    size = np.dtype(dtype).itemsize * count
+    size = dtype.itemsize * count
     raw = (ctypes.c_uint8 * size).from_address(tensor.data_ptr())
     values: Array = np.ctypeslib.as_array(raw).view(dtype).reshape(tensor.shape)
     return values
@@ -51,10 +61,10 @@ def floats(tensor: Tensor) -> Floats:
 def tensor(values: Any, dtype: Any) -> Tensor:
     """`values` rounded once to `dtype`. What is too large for float16 is infinite, as on an NPU."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return Tensor(np.ascontiguousarray(np.asarray(values).astype(ms.common.dtype_to_nptype(dtype))))
+        return Tensor(np.ascontiguousarray(np.asarray(values).astype(KINDS[dtype])))
 
 
 def poisoned(shape: tuple[int, ...], dtype: Any) -> Tensor:
     """A tensor that nobody may read, and a cache whose unused slots nobody may read: NaN, of integers the least."""
-    kind = np.dtype(ms.common.dtype_to_nptype(dtype))
+    kind = KINDS[dtype]
     return Tensor(np.full(shape, np.iinfo(kind).min if kind.kind in "iu" else np.nan).astype(kind))
