@@ -1,0 +1,164 @@
+"""The whole decoder through the operators of an NPU, emulated, beside the CPU's runner, which the goldens hold against
+transformers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from msx_backend.llm.engine import Engine
+from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.step import Decode, Mixed, TokenChunk, decode, encode, execute
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.generation import GenerateRequest, SamplingParams
+from tests.unit.backend.llm.fakes import Steps, ids, make_tokenizer, read
+from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
+from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner
+from tests.unit.backend.llm.wide_models import make_wide
+
+pytestmark = pytest.mark.mindspore
+ms = pytest.importorskip("mindspore")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _launch_blocking() -> None:
+    ms.runtime.launch_blocking()
+
+
+@pytest.mark.parametrize(
+    ("family", "dtype"), [*((family, "float16") for family in FAMILIES), ("llama", "bfloat16"), ("qwen3", "bfloat16")]
+)
+def test_logits_are_those_of_a_cpu(family: str, dtype: str, tmp_path: Path) -> None:
+    """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
+    model, tokens = make_wide(family, tmp_path / "model"), TOKENS[:40]
+    wanted = all_logits(make_runner(family, limits(), folder=model), tokens, slot=1, chunks=(16, 13))
+    with emulation():
+        runner = make_flat(family, model, dtype)
+        runner.warm_up(lambda graph: None)
+        assert_near(all_logits(runner, tokens, slot=1, chunks=(16, 13)), wanted, dtype)
+
+
+def test_activations_above_256_do_not_overflow(tmp_path: Path) -> None:
+    model, tokens = make_wide("llama", tmp_path / "model", loud=True), TOKENS[:20]
+    wanted = all_logits(make_runner("llama", limits(), folder=model), tokens, slot=0, chunks=(16,))
+    with emulation():
+        assert_near(all_logits(make_flat("llama", model, "float16"), tokens, 0, (16,)), wanted, "float16")
+
+
+SHAPE = replace(limits(slots=(4,), contexts=(300,), prefills=(200,)), batch_total=4 * 384)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wide("qwen3", tmp_path_factory.mktemp("qwen3") / "model", max_position_embeddings=512)
+
+
+@pytest.fixture(scope="module")
+def wanted(model: Path) -> Any:
+    """Logits of every token, by a CPU."""
+    return make_runner("qwen3", SHAPE, folder=model).prefill(0, 0, TOKENS[:200], all_logits=True)
+
+
+def test_prompts_chunks_and_single_tokens_mix(model: Path, wanted: Any) -> None:
+    with emulation() as calls:
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+        runner.prefill(0, 0, TOKENS[:150])
+        runner.prefill(1, 0, TOKENS[:30])
+        chunks = [chunk(1, 30, 31), chunk(3, 0, 20), chunk(0, 150, 190), chunk(2, 0, 1)]
+        found = runner.mixed(chunks)
+        assert_near(found, wanted[[30, 19, 189, 0]], "float16")
+        assert len(calls.of("PagedAttention")) == 2, "one for each layer"
+        assert len(calls.of("FlashAttentionScore")) == 4
+
+
+def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: Any) -> None:
+    with emulation() as calls:
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+        found = runner.mixed([chunk(2, 0, 40), chunk(0, 0, 7), chunk(1, 0, 1)])
+        assert_near(found, wanted[[39, 6, 0]], "float16")
+        assert (len(calls.of("PagedAttention")), len(calls.of("FlashAttentionScore"))) == (0, 2)
+
+
+def test_a_chunk_behind_the_blocks_of_another_text(model: Path, wanted: Any) -> None:
+    with emulation():
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+        runner.prefill(0, 0, TOKENS[:150])
+        runner.assign(1, (1, 7))
+        assert_near(runner.prefill(1, 128, TOKENS[128:200], all_logits=True), wanted[128:], "float16")
+        assert_near(runner.decode([0], [TOKENS[150]], [150]), wanted[150:151], "float16")
+
+
+def chunk(slot: int, start: int, stop: int) -> TokenChunk:
+    return TokenChunk(slot, start, tuple(TOKENS[start:stop]))
+
+
+def test_texts_that_are_preempted_and_come_back_are_those_of_a_cpu(model: Path) -> None:
+    """Of three texts that outgrow their blocks, the last must leave for a while."""
+    prompts = [tuple(TOKENS[start : start + 120]) for start in (0, 40, 80)]
+    wanted = [greedy(make_runner("qwen3", SHAPE, folder=model), list(prompt), 20) for prompt in prompts]
+    with emulation():
+        runner = make_flat("qwen3", model, "float16", SHAPE, own=False)
+        pool = PagedPool(runner.slots, 6, runner.block)
+        found, preempted = asyncio.run(generate(runner, pool, prompts))
+    assert found == wanted
+    assert preempted
+
+
+async def generate(runner: Any, pool: PagedPool, prompts: list[tuple[int, ...]]) -> tuple[list[list[int]], int]:
+    steps = Steps(EncodedRunner(runner))  # type: ignore[arg-type]
+    engine = Engine(runner.vocab_size, make_tokenizer(), SHAPE, steps.run, pool=pool, mixes=True)
+    engine.start()
+    params = SamplingParams(max_tokens=20, temperature=0.0, ignore_eos=True)
+    handles = [engine.submit(GenerateRequest(prompt=prompt, params=params, stream=True)) for prompt in prompts]
+    texts = [ids(deltas) for deltas in await asyncio.gather(*map(read, handles))]
+    preempted = engine.stats().preempted
+    await engine.close()
+    return texts, preempted
+
+
+class EncodedRunner:
+    """Executes steps as other ranks get them."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner, self.kinds = runner, set[type]()
+
+    def execute(self, step: Any) -> Any:
+        assert not isinstance(step, Decode), "a runner that mixes gets no others"
+        return execute(self._runner, decode(encode(step)))
+
+
+def greedy(runner: Any, tokens: list[int], count: int) -> list[int]:
+    logits = runner.prefill(0, 0, tokens)
+    made = [int(logits.argmax())]
+    while len(made) < count:
+        place = len(tokens) + len(made) - 1
+        made.append(int(runner.decode([0], [made[-1]], [place])[0].argmax()))
+    return made
+
+
+def test_steps_that_are_too_large(model: Path) -> None:
+    with emulation():
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+    with pytest.raises(ValueError, match="205 tokens of a step: there must be 1 to 204"):
+        runner.prefill(0, 0, TOKENS[:205])
+    with pytest.raises(ValueError, match="0 tokens of a step"):
+        runner.prefill(0, 0, [])
+    with pytest.raises(ValueError, match="5 slots: there must be 1 to 4"):
+        runner.decode(range(5), [1] * 5, [0] * 5)
+    with pytest.raises(ValueError, match="position 300: the context has 300 positions"):
+        runner.decode([0], [1], [300])
+
+
+def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
+    model = make_wide("mistral", tmp_path / "model", sliding_window=32)
+    with pytest.raises(HandlerLoadError, match=r"sliding_window: 32: .* set maxTotalTokens: 32"):
+        make_flat("mistral", model, "float16")
+
+
+def test_a_step_is_data() -> None:
+    step = Mixed((TokenChunk(1, 30, (5,)), TokenChunk(0, 0, (1, 2))))
+    assert decode(encode(step)) == step
