@@ -13,8 +13,8 @@ from tests.emulated_ascend.host import poisoned, tensor
 Arguments = dict[str, Any]
 
 
-def numbers(*shape: int, dtype: Any = ms.float16, seed: int = 0) -> Tensor:
-    return tensor(np.random.default_rng([seed, *shape]).standard_normal(shape), dtype)
+def numbers(*shape: int, dtype: Any = ms.float16, seed: int = 0, scale: float = 1.0) -> Tensor:
+    return tensor(np.random.default_rng([seed, *shape]).standard_normal(shape).clip(-3, 3) * scale, dtype)
 
 
 def ints(*values: Any, dtype: Any = ms.int32) -> Tensor:

@@ -16,4 +16,6 @@ class Refused(ValueError):
 def describe(value: Any) -> str:
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {list(value.shape)}"
+    if isinstance(value, (list, tuple)) and any(hasattr(it, "dtype") for it in value):
+        return f"[{', '.join(describe(it) for it in value)}]"
     return repr(value)

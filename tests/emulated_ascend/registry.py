@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.emulated_ascend.apply_rotary_pos_emb import ApplyRotaryPosEmb
+from tests.emulated_ascend.experts import FusedAddTopKDiv, MoeGatingTopKSoftmax, MoeInitRoutingV2, MoeTokenUnpermute
 from tests.emulated_ascend.flash_attention_score import FlashAttentionScore
+from tests.emulated_ascend.format_cast import FormatCast, format_cast
+from tests.emulated_ascend.grouped_matmul import GroupedMatmulV4
 from tests.emulated_ascend.matmul import MatMul
 from tests.emulated_ascend.operator import CHIP, Call
 from tests.emulated_ascend.paged_attention import PagedAttention
 from tests.emulated_ascend.plain import Add, Cast, Gather, Mul, SiLU, SplitWithSize, Swiglu
+from tests.emulated_ascend.quantised import DynamicQuantExt, QuantBatchMatmul, QuantV2, WeightQuantBatchMatmul
 from tests.emulated_ascend.reshape_and_cache import ReshapeAndCache
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
 
@@ -23,18 +27,30 @@ OPERATORS: dict[str, Any] = {
         AddRmsNorm,
         ApplyRotaryPosEmb,
         Cast,
+        DynamicQuantExt,
         FlashAttentionScore,
+        FormatCast,
+        FusedAddTopKDiv,
         Gather,
+        GroupedMatmulV4,
         MatMul,
+        MoeGatingTopKSoftmax,
+        MoeInitRoutingV2,
+        MoeTokenUnpermute,
         Mul,
         PagedAttention,
+        QuantBatchMatmul,
+        QuantV2,
         ReshapeAndCache,
         RmsNorm,
         SiLU,
         SplitWithSize,
         Swiglu,
+        WeightQuantBatchMatmul,
     )
 }
+NAMES: dict[str, Any] = {**OPERATORS, "format_cast": format_cast}
+"""With MindSpore's functions."""
 
 Mutate = Callable[[Call], None]
 """Changes a call's attributes or arguments before they are checked."""
@@ -49,9 +65,9 @@ class Emulated:
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return OPERATORS[name]
+            return NAMES[name]
         except KeyError:
-            raise AttributeError(f"the operator {name} is not emulated: {', '.join(OPERATORS)}") from None
+            raise AttributeError(f"the operator {name} is not emulated: {', '.join(NAMES)}") from None
 
     def listen(self, call: Call) -> None:
         if self.mutate is not None:
@@ -89,12 +105,12 @@ def emulated(*modules: Any, mutate: Mutate | None = None, chip: str = "910B") ->
     """Until it ends, the names in `modules` that are emulated stand for the emulation, and each call is written down.
     `chip` is "910B" or "310P"."""
     found, before = Emulated(mutate), CHIP.name
-    kept = [(module, name, getattr(module, name)) for module in modules for name in OPERATORS if hasattr(module, name)]
+    kept = [(module, name, getattr(module, name)) for module in modules for name in NAMES if hasattr(module, name)]
     CHIP.name = chip
     CHIP.listeners.append(found.listen)
     try:
         for module, name, _ in kept:
-            setattr(module, name, OPERATORS[name])
+            setattr(module, name, NAMES[name])
         yield found
     finally:
         for module, name, original in kept:

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.emulated_ascend.calls import ACCEPTED, Case
+from tests.emulated_ascend.calls import Case
 from tests.emulated_ascend.front_end import primitive
-from tests.emulated_ascend.refusals import REFUSED
 from tests.emulated_ascend.refused import Refused
 from tests.emulated_ascend.registry import OPERATORS
+from tests.emulated_ascend.tables import ACCEPTED, REFUSED
 
 pytestmark = pytest.mark.mindspore
 ROOT = Path(__file__).parents[2]

@@ -1,0 +1,100 @@
+"""One product for each expert, over its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor
+
+from tests.emulated_ascend.host import Array, array, floats, tensor
+from tests.emulated_ascend.operator import CHIP, HALF, Operator
+
+
+class GroupedMatmulV4(Operator):
+    def compute(
+        self,
+        x: Any,
+        weight: Any,
+        bias: Any = None,
+        scale: Any = None,
+        offset: Any = None,
+        antiquant_scale: Any = None,
+        antiquant_offset: Any = None,
+        pre_token_scale: Any = None,
+        group_list: Any = None,
+        activation_input: Any = None,
+        activation_quant_scale: Any = None,
+        activation_quant_offset: Any = None,
+        split_item: int = 0,
+        group_type: int = -1,
+        group_list_type: int = 0,
+        act_type: int = 0,
+        output_dtype: Any = None,
+    ) -> tuple[Tensor]:
+        """x [[M, in]], weight [[E, in, out]] -> [[M, out]]. Rows behind those of the last expert are NaN: a kernel
+        leaves what was there."""
+        self.absent(bias=bias, offset=offset, antiquant_scale=antiquant_scale, antiquant_offset=antiquant_offset)
+        self.absent(activation_input=activation_input, activation_quant_scale=activation_quant_scale)
+        self.absent(activation_quant_offset=activation_quant_offset, output_dtype=output_dtype)
+        for name, came, needed in (
+            ("split_item", split_item, 3),
+            ("group_type", group_type, 0),
+            ("act_type", act_type, 0),
+        ):
+            self.require(came == needed, name, came, f"it must be {needed}")
+        rows, experts = self._only("x", x), self._only("weight", weight)
+        quantised = isinstance(rows, Tensor) and rows.dtype == ms.int8
+        self._operands(rows, experts, (ms.int8,) if quantised else HALF)
+        factors = self._scales(rows, experts, scale, pre_token_scale, quantised)
+        ends = self._ends(rows, experts, group_list, group_list_type)
+        values = (rows.asnumpy(), experts.asnumpy()) if quantised else (floats(rows), floats(experts))
+        result = np.full((rows.shape[0], experts.shape[2]), np.nan, np.float32)
+        for expert, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+            part = slice(start, end)
+            exact = np.float64 if quantised else np.float32
+            product = values[0][part].astype(exact) @ values[1][expert].astype(exact)
+            result[part] = product if factors is None else product * factors[0][expert] * factors[1][part, None]
+        return (tensor(result, ms.bfloat16 if quantised else rows.dtype),)
+
+    def _only(self, name: str, came: Any) -> Any:
+        alone = isinstance(came, (list, tuple)) and len(came) == 1
+        self.require(alone, name, came, "it must be a list of one tensor")
+        return came[0]
+
+    def _operands(self, x: Any, weight: Any, dtypes: tuple[Any, ...]) -> None:
+        self.tensor("x", x, dtypes, 2)
+        self.tensor("weight", weight, dtypes, 3)
+        self.same_dtype("weight", weight, "x", x)
+        rule = f"it must be [E, in, out], not transposed, in being x's width, {x.shape[1]}"
+        self.require(weight.shape[1] == x.shape[1], "weight", weight, rule)
+        if CHIP.is_310p:
+            aligned = weight.shape[0] % 8 == 0 and weight.shape[1] % 16 == 0 and weight.shape[2] % 16 == 0
+            self.require(aligned, "weight", weight, "on 310P E must divide by 8, in and out by 16")
+
+    def _scales(
+        self, x: Any, weight: Any, scale: Any, pre_token_scale: Any, quantised: bool
+    ) -> tuple[Array, Array] | None:
+        """-> of each expert [E, out], and of each row [M]"""
+        if not quantised:
+            self.absent(scale=scale, pre_token_scale=pre_token_scale)
+            return None
+        of_experts, of_rows = self._only("scale", scale), self._only("pre_token_scale", pre_token_scale)
+        self.tensor("scale", of_experts, (ms.bfloat16,), 2)
+        self.shape("scale", of_experts, weight.shape[0], weight.shape[2])
+        self.tensor("pre_token_scale", of_rows, (ms.float32,), 1)
+        self.shape("pre_token_scale", of_rows, x.shape[0])
+        return floats(of_experts), floats(of_rows)
+
+    def _ends(self, x: Any, weight: Any, group_list: Any, group_list_type: int) -> list[int]:
+        """-> where the rows of each expert end"""
+        self.require(group_list_type in (0, 1), "group_list_type", group_list_type, "it must be 0 (ends) or 1 (counts)")
+        self.tensor("group_list", group_list, (ms.int64,), 1)
+        self.shape("group_list", group_list, weight.shape[0])
+        given = array(group_list)
+        counts = given if group_list_type else np.diff(given, prepend=0)
+        self.require(counts.min() >= 0, "group_list", given.tolist(), "no expert has fewer rows than none")
+        rule = f"it must not count more than x's {x.shape[0]} rows"
+        self.require(counts.sum() <= x.shape[0], "group_list", given.tolist(), rule)
+        return [int(end) for end in counts.cumsum()]
