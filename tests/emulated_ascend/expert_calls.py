@@ -104,7 +104,8 @@ REFUSED = (
     ),
     refused("an expert behind the last", ROUTE, route, "0 to 7", expert_idx=ints([8, 0], [0, 5], [5, 2])),
     refused("fewer tokens", ROUTE, route, "each of 3 tokens", False, expert_idx=ints([5, 0], [0, 5])),
-    refused("drops", ROUTE, route, "must be 0", drop_pad_mode=1, expert_capacity=2),
+    refused("a capacity", ROUTE, route, "must be 0", expert_capacity=2),
+    refused("padding", ROUTE, route, "must be 0", drop_pad_mode=1),
     refused("active tokens", ROUTE, route, "must be 0", active_num=3),
     refused("summed counts", ROUTE, route, "must be 2", expert_tokens_count_or_cumsum_flag=1),
     refused("tensors without a list", GROUPED, grouped, "a list of one tensor", False, x=numbers(6, 64)),
@@ -119,6 +120,20 @@ REFUSED = (
     refused("int8 without scales", GROUPED, grouped_int8, "a list of one tensor", scale=None),
     refused("scales in float16", GROUPED, grouped_int8, "dtype must be BFloat16", False, scale=[numbers(8, 32)]),
     refused("scales of float16", GROUPED, grouped, "must be None", False, scale=[numbers(8, 32)]),
+    refused("a kind of counts that is not known", GROUPED, grouped, "ends) or 1", group_list_type=2),
+    refused("a bias", GROUPED, grouped, "must be None", bias=[numbers(8, 32)]),
+    refused("an activation", GROUPED, grouped, "must be 0", act_type=1),
+    refused("no groups", GROUPED, grouped, "must be 0", False, group_type=-1),
+    refused("int8 without scales of rows", GROUPED, grouped_int8, "a list of one tensor", pre_token_scale=None),
+    refused(
+        "scales of fewer experts", GROUPED, grouped_int8, "shape must be [8, 32]", scale=[numbers(7, 32, dtype=BF16)]
+    ),
+    refused(
+        "scales of fewer rows", GROUPED, grouped_int8, "shape must be [6]", pre_token_scale=[numbers(5, dtype=FLOAT)]
+    ),
+    refused("scales of rows alone", GROUPED, grouped, "must be None", pre_token_scale=[numbers(6, dtype=FLOAT)]),
+    refused("fewer places", BACK, back, "shape must be [6]", sorted_indices=ints(0, 1, 2)),
+    refused("a shape to restore", BACK, back, "must be None", restore_shape=(3, 64)),
     refused("fewer weights", BACK, back, "each of 6 rows", probs=numbers(3, 1)),
     refused("another dtype", BACK, back, "dtype must be permuted_tokens's", probs=numbers(3, 2, dtype=BF16)),
     refused("float32 weights", BACK, back, "dtype must be Float16", probs=numbers(3, 2, dtype=FLOAT)),

@@ -19,7 +19,7 @@ def numbers(*shape: int, dtype: Any = ms.float16, seed: int = 0, scale: float = 
 
 def ints(*values: Any, dtype: Any = ms.int32) -> Tensor:
     """One axis, or two where the values are rows."""
-    return tensor(np.array(values), dtype)
+    return tensor(np.array(values, np.int64), dtype)
 
 
 def write(dtype: Any = ms.float16, **changes: Any) -> Arguments:

@@ -12,6 +12,7 @@ from tests.emulated_ascend.flash_attention_score import FlashAttentionScore
 from tests.emulated_ascend.host import floats, memory, poisoned, tensor
 from tests.emulated_ascend.inputs import ints, numbers, reach
 from tests.emulated_ascend.paged_attention import PagedAttention
+from tests.emulated_ascend.refused import Refused
 from tests.emulated_ascend.reshape_and_cache import ReshapeAndCache
 
 pytestmark = pytest.mark.mindspore
@@ -112,3 +113,24 @@ def test_tokens_are_written_to_their_slots_and_nowhere_else(dtype: Any) -> None:
     np.testing.assert_array_equal(untouched, floats(poisoned((124, 128), dtype)))
     np.testing.assert_array_equal(after[0], floats(poisoned((8, 16, 2, 64), dtype)))
     np.testing.assert_array_equal(floats(result), floats(poisoned((5, 128), dtype)))
+
+
+def test_what_reads_a_cache_before_it_is_written_reads_what_was_there() -> None:
+    """MindSpore computes eagerly, but later."""
+    cache, factor = tensor(np.zeros((40, 16, 1, 256)), ms.float16), ms.Tensor(np.full((400, 400), 0.5, np.float32))
+    slow = factor
+    for _ in range(10):
+        slow = ms.ops.matmul(slow, factor) / 200
+    before = cache.astype(ms.float32).reshape(640, 256) + slow[0, 0]
+    ReshapeAndCache()(tensor(np.full((640, 256), 1000), ms.float16), None, cache, None, ints(*range(640)))
+    assert before.asnumpy().max() < 1000
+    assert memory(cache).min() == 1000
+
+
+def test_a_cache_that_is_not_contiguous_is_refused() -> None:
+    """It is not written, or an NPU's operator reads a copy of it."""
+    cache = numbers(8, 2, 16, 64).transpose(0, 2, 1, 3)
+    with pytest.raises(Refused, match=r"key_cache .* contiguous"):
+        ReshapeAndCache()(**inputs.write(key_cache=cache))
+    with pytest.raises(Refused, match=r"value_cache .* contiguous"):
+        PagedAttention(**HEADS)(**inputs.decode(value_cache=cache))

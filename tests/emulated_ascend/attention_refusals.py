@@ -1,4 +1,6 @@
-"""Calls that the emulation refuses, with what it says; MindSpore's graph front end lets most of them pass."""
+"""Calls of attention and its cache that the emulation refuses, with what it says.
+
+MindSpore's graph front end lets most of them pass."""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ from typing import Any
 import mindspore as ms
 
 from tests.emulated_ascend import inputs
-from tests.emulated_ascend.calls import BF16, HALVES, HEADS, MLA, PAIRS, PROMPTS, TRANSPOSED, Case
+from tests.emulated_ascend.calls import BF16, HEADS, MLA, PROMPTS, Case
 from tests.emulated_ascend.host import poisoned, tensor
-from tests.emulated_ascend.inputs import ints, numbers, reach, triangle
+from tests.emulated_ascend.inputs import Arguments, ints, numbers, reach, triangle
 
 FLOAT = ms.float32
 CACHE = (8, 16, 2, 64)
@@ -17,6 +19,11 @@ CACHE = (8, 16, 2, 64)
 
 def write(name: str, says: str, front_end: bool = True, **changes: Any) -> Case:
     return Case(name, "ReshapeAndCache", lambda: inputs.write(**changes), {}, says, front_end)
+
+
+def one_cache() -> Arguments:
+    given = inputs.write()
+    return given | {"value_cache": given["key_cache"]}
 
 
 def prompts(name: str, says: str, front_end: bool = True, attributes: Any = None, **changes: Any) -> Case:
@@ -38,16 +45,6 @@ def latent(name: str, says: str, front_end: bool = True, attributes: Any = None,
     return Case(name, "PagedAttention", lambda: inputs.latent(**changes), given, says, front_end)
 
 
-def rotate(name: str, says: str, front_end: bool = True, attributes: Any = None, **changes: Any) -> Case:
-    given = attributes or HALVES
-    return Case(name, "ApplyRotaryPosEmb", lambda: inputs.rotate(**changes), given, says, front_end)
-
-
-def product(name: str, says: str, front_end: bool = True, attributes: Any = None, **changes: Any) -> Case:
-    given = attributes or TRANSPOSED
-    return Case(name, "MatMul", lambda: inputs.product(**changes), given, says, front_end)
-
-
 REFUSED = (
     write("float32", "dtype must be Float16", False, dtype=FLOAT),
     write("[T, K, D]", "must be [T, K*D] or [1, T, K*D]", False, key=numbers(5, 2, 64), value=numbers(5, 2, 64)),
@@ -64,6 +61,17 @@ REFUSED = (
     write("a slot before -1", "0 to 127", slot_mapping=ints(1, 2, 3, 4, -2)),
     write("one slot twice", "two tokens have one slot", slot_mapping=ints(1, 2, 3, 4, 1)),
     write("a flat cache", "must have 4 axes", key_cache=poisoned((8, 16, 128), ms.float16)),
+    write("two batches", "[1, T, K*D]", False, key=numbers(2, 5, 128), value=numbers(2, 5, 128)),
+    write("values of another width", "width must be that of a slot of value_cache", value=numbers(5, 64)),
+    write(
+        "more tokens than slots",
+        "does not hold 129 tokens",
+        key=numbers(129, 128),
+        slot_mapping=ints(*range(129)),
+        value=None,
+        value_cache=None,
+    ),
+    Case("one cache for both", "ReshapeAndCache", one_cache, {}, "must not be key_cache"),
     prompts("float32", "dtype must be Float16", dtype=FLOAT),
     prompts("keys of another dtype", "dtype must be query's", key=numbers(7, 128, dtype=BF16)),
     prompts("a batch axis", "must have 2 axes", query=numbers(1, 7, 256)),
@@ -92,6 +100,14 @@ REFUSED = (
     prompts("lengths summed up", "must make query's 7 tokens", actual_seq_qlen=ints(3, 7), actual_seq_kvlen=ints(3, 7)),
     prompts("lengths of keys", "must equal actual_seq_qlen", actual_seq_kvlen=ints(3, 7)),
     prompts("an empty text", "must have a token", actual_seq_qlen=ints(0, 7), actual_seq_kvlen=ints(0, 7)),
+    prompts("a look ahead", "must be 0 or 2147483647", attributes={"next_tokens": 1}),
+    prompts("inner_precise 1", "must be 0", attributes={"inner_precise": 1}),
+    prompts("no scale", "must be more than 0", attributes={"scale_value": 0.0}),
+    prompts("no heads", "must be more than 0", attributes={"head_num": 0}),
+    prompts("512 heads", "must be 256 at most", attributes={"head_num": 512}),
+    prompts("a shift", "must be None", real_shift=numbers(1, 4, 7, 7)),
+    prompts("a prefix", "must be None", prefix=ints(1, 1)),
+    prompts("no texts", "1 to 2048 texts", actual_seq_qlen=ints(), actual_seq_kvlen=ints()),
     decode("float32", "dtype must be Float16", False, dtype=FLOAT),
     decode("int8 caches", "dtype must be Float16", False, key_cache=poisoned(CACHE, ms.int8)),
     decode("values of another dtype", "dtype must be query's", False, value_cache=poisoned(CACHE, BF16)),
@@ -137,6 +153,16 @@ REFUSED = (
     decode("ALiBi", "must be None", False, alibi_mask=numbers(3, 32)),
     decode("TRAPEZOIDAL", "must be 'MASK_DEFAULT'", attributes={"mask_mode": "TRAPEZOIDAL"}),
     decode("PERTOKEN", "must be 'DEFAULT'", attributes={"kv_cache_quant_mode": "PERTOKEN"}),
+    decode("no tokens", "must have a token", query=numbers(0, 256)),
+    decode(
+        "one cache for both", "must not be key_cache", **dict.fromkeys(("key_cache", "value_cache"), numbers(*CACHE))
+    ),
+    decode("caches of two sizes", "shape must be [8, 16, 2, 64]", value_cache=numbers(4, 16, 2, 64)),
+    decode("no scale", "must be more than 0", attributes={"scale_value": 0.0}),
+    decode("no heads of keys", "must be more than 0", attributes={"kv_head_num": 0}),
+    decode("256 heads for one", "128 times it at most", attributes={"head_num": 512}),
+    decode("an ignored mask that is not 0", "must be 0", q_seq_lens=ints(1, 1, 1), attn_mask=tensor([[1]], ms.float16)),
+    mixed("lengths of other texts", "shape must be [2]", q_seq_lens=ints(1, 8)),
     mixed("more tokens than lengths", "sum must be query's 9", q_seq_lens=ints(1, 5, 2)),
     mixed("a text without a token", "must have a token", q_seq_lens=ints(0, 5, 4)),
     mixed("int64 q_seq_lens", "dtype must be Int32", q_seq_lens=ints(1, 5, 3, dtype=ms.int64)),
@@ -149,36 +175,8 @@ REFUSED = (
     mixed("a mask that hides the token", "-10000.0 behind", attn_mask=reach([1, 5, 3], [16, 5, 32], 40)),
     mixed("a float32 mask", "dtype must be Float16", attn_mask=reach([1, 5, 3], [17, 5, 32], 40, dtype=FLOAT)),
     mixed("a bfloat16 mask", "dtype must be query's", attn_mask=reach([1, 5, 3], [17, 5, 32], 40, dtype=BF16)),
+    latent("two heads in the cache", "must be 1", attributes={"kv_head_num": 2}),
     latent("no values of MLA", "must be a tensor", False, value_cache=None),
     latent("a copy of the keys", "must be key_cache for MLA", value_cache=numbers(4, 16, 1, 576)),
     latent("more value than cache", "D 576 at most", attributes={"mla_v_dim": 592}),
-    rotate("cos_format 0", "must be 2 or 3", attributes={"cos_format": 0}),
-    rotate("float32 tables", "dtype must be Float16", False, cos=numbers(7, 64, dtype=FLOAT)),
-    rotate("keys of another dtype", "dtype must be query's", False, key=numbers(7, 128, dtype=BF16)),
-    rotate("fewer keys", "query's 7 tokens", key=numbers(6, 128)),
-    rotate("half the width", "halves, or its pairs", cos=numbers(7, 32), sin=numbers(7, 32)),
-    rotate("pairs for halves", "halves, or its pairs", pairs=True),
-    rotate("halves for pairs", "halves, or its pairs", attributes=PAIRS),
-    rotate("another width of sin", "shape must be [7, 64]", sin=numbers(7, 32)),
-    rotate("the whole table for chunks", "a row of each token", rows=20, position_ids=ints(30, 9)),
-    rotate("positions", "1 or more", position_ids=ints(0, 1, 2, 0, 1, 2, 3)),
-    rotate("int64 lengths", "dtype must be Int32", position_ids=ints(3, 4, dtype=ms.int64)),
-    Case("another width", "RmsNorm", lambda: inputs.normed(gamma=numbers(63)), {}, "shape must be [64]", False),
-    Case(
-        "a gamma of another dtype", "RmsNorm", lambda: inputs.normed(gamma=numbers(64, dtype=FLOAT)), {}, "must be x's"
-    ),
-    Case("int32", "RmsNorm", lambda: inputs.normed(x=ints([1, 2])), {}, "dtype must be Float16", False),
-    Case("another width", "AddRmsNorm", lambda: inputs.summed(x2=numbers(3, 32)), {}, "shape must be [3, 64]", False),
-    product("another dtype", "dtype must be input's", False, mat2=numbers(32, 64, dtype=BF16)),
-    product("float32", "dtype must be Float16", dtype=FLOAT),
-    product("another width", "width must be that of mat2, 64", False, input=numbers(3, 32)),
-    product("a batch axis", "must have 2 axes", False, input=numbers(1, 3, 64)),
-    product(
-        "a transposed input",
-        "must be False",
-        attributes={"transpose_a": True},
-        input=numbers(64, 3),
-        mat2=numbers(64, 32),
-    ),
-    Case("an odd width", "Swiglu", lambda: inputs.gated(input=numbers(3, 63)), {}, "must be even", False),
 )
