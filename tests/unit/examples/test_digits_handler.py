@@ -1,0 +1,68 @@
+"""Pictures as the example's own handler sees them. It runs without MindSpore up to the network."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_sdk import InvalidInput
+
+Image = pytest.importorskip("PIL.Image")
+EXAMPLE = Path(__file__).parents[3] / "examples" / "digits"
+
+
+@pytest.fixture
+def handler(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("digits_handler", EXAMPLE / "handler.py")
+    assert spec
+    assert spec.loader
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "digits_handler", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def drawn(background: int, ink: int, at: tuple[int, int], kind: str = "png") -> bytes:
+    """A bar of 20 × 80 pixels."""
+    pixels = np.full((200, 300), background, np.uint8)
+    pixels[at[0] : at[0] + 80, at[1] : at[1] + 20] = ink
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def test_colours_place_and_format_do_not_matter(handler: Any) -> None:
+    wanted = handler.read(drawn(0, 255, (60, 100)))
+    assert wanted.shape == (8, 8)
+    assert wanted[:, 3:5].min() == 1
+    assert wanted.sum() == 16
+    for other in (drawn(255, 0, (10, 10)), drawn(0, 255, (110, 270)), drawn(255, 0, (60, 100), "jpeg")):
+        np.testing.assert_allclose(handler.read(other), wanted, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"no picture", "body: expected a picture"),
+        (None, "body: expected a picture"),
+        ({"a": 1}, "body: expected a picture"),
+        (drawn(7, 7, (0, 0)), "body: the picture has one colour only"),
+    ],
+)
+def test_what_has_no_digit_is_refused(handler: Any, body: Any, said: str) -> None:
+    refused = handler.read(body)
+    assert isinstance(refused, InvalidInput)
+    assert str(refused).startswith(said)
+
+
+def test_a_small_file_with_a_large_picture_is_refused(handler: Any) -> None:
+    file = io.BytesIO()
+    Image.new("L", (5000, 5000)).save(file, "png")
+    assert "5000 × 5000 pixels are more than 16777216" in str(handler.read(file.getvalue()))
