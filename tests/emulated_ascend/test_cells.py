@@ -54,6 +54,12 @@ def test_norms_are_computed_in_float32(dtype: Any) -> None:
     np.testing.assert_allclose(rstd.asnumpy()[:, 0], 1 / root, rtol=1e-6)
 
 
+def test_epsilon_keeps_small_rows_small() -> None:
+    x = tensor(np.full((1, 64), 1e-3), ms.float16)
+    y, _ = RmsNorm(1e-4)(x, tensor(np.ones(64), ms.float16))
+    close(y, floats(x) / np.sqrt(floats(x) ** 2 + 1e-4))
+
+
 @BOTH
 def test_a_sum_is_rounded_before_its_norm(dtype: Any) -> None:
     given = inputs.summed(dtype)
@@ -74,6 +80,13 @@ def test_products_are_summed_in_float32_and_rounded_once(dtype: Any) -> None:
         MatMul(transpose_b=True)(**given),
         np.einsum("ti,oi->to", floats(given["input"]).astype(np.float64), floats(given["mat2"])),
     )
+
+
+def test_weights_may_lie_the_other_way() -> None:
+    given = inputs.product()
+    turned = tensor(floats(given["mat2"]).T, ms.float16)
+    expected = MatMul(transpose_b=True)(**given)
+    np.testing.assert_array_equal(floats(MatMul()(given["input"], turned)), floats(expected))
 
 
 @BOTH

@@ -28,11 +28,11 @@ def test_the_largest_of_a_softmax_are_taken() -> None:
 
 
 def test_groups_are_taken_first_and_the_bias_is_not_in_the_weights() -> None:
-    """Two groups of three: the first has the best expert, the second the best two."""
-    x, bias = tensor([[4, -9, -9, 1, 2, -9]], ms.float32), tensor([0, 0, 0, 0.5, 0.5, 0], ms.float32)
+    """Two groups of three: the first has the best expert, the second the best two, whose order the bias turns."""
+    x, bias = tensor([[4, -9, -9, 1, 2, -9]], ms.float32), tensor([0.3, 0, 0, 0.3, 0, 0], ms.float32)
     weights, ids = FusedAddTopKDiv()(x, bias, 2, 1, 2, 2, 0, True, 2.0)
-    assert ids.asnumpy().tolist() == [[4, 3]]
-    sigmoid = 1 / (1 + np.exp([-2.0, -1.0]))
+    assert ids.asnumpy().tolist() == [[3, 4]]
+    sigmoid = 1 / (1 + np.exp([-1.0, -2.0]))
     np.testing.assert_allclose(weights.asnumpy(), [2 * sigmoid / sigmoid.sum()], rtol=1e-6)
 
 
