@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from msx_frontend.tracing.ended_request import EndedRequest
+from msx_frontend.tracing.sampled_request import SampledRequest
 from msx_frontend.tracing.span_texts import BATCH, batch_attributes, link_to, new_id, parent_of, state_of
 from msx_sdk._internal.tracing.otlp_json import span_of
 
@@ -15,7 +15,7 @@ MOST_KNOWN = 1024
 class TracedBatch:
     """What is known of it after its first request."""
 
-    def __init__(self, first: EndedRequest) -> None:
+    def __init__(self, first: SampledRequest) -> None:
         self.first, self.trace, self.span = first, first.traced.trace, new_id()
         self.link = link_to(self.trace, self.span)
         self.links = list[str]()
@@ -37,7 +37,7 @@ class BatchSpans:
         self._known: OrderedDict[tuple[int, float], TracedBatch] = OrderedDict()
         self._new: list[TracedBatch] = []
 
-    def add(self, request: EndedRequest) -> TracedBatch:
+    def add(self, request: SampledRequest) -> TracedBatch:
         """The batch of the request, which a worker has had."""
         key = request.group, request.phases.begun
         batch = self._known.get(key)

@@ -17,8 +17,8 @@ from msx_frontend.job import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
 from msx_frontend.tracing.batch_spans import BatchSpans
-from msx_frontend.tracing.ended_request import EndedRequest, Traced
 from msx_frontend.tracing.request_tree import spans_of
+from msx_frontend.tracing.sampled_request import SampledRequest, Traced
 from msx_sdk._internal.tracing.trace_context import PARENT, TraceContext, new_trace, parsed
 
 SAMPLED_KEPT = 4096
@@ -52,7 +52,7 @@ class RequestSpans:
         self._export, self._ratio, self._chance = export, ratio, chance
         self._batches = BatchSpans()
         self._sampled: OrderedDict[str, str] = OrderedDict()
-        self._ended: list[EndedRequest] = []
+        self._ended: list[SampledRequest] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
 
@@ -80,7 +80,7 @@ class RequestSpans:
             error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
             own, phases, group = traced.context.span, phases_of(job, now), id(getattr(job, "group", None))
             self._ended.append(
-                EndedRequest(traced, own, job.id, job.kind, job.status, error, phases, group, *of.labels)
+                SampledRequest(traced, own, job.id, job.kind, job.status, error, phases, group, *of.labels)
             )
         if self._ended:
             self._flush_soon()

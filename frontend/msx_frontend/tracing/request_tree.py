@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msx_frontend.metrics.phases import Phases
 from msx_frontend.tracing.batch_spans import TracedBatch
-from msx_frontend.tracing.ended_request import EndedRequest
+from msx_frontend.tracing.sampled_request import SampledRequest
 from msx_frontend.tracing.span_texts import event, failed, new_id, parent_of, part_members, request_members, state_of
 from msx_sdk._internal.tracing.otlp_json import json_of, span_of
 from msx_sdk.generation import GENERATE
@@ -16,7 +16,7 @@ SHORTEST = 0.0001
 """Seconds: a part that took less is left out, but for the worker's."""
 
 
-def spans_of(request: EndedRequest, epoch: float, batch: TracedBatch | None) -> list[bytes]:
+def spans_of(request: SampledRequest, epoch: float, batch: TracedBatch | None) -> list[bytes]:
     """The request's own, and its parts. `epoch`: seconds to add to the instants of phases."""
     trace, state, phases = request.traced.trace, state_of(request.traced.context), request.phases
     members = f"{_members(request, epoch)}{state}"
@@ -32,7 +32,7 @@ def spans_of(request: EndedRequest, epoch: float, batch: TracedBatch | None) -> 
     return found
 
 
-def _members(request: EndedRequest, epoch: float) -> str:
+def _members(request: SampledRequest, epoch: float) -> str:
     """But for the state of the trace."""
     parent, answered = request.traced.parent, request.phases.answered
     text = f"{request_members(request.model, request.version, request.kind, request.status)}{json_of(request.id)}}}}}]"

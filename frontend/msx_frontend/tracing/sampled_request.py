@@ -17,7 +17,7 @@ class Traced(NamedTuple):
     """The id of the trace in hexadecimal."""
 
 
-class EndedRequest(NamedTuple):
+class SampledRequest(NamedTuple):
     traced: Traced
     own: str
     """The id of its own span in hexadecimal."""
