@@ -181,6 +181,7 @@ NOT_RUN = {
         "./scripts/test": "these tests",
         "python3 -m venv": INSTALLS,
         "pip install": INSTALLS,
+        "msx-serve net.mindir": "tests/long/test_first_prediction.py types it, and its playground in a browser",
     },
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
     "docs/benchmarks.md": {

@@ -22,6 +22,7 @@ def banner(info: InstanceInfo, name: str, path: Path, served: str) -> str:
         "model": f"{name}: {served}",
         "predict": f"{info.inference}/predictions/{name}",
         "manage": f"{info.management}/models/{name}",
+        "try it": f"{info.inference}/playground#/predict/{name}",
         "console": f"{info.management}/console",
         "keys": info.key_file or "off",
     }
