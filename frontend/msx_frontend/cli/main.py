@@ -170,7 +170,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     Words instead of flags (each has --help):
       stop, status, models, logs, backup    a running server
       predict, chat, scale                  its models
-      doctor, examples                      this machine; examples to copy
+      doctor, plan, examples                this machine; NPUs to buy; examples
     `msx-serve doctor` takes the flags of the server that it checks the machine for.
     """
     action = ctx.meta.get(_ACTION, "start")

@@ -15,6 +15,7 @@ WORDS = {
     "predict": ("asking", "Ask a model of a running server."),
     "chat": ("asking", "Talk with a language model of a running server."),
     "scale": ("asking", "Change the number of workers of a model."),
+    "plan": ("planning", "What a language model takes of NPUs, before there are any."),
     "examples": ("copying", "Copy the examples, configurations and docs into a folder."),
 }
 """The module of each, and what it does. `doctor` is not one of them: it takes the flags of the server."""

@@ -1,0 +1,67 @@
+"""The time of a step: the longer of what its bytes and its operations take at the device's peaks."""
+
+from __future__ import annotations
+
+from msx_backend.llm.division import own_layers
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.sizing.npus import Npu
+from msx_backend.llm.sizing.parts import itemsize, layer_parameters, token_bytes, vocabulary_parameters
+from msx_sdk._internal.sizing import StepTime
+from msx_sdk.mindspore.parallel import Parallel
+
+
+def decode_time(config: DecoderConfig, parallel: Parallel, npu: Npu, texts: int, context: int) -> StepTime:
+    """A token for each of `texts` that have `context` positions, on one rank."""
+    seen = _positions(config, parallel, context)
+    read = _layer_numbers(config, parallel) + _head_numbers(config, parallel)
+    layers = len(own_layers(config, parallel))
+    cache = texts * seen * token_bytes(config, parallel) // layers
+    flops = 2 * read * texts + texts * seen * _pair_flops(config, parallel)
+    return _time(npu, read * itemsize(config, parallel.target) + cache, flops, _exchange(config, parallel, npu, texts))
+
+
+def prefill_time(config: DecoderConfig, parallel: Parallel, npu: Npu, context: int, chunk: int) -> StepTime:
+    """A prompt of `context` tokens in chunks, each of which reads the weights and what is before it; only the last
+    token needs logits."""
+    chunks, head = -(-context // chunk), _head_numbers(config, parallel)
+    seen, layers = _positions(config, parallel, context), len(own_layers(config, parallel))
+    numbers = _layer_numbers(config, parallel)
+    read = (chunks * numbers + head) * itemsize(config, parallel.target)
+    read += chunks * seen * token_bytes(config, parallel) // layers // 2  # on average half of them are before a chunk
+    flops = 2 * (numbers * context + head) + context * seen * _pair_flops(config, parallel) // 2
+    return _time(npu, read, flops, _exchange(config, parallel, npu, context))
+
+
+def _time(npu: Npu, bytes: float, flops: float, exchange: float | None) -> StepTime:
+    assert npu.bandwidth is not None
+    assert npu.flops is not None
+    return StepTime(memory=bytes / npu.bandwidth, compute=flops / npu.flops, exchange=exchange)
+
+
+def _positions(config: DecoderConfig, parallel: Parallel, context: int) -> int:
+    """What a token sees, summed over the rank's layers: less where they have windows."""
+    return sum(min(context, config.windows[layer] or context) for layer in own_layers(config, parallel))
+
+
+def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
+    """Of a token and a position that it sees, in one layer: scores and mix, a multiplication and an addition each."""
+    return 4 * config.heads // parallel.tp_size * config.head_dim
+
+
+def _layer_numbers(config: DecoderConfig, parallel: Parallel) -> int:
+    return len(own_layers(config, parallel)) * layer_parameters(config, parallel.tp_size)
+
+
+def _head_numbers(config: DecoderConfig, parallel: Parallel) -> int:
+    return vocabulary_parameters(config, parallel.tp_size) if parallel.last_stage else 0
+
+
+def _exchange(config: DecoderConfig, parallel: Parallel, npu: Npu, tokens: int) -> float | None:
+    """Two all-reduces of the states in each layer, in a ring; without what each one takes to start."""
+    ranks = parallel.tp_size
+    if ranks == 1:
+        return 0.0
+    if npu.link is None:
+        return None
+    states = tokens * config.hidden_size * itemsize(config, parallel.target)
+    return 2 * len(own_layers(config, parallel)) * states * 2 * (ranks - 1) / ranks / npu.link

@@ -1,0 +1,103 @@
+"""`msx-serve plan`: what a model takes of NPUs, before there are any."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+import msgspec
+
+from msx_archiver.errors import ArchiveError
+from msx_archiver.reader import open_archive
+from msx_frontend.archives.schemes import is_hub
+from msx_frontend.cli.subcommands.plan_table import table
+from msx_sdk._internal.sizing import MOST, Sizing, SizingRefusal, SizingRequest
+
+CONFIG = "config.json"
+LIMIT = 60.0
+"""Seconds."""
+MOST_CONFIG = 1 << 20
+NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
+_COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
+
+
+@click.command()
+@click.argument("model", metavar="MODEL")
+@click.option("--npu", required=True, metavar="NAME", help="910B1 to 910B4, 910C, 310P, or cpu for this machine.")
+@click.option("--parallel", default="", metavar="GROUP", help="tpN, ppN or ppNtpM. Default: one NPU.")
+@click.option("--texts", default=1, show_default=True, type=click.IntRange(1, MOST), help="At once.")
+@click.option("--context", type=click.IntRange(1, MOST), help="Tokens of each text. Default: the model's.")
+@click.option("--dtype", help="float16, bfloat16 or float32. Default: that of config.json.")
+@click.option("--json", "as_json", is_flag=True, help="One object: bytes, and seconds.")
+def plan(model: str, as_json: bool, **asked: str | int | None) -> None:
+    """Estimate the memory and the speed of a language model on NPUs that need not be here.
+
+    MODEL is a folder in Hugging Face's layout, its config.json alone, or an archive; of the weights only headers are
+    read. Exit code: 0 if it fits; 1 if not, with the keys to change, or if the model cannot be estimated.
+    """
+    with _folder(model) as folder:
+        sizing = _asked(msgspec.convert({"folder": str(folder), **asked}, SizingRequest))
+    if as_json:
+        click.echo(msgspec.json.encode(_described(sizing)))
+    else:
+        click.echo(table(sizing))
+    sys.exit(0 if sizing.fits else 1)
+
+
+@contextmanager
+def _folder(model: str) -> Iterator[Path]:
+    """A folder with the model's `config.json`. Raises ClickException."""
+    if is_hub(model):
+        raise click.ClickException(f"{model}: hubs are not asked: download the model's {CONFIG}, and give its path.")
+    path = Path(model)
+    if path.is_dir() and (path / CONFIG).is_file():
+        yield path
+        return
+    with TemporaryDirectory(prefix="msx-plan-") as scratch:
+        (Path(scratch) / CONFIG).write_bytes(_config(path))
+        yield Path(scratch)
+
+
+def _config(model: Path) -> bytes:
+    try:
+        return model.read_bytes() if model.suffix == ".json" and _small(model) else _member(model)
+    except (OSError, ArchiveError) as error:
+        raise click.ClickException(f"{error} Give a folder with a {CONFIG}, that file, or an archive.") from None
+
+
+def _small(file: Path) -> bool:
+    return file.stat().st_size <= MOST_CONFIG
+
+
+def _member(model: Path) -> bytes:
+    """Raises ArchiveError, OSError."""
+    with open_archive(model) as archive:
+        if not any(member.path == CONFIG and member.size <= MOST_CONFIG for member in archive.files):
+            raise ArchiveError(f"{model} has no {CONFIG} of at most {MOST_CONFIG >> 20} MiB.")
+        return archive.read(CONFIG)
+
+
+def _asked(request: SizingRequest) -> Sizing:
+    """In a process of its own, which has the engine's arithmetic. Raises ClickException."""
+    try:
+        done = subprocess.run(_COMMAND, input=msgspec.json.encode(request), capture_output=True, timeout=LIMIT)
+        answer = msgspec.json.decode(done.stdout, type=dict[str, msgspec.Raw])
+    except subprocess.TimeoutExpired:
+        raise click.ClickException(f"the estimate was not made within {LIMIT:g} s.") from None
+    except msgspec.DecodeError:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise click.ClickException(f"{last or 'it has said nothing'}: {NEEDS}") from None
+    if "error" in answer:
+        raise click.ClickException(msgspec.json.decode(done.stdout, type=SizingRefusal).error)
+    return msgspec.json.decode(done.stdout, type=Sizing)
+
+
+def _described(sizing: Sizing) -> dict[str, object]:
+    """With what the table computes from it."""
+    ranks = [{**msgspec.structs.asdict(rank), "free": rank.free} for rank in sizing.ranks]
+    return {"estimate": True, "fits": sizing.fits, **msgspec.structs.asdict(sizing), "ranks": ranks}

@@ -1,0 +1,34 @@
+"""The `config.json` of two well-known sizes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+LLAMA_7B: dict[str, Any] = {
+    "model_type": "llama",
+    "vocab_size": 32000,
+    "hidden_size": 4096,
+    "intermediate_size": 11008,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "float16",
+}
+QWEN2_7B: dict[str, Any] = {
+    "model_type": "qwen2",
+    "vocab_size": 152064,
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+
+
+def folder_of(tmp_path: Path, config: dict[str, Any], **changes: Any) -> Path:
+    (tmp_path / "config.json").write_text(json.dumps(config | changes))
+    return tmp_path

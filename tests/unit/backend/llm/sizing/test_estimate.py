@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from msx_backend.llm.sizing.__main__ import answer
+from msx_backend.llm.sizing.estimate import estimate
+from msx_backend.llm.sizing.npus import NPUS
+from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
+from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, folder_of
+
+DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
+
+
+def sized(folder: Path, npu: str = "910B4", **asked: Any) -> Sizing:
+    return estimate(SizingRequest(folder=str(folder), npu=npu, **asked))
+
+
+def test_a_step_reads_the_weights_and_the_cache(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), context=1024)
+    weights = 6_738_415_616 - 32000 * 4096 - 4096  # neither the embedding nor the last norm
+    assert sizing.decode is not None
+    assert sizing.decode.memory == pytest.approx((weights * 2 + 1024 * 524288) / 0.8e12)
+    assert sizing.decode.compute == pytest.approx((2 * weights + 1024 * 32 * 4 * 4096) / 245.7e12)
+    assert sizing.decode.bound == "memory"
+    assert sizing.text_rate == pytest.approx(1 / sizing.decode.memory)
+
+
+def test_a_prompt_is_bound_by_its_operations(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), context=4096)
+    assert sizing.prefill is not None
+    assert sizing.prefill.bound == "compute"
+    layers = 6_738_415_616 - 2 * 32000 * 4096 - 4096
+    flops = 2 * (layers * 4096 + 32000 * 4096) + 4096 * 32 * 4096 * 4 * 4096 // 2
+    assert sizing.prefill.compute == pytest.approx(flops / 245.7e12)
+
+
+def test_all_reduces_go_round_a_ring(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), parallel="tp4", texts=8, context=1024)
+    assert sizing.decode is not None
+    assert sizing.decode.exchange == pytest.approx(2 * 32 * 8 * 4096 * 2 * 2 * 3 / 4 / 32e9)
+
+
+def test_stages_have_lanes_of_texts(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), parallel="pp2", texts=8, context=1024)
+    assert sizing.decode is not None
+    assert [rank.layers for rank in sizing.ranks] == [16, 16]
+    assert sizing.text_rate == pytest.approx(1 / (2 * sizing.decode.seconds))
+    assert sizing.sum_rate == pytest.approx(8 / (2 * sizing.decode.seconds))
+
+
+def test_a_window_is_all_that_is_read(tmp_path: Path) -> None:
+    windows = {"use_sliding_window": True, "sliding_window": 1024, "max_window_layers": 0}
+    whole = sized(folder_of(tmp_path, QWEN2_7B), context=32768).decode
+    short = sized(folder_of(tmp_path, QWEN2_7B, **windows), context=32768).decode
+    assert whole is not None
+    assert short is not None
+    assert whole.memory - short.memory == pytest.approx((32768 - 1024) * 57344 / 0.8e12)
+
+
+def test_what_fits_needs_no_remedy(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), texts=7)
+    assert (sizing.fits, sizing.remedies) == (True, [])
+
+
+def test_remedies_are_the_largest_that_fit(tmp_path: Path) -> None:
+    """(32 GiB - 12.55 GiB) * 0.8 are 15.56 GiB: 248 blocks of 64 MiB, one of which no text has."""
+    folder = folder_of(tmp_path, LLAMA_7B)
+    sizing = sized(folder, texts=8)
+    assert not sizing.fits
+    assert [remedy.partition("  ")[0] for remedy in sizing.remedies] == [
+        "slotBuckets: [7]",
+        "maxTotalTokens: 3904",
+        "parallelType: tp, parallel: {tensorParallel: 2}",
+    ]
+    assert sized(folder, texts=8, context=3904).fits
+    assert not sized(folder, texts=8, context=3904 + 64).fits
+    assert sized(folder, texts=8, parallel="tp2").fits
+
+
+def test_a_model_without_room_for_any_text_needs_a_group(tmp_path: Path) -> None:
+    huge = {"num_hidden_layers": 320, "num_key_value_heads": 8}
+    sizing = sized(folder_of(tmp_path, LLAMA_7B, **huge))
+    assert [remedy.partition("  ")[0] for remedy in sizing.remedies] == [
+        "parallelType: tp, parallel: {tensorParallel: 4}"
+    ]
+
+
+def test_a_cpu_has_no_times(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), "cpu", context=64)
+    assert (sizing.dtype, sizing.decode, sizing.sum_rate) == ("float32", None, None)
+    assert "bandwidth" in sizing.notes[0]
+
+
+def test_a_data_type_is_chosen(tmp_path: Path) -> None:
+    """NPUs compute in 16 bits."""
+    folder = folder_of(tmp_path, LLAMA_7B)
+    assert [sized(folder, dtype=dtype).dtype for dtype in (None, "bfloat16", "float32")] == DTYPES_ON_NPUS
+    assert sized(folder, "cpu", context=64).ranks[0].weights == 2 * sized(folder, context=64).ranks[0].weights
+
+
+@pytest.mark.parametrize("npu", [*NPUS, "ascend910b3", "CPU"])
+def test_every_device_is_known_by_its_name(tmp_path: Path, npu: str) -> None:
+    assert sized(folder_of(tmp_path, LLAMA_7B), npu, context=64).npu == npu
+
+
+@pytest.mark.parametrize("word", ["tp2pp2", "PP2TP2"])
+def test_both_ways_to_divide_in_any_order(tmp_path: Path, word: str) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), parallel=word, context=64)
+    assert (sizing.stages, sizing.shards) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"npu": "910B9"}, "--npu: '910B9' is not known; known are 910B1, 910B2, 910B3, 910B4, 910C, 310P, cpu"),
+        ({"parallel": "tp3"}, "num_key_value_heads: 32 cannot be divided evenly over tensorParallel: 3"),
+        ({"parallel": "pp33"}, "a model of 32 layers cannot be divided into 33 pipeline stages"),
+        ({"parallel": "dp2"}, "--parallel: 'dp2' is not a group of at most 1024 ranks; give tpN, ppN, or both"),
+        ({"parallel": "tp2tp2"}, "--parallel: 'tp2tp2' is not a group"),
+        ({"parallel": "pp64tp64"}, "--parallel: 'pp64tp64' is not a group"),
+        ({"context": 4097}, "--context: 4097 is more than the model's context of 4096 tokens"),
+        ({"dtype": "int4"}, "--dtype: 'int4' is not known; known are float16, bfloat16, float32"),
+    ],
+)
+def test_what_cannot_be_estimated_is_told(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(HandlerLoadError) as caught:
+        sized(folder_of(tmp_path, LLAMA_7B), **asked)
+    assert said in str(caught.value)
+
+
+def test_headers_of_weights_are_checked(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, LLAMA_7B)
+    (folder / "model.safetensors").write_bytes(b"no header")
+    with pytest.raises(HandlerLoadError, match=r"model\.safetensors is not a safetensors file"):
+        sized(folder)
+
+
+def test_a_refusal_is_an_answer(tmp_path: Path) -> None:
+    answered = answer(msgspec.json.encode(SizingRequest(folder=str(tmp_path), npu="cpu")))
+    assert isinstance(answered, SizingRefusal)
+    assert "config.json cannot be read" in answered.error

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.sizing.parts import ALIGNMENT, cache_bytes, rank_parameters, token_bytes
+from msx_sdk.mindspore.parallel import Parallel
+from tests.unit.backend.llm.runners import FAMILIES, GOLDENS
+from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, folder_of
+
+GROUPS = [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def on_npu(rank: int = 0, stages: int = 1, shards: int = 1) -> Parallel:
+    return Parallel(rank, stages, shards, "Ascend")
+
+
+def test_a_llama_of_7b_on_one_npu(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, LLAMA_7B))
+    assert rank_parameters(config, on_npu()) == 6_738_415_616
+    assert token_bytes(config, on_npu()) == 32 * 2 * 4096 * 2  # half a MiB
+
+
+def test_keys_and_values_are_shared_by_groups_of_queries(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, QWEN2_7B))
+    assert rank_parameters(config, on_npu()) == 7_615_616_512
+    assert token_bytes(config, on_npu()) == 28 * 2 * 4 * 128 * 2
+    assert token_bytes(config, on_npu(shards=4)) == 28 * 2 * 128 * 2
+
+
+def test_more_ranks_than_heads_of_keys_keep_a_head_each(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, LLAMA_7B, num_key_value_heads=2))
+    assert token_bytes(config, on_npu(shards=2)) == token_bytes(config, on_npu(shards=8)) == 32 * 2 * 128 * 2
+
+
+def test_an_npu_has_whole_blocks_and_one_more(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, LLAMA_7B))
+    assert cache_bytes(config, on_npu(), 2, 200) == (1 + 4) * 128 * token_bytes(config, on_npu())
+
+
+def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, LLAMA_7B))
+    assert cache_bytes(config, Parallel(), 3, 100) == 4 * 128 * 32 * 2 * 4096 * 4
+
+
+@pytest.mark.mindspore
+@pytest.mark.parametrize(("stages", "shards"), GROUPS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards: int) -> None:
+    pytest.importorskip("mindspore")
+    from msx_backend.llm.division import check_division, own_layers
+    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_backend.llm.models.decoder import Decoder, DecoderParts
+    from msx_sdk.mindspore import collectives
+    from msx_sdk.mindspore._loading import parameter_size, without_data
+
+    config = read_config(GOLDENS / family)
+    for rank in range(stages * shards):
+        parallel = Parallel(rank, stages, shards)
+        check_division(config, parallel)
+        for group, ranks in ((parallel.tp_group, parallel.tp_ranks), (parallel.pp_group, parallel.pp_ranks)):
+            collectives.register(group, ranks)
+        with without_data():
+            decoder = Decoder(config, DecoderParts(parallel, CpuKernels()), own_layers(config, parallel))
+        assert rank_parameters(config, parallel) * 4 == parameter_size(decoder)
+
+
+@pytest.mark.mindspore
+def test_the_cache_of_a_cpu_is_as_large_as_the_engines() -> None:
+    pytest.importorskip("mindspore")
+    from msx_backend.llm.kernels.cpu import slots
+
+    config = read_config(GOLDENS / "llama")
+    layout = slots.SlotLayout(3, 100, config.kv_heads)
+    assert slots.ALIGNMENT == ALIGNMENT
+    assert cache_bytes(config, Parallel(), 3, 100) == layout.size * config.head_dim * 4 * 2 * config.layers

@@ -1,0 +1,118 @@
+"""`msx-serve plan`, with the process that has the arithmetic."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
+from msx_frontend.cli.main import main
+from msx_frontend.cli.subcommands import planning
+from tests.unit.backend.llm.sizing.models import LLAMA_7B, folder_of
+
+
+def planned(model: Path | str, *flags: str, npu: str = "910B4") -> Result:
+    return CliRunner().invoke(main, ["plan", str(model), "--npu", npu, *flags])
+
+
+def test_what_fits_is_a_table_of_80_columns(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--parallel", "pp2tp4", "--texts", "16")
+    assert done.exit_code == 0, done.output
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for said in ("Estimate: llama, 6.74 billion", "stage 1", "memory bound; all-reduces", "It fits.", "estimates"):
+        assert said in done.stdout
+
+
+def test_what_does_not_fit_names_the_keys(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--texts", "64")
+    assert done.exit_code == 1
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    for said in ("It does not fit.", "missing", "-> slotBuckets: [7]", "-> maxTotalTokens: 448", "tensorParallel: 8"):
+        assert said in done.stdout
+
+
+def test_json_has_bytes_and_seconds(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--json", "--context", "1024")
+    said = json.loads(done.stdout)
+    assert (said["estimate"], said["fits"], said["context"]) == (True, True, 1024)
+    assert said["ranks"][0]["weights"] == 2 * 6_738_415_616
+    assert said["ranks"][0]["free"] > 0
+    assert said["decode"]["memory"] > said["decode"]["compute"]
+
+
+def test_one_file_and_an_archive_are_enough(tmp_path: Path) -> None:
+    config = folder_of(tmp_path, LLAMA_7B) / "config.json"
+    (tokenizer := tmp_path / "tokenizer.json").write_text("{}")
+    extra = f"{config},{tokenizer}"
+    archive = pack(
+        PackOptions(model_name="x", version="1", handler="text_generation", extra_files=extra, export_path=tmp_path)
+    )
+    tables = {planned(model, "--context", "64").stdout for model in (config, archive)}
+    assert len(tables) == 1
+    assert "6.74 billion" in tables.pop()
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("nowhere", "cannot be read: No such file or directory. Give a folder with a config.json"),
+        ("hf://org/name", "hf://org/name: hubs are not asked"),
+    ],
+)
+def test_what_is_not_a_model_is_told(model: str, said: str) -> None:
+    done = planned(model)
+    assert done.exit_code == 1
+    assert said in done.stderr
+
+
+def test_unknown_npus_are_told_the_known_ones(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), npu="H100")
+    assert done.exit_code == 1
+    assert "known are 910B1, 910B2, 910B3, 910B4, 910C, 310P, cpu" in done.stderr
+
+
+def test_an_archive_without_a_configuration_is_told(tmp_path: Path) -> None:
+    handler = tmp_path / "handler.py"
+    handler.write_text("")
+    archive = pack(PackOptions(model_name="other", version="1.0", handler=str(handler), export_path=tmp_path))
+    done = planned(archive)
+    assert done.exit_code == 1
+    assert "has no config.json of at most 1 MiB" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ([sys.executable, "-c", "import nothing_such"], "No module named 'nothing_such': plan needs the packages of"),
+        ([sys.executable, "-c", "input()"], "needs the packages"),
+    ],
+)
+def test_a_process_that_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], said: str
+) -> None:
+    monkeypatch.setattr(planning, "_COMMAND", command)
+    done = planned(folder_of(tmp_path, LLAMA_7B))
+    assert done.exit_code == 1
+    assert said in done.stderr
+
+
+def test_a_process_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*command: Any, **options: Any) -> None:
+        raise subprocess.TimeoutExpired("plan", options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", late)
+    done = planned(folder_of(tmp_path, LLAMA_7B))
+    assert done.exit_code == 1
+    assert "not made within 60 s" in done.stderr
+
+
+def test_neither_the_command_nor_its_arithmetic_imports_mindspore(tmp_path: Path) -> None:
+    code = "import sys; import msx_frontend.cli.subcommands.planning, msx_backend.llm.sizing.__main__"
+    subprocess.run([sys.executable, "-c", f"{code}; sys.exit('mindspore' in sys.modules)"], check=True)
