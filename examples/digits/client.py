@@ -1,48 +1,35 @@
-"""Sends image files to the model and prints what it sees in them. Needs only Python."""
+"""Sends image files to the model and prints what it sees in them: python client.py build/*.png."""
 
 import argparse
-import json
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
+from msx_client import Client, MsxError
 
-def classify(url: str, image: bytes, token: str | None) -> dict[str, float]:
-    """Label to probability, most probable first."""
-    headers = {"Content-Type": "image/png"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    with urllib.request.urlopen(urllib.request.Request(url, image, headers)) as reply:
-        answer: dict[str, float] = json.load(reply)
-        return answer
-
-
-def inference_key() -> str | None:
-    """The key of key_file.json, which the server writes into the folder where it was started."""
-    file = Path("key_file.json")
-    return json.loads(file.read_text())["inference"]["key"] if file.is_file() else None
-
-
-def keyless(token: str | None) -> str:
-    """The remedy, where a missing key may be the reason of a refusal."""
-    return "" if token else "No key was sent: run this where the server was started (key_file.json), or give --token."
+TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg"}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--url", default="http://127.0.0.1:8080/predictions/digits")
-    parser.add_argument("--token", help="default: the inference key of ./key_file.json, if there is one")
+    parser.add_argument("--model", default="digits")
+    parser.add_argument("--url", default="http://127.0.0.1:8080")
+    parser.add_argument("--token", help="default: the inference key of ./key_file.json, where the server was started")
     options = parser.parse_args()
-    token = options.token or inference_key()
-    for file in options.files:
-        try:
-            answer = classify(options.url, file.read_bytes(), token)
-        except urllib.error.HTTPError as error:
-            sys.exit(f"{file.name}: {error.code} {error.read().decode()}{keyless(token)}")
-        except OSError as error:
-            sys.exit(f"{file.name}: {error}")
-        (label, probability), *_ = answer.items()
-        print(f"{file.name:12} {label:8} {probability:.1%}")
+    with Client(options.url, key=options.token) as client:
+        for file in options.files:
+            print(f"{file.name:12} {classify(client, options.model, file)}")
+
+
+def classify(client: Client, model: str, file: Path) -> str:
+    """The most probable label; ends the program where there is none."""
+    headers = {"Content-Type": TYPES.get(file.suffix.lower(), "application/octet-stream")}
+    try:
+        answer: dict[str, float] = client.predict(model, file.read_bytes(), headers=headers)
+    except (MsxError, OSError) as error:
+        sys.exit(f"{file.name}: {error}")
+    (label, probability), *_ = answer.items()
+    return f"{label:8} {probability:.1%}"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Digits on any paper: dark on light or light on dark, anywhere in the picture. A request is a PNG, a JPEG, …"""
+"""Digits on any paper: dark on light or light on dark, anywhere in the picture. A request is a PNG or a JPEG."""
 
 import io
 import json
+import warnings
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,18 @@ class DigitHandler(Handler):
 
 def read(body: Any) -> Pixels | InvalidInput:
     try:
-        picture = Image.open(io.BytesIO(body))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit here is lower
+            picture = Image.open(io.BytesIO(body), formats=["PNG", "JPEG"])
         if picture.width * picture.height > PIXELS:
             return InvalidInput(f"body: {picture.width} × {picture.height} pixels are more than {PIXELS}")
         gray = np.asarray(picture.convert("L"), np.float32) / 255
-    except (UnidentifiedImageError, OSError, TypeError) as error:
-        return InvalidInput(f"body: expected a picture, such as a PNG or a JPEG: {error}")
+    except Image.DecompressionBombError:
+        return InvalidInput(f"body: the picture has more than {PIXELS} pixels")
+    except (UnidentifiedImageError, TypeError):
+        return InvalidInput("body: expected a picture, a PNG or a JPEG")
+    except (OSError, SyntaxError, ValueError) as error:
+        return InvalidInput(f"body: the picture is damaged: {error}")
     return fitted(gray)
 
 

@@ -16,7 +16,10 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, help="default: a series that the example makes up")
     parser.add_argument("--url", default="http://127.0.0.1:8080")
     options = parser.parse_args()
-    given = [float(line) for line in options.file.read_text().split()] if options.file else load(96, seed=7).tolist()
+    try:
+        given = [float(line) for line in options.file.read_text().split()] if options.file else load(96, 7).tolist()
+    except (OSError, ValueError) as error:
+        sys.exit(f"{options.file}: {error}")
     with Client(options.url) as client:  # the key comes from ./key_file.json, where the server was started
         try:
             answer = client.predict("forecast", {"hours": given})

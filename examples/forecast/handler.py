@@ -1,7 +1,6 @@
 """Tells the next hours of a load. A request is {"hours": [48 numbers or more]}, checked before it gets here."""
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,8 @@ from msx_sdk.mindspore import Network, load_network, setup
 
 MOST = 10_000
 """Numbers of one request; the last HISTORY of them count."""
+LARGEST = 1e15
+"""The network computes with float32, whose squares end at 1e38."""
 
 
 @dataclass
@@ -55,5 +56,9 @@ class ForecastHandler(Handler):
 def wrong(hours: list[float]) -> InvalidInput | None:
     if not HISTORY <= len(hours) <= MOST:
         return InvalidInput(f"hours: expected {HISTORY} to {MOST} numbers, got {len(hours)}")
-    odd = next((place for place, hour in enumerate(hours) if not math.isfinite(hour)), None)
-    return None if odd is None else InvalidInput(f"hours[{odd}]: expected a finite number")
+    odd = next((place for place, hour in enumerate(hours) if not abs(hour) <= LARGEST), None)
+    return (
+        None
+        if odd is None
+        else InvalidInput(f"hours[{odd}]: expected a number between -{LARGEST:g} and {LARGEST:g}, got {hours[odd]:g}")
+    )

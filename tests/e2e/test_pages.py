@@ -218,7 +218,6 @@ NOT_RUN = {
         "msx-serve --start": "serves what the command before it packs; tests/e2e/test_stages.py serves others",
         "curl --data-binary @cat.jpg": "asks the server of the command before it",
     },
-    "examples/digits/README.md": {"pip install": INSTALLS},
     "examples/plugin/README.md": {
         "pip install": "builds with hatchling, from PyPI; tests/plugins.py installs the same"
     },

@@ -39,7 +39,7 @@ def url() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("program", "arguments"),
-    [("llama/client.py", ["x"]), ("llama/chat.py", []), ("digits/client.py", ["x.png"]), ("matmul/client.py", [])],
+    [("llama/client.py", ["x"]), ("llama/chat.py", []), ("matmul/client.py", [])],
 )
 def test_who_has_no_key_is_told_where_it_is(tmp_path: Path, url: str, program: str, arguments: list[str]) -> None:
     (tmp_path / "x.png").touch()

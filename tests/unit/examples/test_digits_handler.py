@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +52,9 @@ def test_colours_place_and_format_do_not_matter(handler: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"no picture", "body: expected a picture"),
+        (b"no picture", "body: expected a picture, a PNG or a JPEG"),
+        (drawn(0, 255, (0, 0))[:-40], "body: the picture is damaged"),
+        (drawn(0, 255, (0, 0), "gif"), "body: expected a picture, a PNG or a JPEG"),
         (None, "body: expected a picture"),
         ({"a": 1}, "body: expected a picture"),
         (drawn(7, 7, (0, 0)), "body: the picture has one colour only"),
@@ -62,7 +66,21 @@ def test_what_has_no_digit_is_refused(handler: Any, body: Any, said: str) -> Non
     assert str(refused).startswith(said)
 
 
-def test_a_small_file_with_a_large_picture_is_refused(handler: Any) -> None:
-    file = io.BytesIO()
-    Image.new("L", (5000, 5000)).save(file, "png")
-    assert "5000 × 5000 pixels are more than 16777216" in str(handler.read(file.getvalue()))
+@pytest.mark.parametrize(
+    ("side", "said"),
+    [
+        (5_000, "5000 × 5000 pixels are more than 16777216"),
+        (10_000, "10000 × 10000 pixels are more than 16777216"),  # Pillow warns
+        (30_000, "the picture has more than 16777216 pixels"),  # Pillow raises
+    ],
+)
+def test_a_small_file_with_a_large_picture_is_refused(handler: Any, side: int, said: str) -> None:
+    assert said in str(handler.read(empty_png(side)))
+
+
+def empty_png(side: int) -> bytes:
+    """Its head states the size; there are no pixels."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    chunks = [head, b"IDAT" + zlib.compress(b""), b"IEND"]
+    framed = [struct.pack(">I", len(it) - 4) + it + struct.pack(">I", zlib.crc32(it)) for it in chunks]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(framed)

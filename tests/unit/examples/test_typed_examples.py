@@ -58,8 +58,10 @@ def test_topics_of_several_requests_in_one_batch(topics: LocalModel) -> None:
 
 def test_forecasts_of_several_series_in_one_batch(forecast: LocalModel) -> None:
     flat, day = [7.0] * 60, [500 + 100 * (hour % 24 < 12) for hour in range(48)]
-    good, short, far = forecast.predict([{"hours": day}, {"hours": [1.0] * 47}, {"hours": flat}])
+    asked = [day, [1.0] * 47, flat, [*day, 1e300]]
+    good, short, far, large = forecast.predict([{"hours": hours} for hours in asked])
     assert (len(good.json()["hours"]), len(good.json()["error"])) == (12, 12)
     assert all(abs(hour - 7) < 1 for hour in far.json()["hours"])
-    assert short.status == 400
+    assert (short.status, large.status) == (400, 400)
+    assert "hours[48]: expected a number between -1e+15 and 1e+15, got 1e+300" in str(large.failure)
     assert "hours: expected 48 to 10000 numbers, got 47" in str(short.failure)
