@@ -62,8 +62,8 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sizing(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer. `decode` is None where the device's speed is not known; `remedies` are keys of model-config.yaml
-    and the values with which it would fit; empty where it fits."""
+    """The answer. `decode` is None where the device's speed is not known; `keys` of model-config.yaml serve it as
+    it was asked about; `remedies` are keys and the values with which it would fit, and empty where it fits."""
 
     model_type: str
     parameters: int
@@ -75,6 +75,7 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     shards: int
     ranks: list[RankSizing]
     host: int
+    keys: list[str]
     notes: list[str]
     remedies: list[str]
     decode: StepTime | None = None

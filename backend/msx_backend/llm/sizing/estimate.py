@@ -15,8 +15,8 @@ from msx_backend.llm.memory import DEVICE_FRACTION, HOST_FRACTION
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
-from msx_backend.llm.sizing.layout import group_of
-from msx_backend.llm.sizing.npus import Npu, device_of
+from msx_backend.llm.sizing.layout import group_of, served_by
+from msx_backend.llm.sizing.npus import NpuPeaks, device_of
 from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes, itemsize, rank_parameters
 from msx_backend.llm.sizing.remedies import Fits, remedies
 from msx_backend.llm.sizing.roofline import decode_time, prefill_time
@@ -48,6 +48,7 @@ def estimate(request: SizingRequest) -> Sizing:
         shards=group.tp_size,
         ranks=ranks,
         host=_host(config, npu, group),
+        keys=list(served_by(group, request.texts, context)),
         notes=list(_notes(npu, group)),
         remedies=[],
     )
@@ -83,7 +84,7 @@ def _ranks(group: Parallel) -> Iterator[Parallel]:
     return (replace(group, rank=group.peer(stage)) for stage in range(group.stages))
 
 
-def _rank(config: DecoderConfig, npu: Npu, rank: Parallel, texts: int, context: int) -> RankSizing:
+def _rank(config: DecoderConfig, npu: NpuPeaks, rank: Parallel, texts: int, context: int) -> RankSizing:
     weights = rank_parameters(config, rank) * itemsize(config, npu.target)
     memory = npu.memory if npu.target == "Ascend" else npu.memory // rank.world_size
     chunk = min(PREFILL[-1], context)
@@ -99,27 +100,27 @@ def _rank(config: DecoderConfig, npu: Npu, rank: Parallel, texts: int, context: 
     )
 
 
-def _reserve(npu: Npu, memory: int, weights: int) -> int:
+def _reserve(npu: NpuPeaks, memory: int, weights: int) -> int:
     """What the engine's own sizing keeps from the cache: see `llm.memory`."""
     if npu.target == "Ascend":
         return int(max(memory - weights, 0) * (1 - DEVICE_FRACTION))
     return max(int(memory * (1 - HOST_FRACTION)) - weights, 0)
 
 
-def _fits(config: DecoderConfig, npu: Npu) -> Fits:
+def _fits(config: DecoderConfig, npu: NpuPeaks) -> Fits:
     def fits(group: Parallel, texts: int, context: int) -> bool:
         return all(_rank(config, npu, rank, texts, context).free >= 0 for rank in _ranks(group))
 
     return fits
 
 
-def _host(config: DecoderConfig, npu: Npu, group: Parallel) -> int:
+def _host(config: DecoderConfig, npu: NpuPeaks, group: Parallel) -> int:
     """The processes of one group, and all weights while they are on their way to NPUs."""
     weights = sum(rank_parameters(config, rank) for rank in _ranks(group)) * group.tp_size
     return group.world_size * PROCESS + (weights * itemsize(config, npu.target) if npu.target == "Ascend" else 0)
 
 
-def _notes(npu: Npu, group: Parallel) -> Iterator[str]:
+def _notes(npu: NpuPeaks, group: Parallel) -> Iterator[str]:
     if npu.doubt:
         yield f"not certain: {npu.doubt}"
     if npu.bandwidth is None:
@@ -128,7 +129,7 @@ def _notes(npu: Npu, group: Parallel) -> Iterator[str]:
         yield "all-reduces are left out: no bandwidth between two of these NPUs is known"
 
 
-def _timed(sizing: Sizing, config: DecoderConfig, npu: Npu, group: Parallel) -> Sizing:
+def _timed(sizing: Sizing, config: DecoderConfig, npu: NpuPeaks, group: Parallel) -> Sizing:
     """Texts go through the stages in as many lanes as there are stages: all stages compute at once, and each reads
     its weights for every lane."""
     if npu.bandwidth is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from msx_sdk._internal.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -32,3 +34,13 @@ def keys_of(stages: int, shards: int) -> str:
     split = {"pipelineStages": stages, "tensorParallel": shards}
     given = ", ".join(f"{key}: {size}" for key, size in split.items() if size > 1)
     return f"parallelType: {kind}, parallel: {{{given}}}"
+
+
+def served_by(group: Parallel, texts: int, context: int) -> Iterator[str]:
+    """The keys of model-config.yaml for this group, and so many texts of such a context."""
+    if group.world_size > 1:
+        yield keys_of(group.stages, group.tp_size)
+    yield f"maxTotalTokens: {context}"
+    yield f"slotBuckets: [{texts}]"
+    if texts > ModelConfig().max_concurrent:
+        yield f"maxConcurrent: {texts}"

@@ -19,7 +19,7 @@ GIB = 1 << 30
 CPU = "cpu"
 
 
-class Npu(NamedTuple):
+class NpuPeaks(NamedTuple):
     """What MindSpore sees as one device. `memory` in bytes, `bandwidth` of it and `link` to another device of the same
     machine in bytes a second, `flops` of the cubes in 16 bits; None: not known. `doubt`: which number is not certain,
     and why."""
@@ -38,27 +38,26 @@ class Npu(NamedTuple):
 _LINK = "the bandwidth between NPUs is from one source"
 
 NPUS = {
-    # No source was found for this one; that it is at least a 910B2 is what its place in the row says.
-    "910B1": Npu(64 * GIB, 1.6e12, 353.8e12, 196e9, "no source for the 910B1 was found: the numbers are the 910B2's"),
-    "910B2": Npu(64 * GIB, 1.6e12, 353.8e12, 196e9, _LINK),  # [1], [2]
-    "910B3": Npu(64 * GIB, 1.6e12, 294.9e12, 196e9, _LINK),  # [1], [2]
-    "910B4": Npu(32 * GIB, 0.8e12, 245.7e12, 32e9, _LINK),  # [1], [2]
-    "910C": Npu(
+    "910B1": NpuPeaks(64 * GIB, 1.6e12, 353.8e12, 196e9, "no source was found: these are the 910B2's numbers"),
+    "910B2": NpuPeaks(64 * GIB, 1.6e12, 353.8e12, 196e9, _LINK),  # [1], [2]
+    "910B3": NpuPeaks(64 * GIB, 1.6e12, 294.9e12, 196e9, _LINK),  # [1], [2]
+    "910B4": NpuPeaks(32 * GIB, 0.8e12, 245.7e12, 32e9, _LINK),  # [1], [2]
+    "910C": NpuPeaks(
         64 * GIB, 1.6e12, 353.8e12, 196e9,
         "a 910C has two dies, which are two devices each of these numbers; other sources say up to 400e12 "
         "operations a second for a die",
     ),  # [1]; techpowerup.com/335749: 780e12 and 3200 GB/s for both dies
-    "310P": Npu(
+    "310P": NpuPeaks(
         48 * GIB, 204e9, 70e12, None,
         "half of an Atlas 300I Duo, its float16 taken as half of int8; other cards have 24 GB a chip",
     ),  # [3]
 }  # fmt: skip
 
 
-def device_of(name: str) -> Npu:
+def device_of(name: str) -> NpuPeaks:
     """Raises HandlerLoadError, which names the known ones."""
     if name.lower() == CPU:
-        return Npu(memory_limit())
+        return NpuPeaks(memory_limit())
     found = {known.lower(): npu for known, npu in NPUS.items()}.get(name.lower().removeprefix("ascend"))
     if found is None:
         raise HandlerLoadError(f"--npu: {name!r} is not known; known are {', '.join((*NPUS, CPU))}")

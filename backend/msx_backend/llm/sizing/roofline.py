@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from msx_backend.llm.division import own_layers
 from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.sizing.npus import Npu
+from msx_backend.llm.sizing.npus import NpuPeaks
 from msx_backend.llm.sizing.parts import itemsize, layer_parameters, token_bytes, vocabulary_parameters
 from msx_sdk._internal.sizing import StepTime
 from msx_sdk.mindspore.parallel import Parallel
 
 
-def decode_time(config: DecoderConfig, parallel: Parallel, npu: Npu, texts: int, context: int) -> StepTime:
+def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts: int, context: int) -> StepTime:
     """A token for each of `texts` that have `context` positions, on one rank."""
     seen = _positions(config, parallel, context)
     read = _layer_numbers(config, parallel) + _head_numbers(config, parallel)
@@ -20,7 +20,7 @@ def decode_time(config: DecoderConfig, parallel: Parallel, npu: Npu, texts: int,
     return _time(npu, read * itemsize(config, parallel.target) + cache, flops, _exchange(config, parallel, npu, texts))
 
 
-def prefill_time(config: DecoderConfig, parallel: Parallel, npu: Npu, context: int, chunk: int) -> StepTime:
+def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, context: int, chunk: int) -> StepTime:
     """A prompt of `context` tokens in chunks, each of which reads the weights and what is before it; only the last
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
@@ -32,7 +32,7 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: Npu, context: i
     return _time(npu, read, flops, _exchange(config, parallel, npu, context))
 
 
-def _time(npu: Npu, bytes: float, flops: float, exchange: float | None) -> StepTime:
+def _time(npu: NpuPeaks, bytes: float, flops: float, exchange: float | None) -> StepTime:
     assert npu.bandwidth is not None
     assert npu.flops is not None
     return StepTime(memory=bytes / npu.bandwidth, compute=flops / npu.flops, exchange=exchange)
@@ -56,7 +56,7 @@ def _head_numbers(config: DecoderConfig, parallel: Parallel) -> int:
     return vocabulary_parameters(config, parallel.tp_size) if parallel.last_stage else 0
 
 
-def _exchange(config: DecoderConfig, parallel: Parallel, npu: Npu, tokens: int) -> float | None:
+def _exchange(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, tokens: int) -> float | None:
     """Two all-reduces of the states in each layer, in a ring; without what each one takes to start."""
     ranks = parallel.tp_size
     if ranks == 1:

@@ -30,6 +30,8 @@ def _lines(sizing: Sizing) -> Iterator[str]:
     yield ""
     yield from _times(sizing)
     yield _verdict(sizing)
+    if sizing.fits:
+        yield from _wrapped(f"model-config.yaml: {'; '.join(sizing.keys)}", "   ")
     for remedy in sizing.remedies:
         yield from _wrapped(f"-> {remedy}", "   ")
     for note in (*sizing.notes, LEFT_OUT):

@@ -9,6 +9,8 @@ import pytest
 from msx_backend.llm.sizing.__main__ import answer
 from msx_backend.llm.sizing.estimate import estimate
 from msx_backend.llm.sizing.npus import NPUS
+from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, folder_of
@@ -65,6 +67,32 @@ def test_a_window_is_all_that_is_read(tmp_path: Path) -> None:
 def test_what_fits_needs_no_remedy(tmp_path: Path) -> None:
     sizing = sized(folder_of(tmp_path, LLAMA_7B), texts=7)
     assert (sizing.fits, sizing.remedies) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "keys"),
+    [
+        ({"texts": 2, "context": 512}, ["maxTotalTokens: 512", "slotBuckets: [2]"]),
+        (
+            {"texts": 65, "context": 64, "parallel": "pp2tp2"},
+            [
+                "parallelType: pptp, parallel: {pipelineStages: 2, tensorParallel: 2}",
+                "maxTotalTokens: 64",
+                "slotBuckets: [65]",
+                "maxConcurrent: 65",
+            ],
+        ),
+    ],
+)
+def test_keys_serve_what_was_asked_about(tmp_path: Path, asked: dict[str, Any], keys: list[str]) -> None:
+    """And a server's own reading of them is what was asked about."""
+    assert sized(folder_of(tmp_path, LLAMA_7B), **asked).keys == keys
+    (file := tmp_path / "model-config.yaml").write_text("\n".join(keys).replace(", parallel", "\nparallel"))
+    config, _ = parse_model_config(read_yaml(file))
+    assert config.slot_buckets is not None
+    assert (config.slot_buckets[-1], config.max_total_tokens) == (asked["texts"], asked["context"])
+    assert config.max_concurrent >= asked["texts"]
+    assert config.layout.ranks == (4 if "parallel" in asked else 1)
 
 
 def test_remedies_are_the_largest_that_fit(tmp_path: Path) -> None:
