@@ -31,7 +31,7 @@ class Net(nn.Cell):
         return self.layers(image)
 
 
-def train(net: Net, images: Array, labels: Array, epochs: int = 8, size: int = 32) -> None:
+def train(net: Net, images: Array, labels: Array, epochs: int = 4, size: int = 32) -> None:
     loss = nn.SoftmaxCrossEntropyWithLogits(sparse=True, reduction="mean")
     step = nn.TrainOneStepCell(nn.WithLossCell(net, loss), nn.Adam(net.trainable_params(), 2e-3))
     step.set_train()
@@ -73,7 +73,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     ms.set_seed(0)
     ms.set_context(mode=ms.GRAPH_MODE)
-    (images, labels), (test_images, test_labels) = make(2500, seed=1), make(400, seed=2)
+    (images, labels), (test_images, test_labels) = make(1600, seed=1), make(400, seed=2)
     net = Net()
     train(net, stacked(images), labels)
     reached = accuracy(net, stacked(test_images), test_labels)
