@@ -82,8 +82,10 @@ _BY_STATUS: dict[int, type[MsxError]] = {
     503: UnavailableError,
     504: DeadlineError,
 }
+HANDLERS_KIND = "InternalServerException"
+"""TorchServe's name of all that comes from a handler."""
 _BY_KIND: dict[str, type[MsxError]] = {
-    "InternalServerException": ModelFailedError,  # TorchServe's status of a handler that raised is 503
+    HANDLERS_KIND: ModelFailedError,  # TorchServe's status of a handler that raised is 503
     "InvalidKeyException": UnauthorizedError,
     "ConflictStatusException": ConflictError,
     "MethodNotAllowedException": ForbiddenError,
@@ -95,5 +97,7 @@ def error_of(
 ) -> MsxError:
     """The error of an answer with this status of 400 or more."""
     fallback = RequestError if status < 500 else ModelFailedError
-    make = _BY_KIND.get(kind) or _BY_STATUS.get(status, fallback)
+    refused = status < 500 and kind == HANDLERS_KIND  # by the handler, which is not a failure
+    make = None if refused else _BY_KIND.get(kind)
+    make = make or _BY_STATUS.get(status, fallback)
     return make(message, status=status, kind=kind, request_id=request_id, retry_after=retry_after)

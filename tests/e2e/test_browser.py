@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,7 @@ def test_the_playground_predicts(server: RunningServer, tab: Browser, tmp_path: 
     tab.wait_for("whole answer after")
     assert '"a": 1' in tab.one("msx-answer pre").text
     assert "request " in tab.text
+    assert re.search(r"parse [\d.]+ ms, queue [\d.]+ ms, batch [\d.]+ ms, handler [\d.]+ ms", tab.text)
     assert server.keys is not None
     key = server.keys["inference"]["key"]
     assert key not in tab.driver.current_url

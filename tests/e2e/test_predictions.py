@@ -85,3 +85,11 @@ def test_request_id(server: RunningServer) -> None:
     assert own.headers["x-request-id"] == own.json()["id"]
     odd = server.predict("report", b"", headers={"x-request-id": "no spaces, please"})
     assert odd.headers["x-request-id"] == odd.json()["id"] != "no spaces, please"
+
+
+def test_who_asks_is_told_where_the_time_went(server: RunningServer) -> None:
+    told = server.predict("echo", b"x", headers={"x-msx-timing": "1"}).headers["server-timing"]
+    names = [part.partition(";dur=")[0] for part in told.split(", ")]
+    assert names == ["parse", "queue", "batch", "handler"]
+    assert all(float(part.partition(";dur=")[2]) >= 0 for part in told.split(", "))
+    assert "server-timing" not in server.predict("echo", b"x").headers

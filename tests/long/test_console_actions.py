@@ -1,11 +1,12 @@
-"""What the console does to a server, by its forms, the curl lines that they show, and by keyboard; and views that are hard
-to show: a hundred models, a slow connection, a phone."""
+"""What the console does to a server, by forms, by the curl lines that they show, and by keyboard; and views that are
+hard to show: a hundred models, a slow connection, a phone."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,12 @@ def test_register_by_name_and_by_upload(server: RunningServer, tab: Browser, tmp
     submit(tab, "From this machine")
     wait_until(lambda: "uploaded" in names(server), "it is there", lambda: tab.text)
     assert server.describe("uploaded")["state"] == "READY"
-    requests = [line["message"] for line in server.log_lines() if "/console/upload/norms.mar" in line["message"]]
-    assert requests, "the upload is not in the access log"
+    uploaded = partial(logged, server, "/console/upload/norms.mar")
+    wait_until(uploaded, "the access log has the upload", server.tail)
+
+
+def logged(server: RunningServer, path: str) -> list[dict[str, Any]]:
+    return [line for line in server.log_lines() if path in str(line.get("path"))]
 
 
 def test_an_archive_by_its_address(server: RunningServer, tab: Browser, tmp_path: Path) -> None:

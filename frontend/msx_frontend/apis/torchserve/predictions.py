@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
+from msx_frontend.apis.torchserve.timed_sink import ASKS, TimedSink
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
@@ -119,7 +120,7 @@ class Predictions:
 class PredictionTemplate:
     """What the head of a prediction says of its job."""
 
-    __slots__ = ("_fields", "_headers", "_kind", "_model", "_predictions", "_submit", "_version", "key")
+    __slots__ = ("_fields", "_headers", "_kind", "_model", "_predictions", "_submit", "_timed", "_version", "key")
 
     def __init__(self, predictions: Predictions, meaning: Meaning, head: Head, names: Names) -> None:
         self._predictions, self._submit = predictions, predictions.submit
@@ -128,6 +129,7 @@ class PredictionTemplate:
         self._headers, self._kind = KeptHeaders([*head.headers(), *meaning.headers, *told]), meaning.kind
         if method := names.get(METHOD):
             self._kind = method_kind(method)
+        self._timed = any(name == ASKS for name, _ in head.raw_headers)
         self.key: Key | None = None
         self._fields = fields_parser(head.content_type)
         """Makes fields of a body. Raises BadRequest."""
@@ -137,7 +139,10 @@ class PredictionTemplate:
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         fields = self._fields(body)
         model = self._model or self._named(fields)
-        job = sink.job = Job(id, model, self._version, fields, self._headers, sink, kind=self._kind)
+        own = TimedSink(sink) if self._timed else sink
+        job = sink.job = Job(id, model, self._version, fields, self._headers, own, kind=self._kind)
+        if isinstance(own, TimedSink):
+            own.job = job
         self._submit(job)
 
     def _named(self, fields: list[Field]) -> str:

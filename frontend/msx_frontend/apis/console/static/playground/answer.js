@@ -40,9 +40,10 @@ class Answer extends HTMLElement {
     this.pre.replaceWith(node);
   }
 
-  end(id = "", more = "") {
+  /** `spent`: where the server's part of the time went. */
+  end(id = "", more = "", spent = "") {
     this.first ||= performance.now();
-    this.#tell([more, id && `request ${id}`].filter(Boolean).join(" · "), performance.now());
+    this.#tell([spent, more, id && `request ${id}`].filter(Boolean).join(" · "), performance.now());
   }
 
   failed(error) {
