@@ -1,0 +1,52 @@
+"""`scripts/npu-check` where the emulation stands for the NPU: it compares with itself, and finds no difference."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.emulated_ascend.calls import Case
+from tests.emulated_ascend.npu_check import machine, operators, questions
+from tests.emulated_ascend.npu_questions import QUESTIONS
+from tests.emulated_ascend.tables import ACCEPTED
+
+pytestmark = pytest.mark.mindspore
+ROOT = Path(__file__).parents[2]
+
+
+def test_each_call_of_the_tables_has_a_row() -> None:
+    title, *rows = operators(emulated=True)
+    assert title.startswith("| call | difference |")
+    assert rows == [f"| {case} | 0.00e+00 |" for case in ACCEPTED]
+
+
+def test_what_only_a_device_can_answer_is_not_asked() -> None:
+    assert list(machine(emulated=True))[1] == "- no NPU: the emulation stands for it"
+    assert len(list(questions(emulated=True))) == len(QUESTIONS)
+
+
+def test_a_call_on_a_machine_without_an_npu_ends_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tests.emulated_ascend import npu_check
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tests.emulated_ascend.tables.ACCEPTED", ACCEPTED[:1])
+    (_, row) = npu_check.operators(emulated=False)
+    assert isinstance(ACCEPTED[0], Case)
+    assert "Unsupported op [ReshapeAndCache] on CPU" in row
+
+
+@pytest.mark.long
+def test_the_whole_page() -> None:
+    done = subprocess.run(
+        [ROOT / "scripts" / "npu-check", "--emulated"],
+        env={**os.environ, "GLOG_v": "4"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "| qwen3 | bfloat16 |" in done.stdout
+    assert done.stdout.count("100% |") == 12
+    assert "Send this page to the project." in done.stdout
