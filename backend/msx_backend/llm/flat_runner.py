@@ -38,7 +38,7 @@ class FlatRunner:
         decoder.body.step.prepare(self.context)
         shape = (self.blocks, self.block, heads.keys, heads.size)
         self._graphs = FlatGraphs(decoder, config, shape, eager=parts.parallel.target != "Ascend")
-        self._messages = StageMessages(config, parts)
+        self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
@@ -89,9 +89,8 @@ class FlatRunner:
 
     def _run(self, kind: int, tokens: Array, arrays: FlatArrays, angles: Any, rows: Array) -> Finish:
         reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
-        positions, slots, tables, lengths, q_lengths = map(_host, arrays)
-        inputs = (positions, angles, slots, tables, lengths, q_lengths, _host(reach), _host(rows))
-        return self._messages.run(tokens, lambda x: self._graphs(kind, x, *inputs), len(rows))
+        positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, rows))
+        return self._messages.run(tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows))
 
     def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:
         """cos and sin of each token [2, T, D]: in the prompt by the prompt's length, after it by the length of the text
@@ -130,6 +129,8 @@ def check_windows(windows: Sequence[int | None], context: int) -> None:
         )
 
 
-def _host(array: Array) -> Any:
-    """A tensor with the data on the host, where the kernels read lengths."""
-    return Tensor(np.ascontiguousarray(array, np.int32), ms.int32)
+def host_tensor(array: Array, pins: bool) -> Any:
+    """An int32 tensor with the data on the host, where the kernels read lengths. In pinned memory it is copied to the
+    device while the host goes on (vllm-mindspore 0.5.1, models/utils.py)."""
+    tensor = Tensor(np.ascontiguousarray(array, np.int32), ms.int32)
+    return tensor.pin_memory() if pins else tensor

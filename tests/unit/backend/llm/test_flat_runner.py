@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from msx_backend.llm.engine import Engine
@@ -162,3 +163,15 @@ def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
 def test_a_step_is_data() -> None:
     step = Mixed((TokenChunk(1, 30, (5,)), TokenChunk(0, 0, (1, 2))))
     assert decode(encode(step)) == step
+
+
+@pytest.mark.parametrize("pins", [False, True])
+def test_inputs_of_an_npu_are_pinned(pins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    from msx_backend.llm.flat_runner import host_tensor
+
+    monkeypatch.setattr(ms.Tensor, "pin_memory", lambda tensor: ("pinned", tensor.asnumpy().tolist()))
+    made = host_tensor(np.array([3, 1]), pins)
+    if pins:
+        assert made == ("pinned", [3, 1])
+    else:
+        assert (made.dtype, made.asnumpy().tolist()) == (ms.int32, [3, 1])
