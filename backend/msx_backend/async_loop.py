@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Callable
 from functools import partial
+from threading import get_ident
 
 from msx_backend.batch_loop import Frames
 from msx_backend.worker_link import WorkerLink
@@ -22,7 +24,7 @@ class AsyncLoop:
         self._runner = runner
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._started: dict[int, float] = {}
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._thread = asyncio.get_running_loop(), get_ident()
         self._done: asyncio.Future[None] = self._loop.create_future()
 
     @property
@@ -33,7 +35,7 @@ class AsyncLoop:
         """Serves until Drain, or until the server is gone; running requests are finished first. `early` are messages
         that came together with Load. Raises ProtocolError."""
         self._jobs.on_cancel = self._cancel_soon
-        self._replies.call_soon = self._loop.call_soon_threadsafe
+        self._replies.call_soon = self._call_soon
         self._handle(early)
         self._loop.add_reader(self._sock, self._readable)
         try:
@@ -43,6 +45,13 @@ class AsyncLoop:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         self._replies.call_soon = None
         self._replies.flush()
+
+    def _call_soon(self, call: Callable[[], None]) -> None:
+        """From any thread; on the loop's own it need not be woken, which takes two system calls."""
+        if get_ident() == self._thread:
+            self._loop.call_soon(call)
+        else:
+            self._loop.call_soon_threadsafe(call)
 
     def _readable(self) -> None:
         try:

@@ -175,6 +175,10 @@ class Context:
             batch.wait()
         batch.send(values)
 
+    def _offer(self, value: bytes) -> bool:
+        """For engines whose async generator waits at its own `await`: `send`, unless the client is slow."""
+        return self._bound.offer(value)
+
     async def drain(self) -> None:
         """For async handlers, after `send`: wait while the client is slow to take what was sent before.
 

@@ -16,7 +16,12 @@ class RequestHandle:
     """An iterator over the deltas, for one reader. Raises PredictionError after the last one if the request failed.
 
     `with handle:` cancels the request when its reader stops.
+
+    A reader that would only pass each delta on may have it passed on at once: `pass_on` returns False for one that has
+    to wait, which comes to the reader in its turn. That saves two switches between tasks a token.
     """
+
+    pass_on: Callable[[GenerateDelta], bool] | None = None
 
     def __init__(self, cancel: Callable[[], None], times: RequestTimes) -> None:
         self.times = times
@@ -33,6 +38,8 @@ class RequestHandle:
 
     def put(self, delta: GenerateDelta) -> None:
         """Called by the engine."""
+        if self._passed_on(delta):
+            return
         self._deltas.append(delta)
         self._wake()
 
@@ -61,6 +68,16 @@ class RequestHandle:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.cancel()
+
+    def _passed_on(self, delta: GenerateDelta) -> bool:
+        """Only while the reader waits for it: otherwise it may hold an earlier one."""
+        if self.pass_on is None or self._deltas or self._reader is None or self._reader.done():
+            return False
+        try:
+            return self.pass_on(delta)
+        except Exception:  # it is raised again, to the reader
+            self.pass_on = None
+            return False
 
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():

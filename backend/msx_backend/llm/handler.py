@@ -39,6 +39,7 @@ from msx_sdk._internal.config import ModelConfig as YamlConfig
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.tool_calls import DEFAULT
 from msx_sdk.generation import (
+    GENERATE,
     Capabilities,
     GenerateDelta,
     GenerateRequest,
@@ -46,6 +47,7 @@ from msx_sdk.generation import (
     TokenizeReply,
     TokenizeRequest,
 )
+from msx_sdk.generation._wire import encode
 from msx_sdk.mindspore import Parallel, init_parallel
 from msx_sdk.mindspore._runtime import cann_loads, keep_graphs
 from msx_sdk.text_generation import TextGenerationHandler
@@ -97,6 +99,8 @@ class TextGenerator(TextGenerationHandler):
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
         prepared = await self._prepared(await self._as_prompt(request))
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
+            if context.operation() == GENERATE and self._passes_on:
+                deltas.pass_on = lambda delta: context._offer(encode(delta))
             async for delta in deltas:
                 yield delta
             self.gauges.tell(deltas.times)
@@ -139,6 +143,12 @@ class TextGenerator(TextGenerationHandler):
             max_stop_sequences=MOST_STOPS,
             max_top_tokens=MOST_TOP_TOKENS,
         )
+
+    @property
+    def _passes_on(self) -> bool:
+        """Nobody wants to see the deltas on their way to the server."""
+        kind = type(self)
+        return kind.generate is TextGenerator.generate and kind.handle is TextGenerationHandler.handle
 
     @property
     def tool_parser(self) -> str:

@@ -119,6 +119,15 @@ class Batch:
         if self._sink is not None:
             self._sink.flush()
 
+    def offer(self, value: bytes) -> bool:
+        """Sends the next chunk of an async handler's one request; False while its client is slow."""
+        if self.requests[0].spent:
+            return False
+        self._chunk(0, value, last=False)
+        if self._sink is not None:
+            self._sink.flush()
+        return True
+
     def finish(self, values: Any) -> None:
         """Takes the list of last values, which ends every request that is still open."""
         for idx, value in enumerate(self.checked(values)):

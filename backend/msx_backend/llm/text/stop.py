@@ -20,6 +20,10 @@ class StopFinder:
         self._beginnings = {stop[:length] for stop in self._stops for length in range(1, len(stop))}
         self._longest = max(map(len, self._stops), default=1) - 1
 
+    def __bool__(self) -> bool:
+        """Whether there is anything to find."""
+        return bool(self._stops)
+
     def __contains__(self, text: str) -> bool:
         return text in self._stops
 

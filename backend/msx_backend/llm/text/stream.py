@@ -63,7 +63,7 @@ class TextStream:
         return TextPiece(self.finish() + special * self._keep_stop, special)
 
     def _show(self, text: str) -> TextPiece:
-        if self._early > 0:
+        if self._early > 0 or not self._stops:
             return TextPiece(text)
         text = self._held + text
         found = self._stops.find(text)
