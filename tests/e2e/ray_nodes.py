@@ -9,6 +9,7 @@ process that it is imported into.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -18,6 +19,8 @@ from ray._private.state import state
 from ray._raylet import GcsClient, GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
 from ray.cluster_utils import Cluster
 
+DEFAULT_FOLDER = "/tmp/ray"
+"""Here Ray writes which cluster is the latest one, whatever folder that has; without it the head does not start."""
 OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
 
 
@@ -49,6 +52,7 @@ def changed(address: str, versions: dict[str, str]) -> dict[str, str]:
 
 
 def added(cluster: Cluster, options: dict[str, Any]) -> dict[str, Any]:
+    os.makedirs(DEFAULT_FOLDER, exist_ok=True)
     node = cluster.add_node(**OPTIONS, **options)
     pids = {kind: [one.process.pid for one in processes] for kind, processes in node.all_processes.items()}
     return {"address": cluster.address, "node_id": node.node_id, "pids": pids}
