@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Generator
 from importlib.metadata import distribution
 from pathlib import Path
@@ -12,6 +13,11 @@ from msx_sdk._internal.batch import current_request_ids
 
 settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For scripts/test-all."""
+
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell without a terminal starts what is behind `&` so, and every process of a test would ignore Ctrl-C, too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure() -> None:

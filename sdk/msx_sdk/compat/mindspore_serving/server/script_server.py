@@ -28,8 +28,6 @@ class ScriptServer:
         self._most_enqueued: int | None = None
         self.signalled = False
         """It stops because of a signal."""
-        self._due: int | None = None
-        """A signal that came while a call waited for its answer; if that comes, the script ends behind the call."""
 
     @property
     def running(self) -> ServerProcess | None:
@@ -43,8 +41,7 @@ class ScriptServer:
                 self._process.wait()
             if self._process is None:
                 self._failed = self.signalled = False
-                self._due = None
-                self._process = ServerProcess(self._process_ended, self._end_script)
+                self._process = ServerProcess(self._process_ended)
                 self._take_signals()
                 self._register()
                 if self._most_enqueued is not None:
@@ -97,32 +94,19 @@ class ScriptServer:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """The script itself ends, too: where it has ended but for its threads, it ends with the server's."""
         process, ended = self._process, _is_at_end(frame)
+        before = self._before.get(number)
         if process is not None:
             if process.stopping and self.signalled:
                 process.hurry()
             self.signalled = True
             warn("Serving server begin to exit: receive exit signal")
             process.end()
-        if ended:
+        if ended or (process is not None and process.is_asked):
             return
-        if process is not None and process.is_asked:
-            self._due = number
-            return
-        self._end_as_before(number, frame, served=process is not None)
-
-    def _end_script(self) -> None:
-        """The server has answered although it was told to end: nothing else tells the script."""
-        if self._due is not None and threading.current_thread() is threading.main_thread():
-            number, self._due = self._due, None
-            self._end_as_before(number, None, served=True)
-
-    def _end_as_before(self, number: int, frame: FrameType | None, served: bool) -> None:
-        """As the signal would end the script without a server."""
-        before = self._before.get(number)
         if callable(before):
             before(number, frame)
         elif before == signal.SIG_DFL:
-            sys.exit(0 if served else 128 + number)
+            sys.exit(0 if process is not None else 128 + number)
 
     def _register(self) -> None:
         if not self._registered:

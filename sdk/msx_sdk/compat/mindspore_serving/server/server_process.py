@@ -45,9 +45,8 @@ class ServerProcess:
     Its thread keeps the script alive until then.
     """
 
-    def __init__(self, ended: Callable[[ServerProcess], None], answered: Callable[[], None]) -> None:
-        """`answered` is called in a thread that has asked, behind its call: what came up meanwhile is due."""
-        self._ended, self._answered = ended, answered
+    def __init__(self, ended: Callable[[ServerProcess], None]) -> None:
+        self._ended = ended
         self._lock = threading.Lock()
         self._answers: SimpleQueue[Message | None] = SimpleQueue()
         self.listening: set[str] = set()
@@ -87,7 +86,6 @@ class ServerProcess:
             if answer is None:
                 self._answers.put(None)  # for whoever asks next
                 raise self._gone()
-        self._answered()
         if (error := answer.get("error")) is not None:
             raise ServerError(error.get("kind", ""), error.get("detail", ""), error)
         return answer
