@@ -1,7 +1,7 @@
 """The spans of requests: which are sampled, and when they are written.
 
-That is done for many at once, some milliseconds after their ends: the code of the spans and that of the requests throw
-each other out of the processor's caches, and a span that is written between two requests costs twice as much.
+That is done for many at once, some milliseconds after their ends. Written between two requests, a span took about twice
+as long when that was measured; why is not known, the processor's caches are a guess.
 """
 
 from __future__ import annotations

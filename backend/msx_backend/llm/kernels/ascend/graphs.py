@@ -72,7 +72,7 @@ class FlatGraphs:
         self.keys, self.values = self._blocks(layers, blocks), self._blocks(layers, blocks)
         self.hidden, self.first = config.hidden_size, decoder.parallel.first_stage
         self._cells = {kind: FlatCell(decoder, kind) for kind in PHASES}
-        self._calls = {kind: cell if eager else self.graph(cell, layers) for kind, cell in self._cells.items()}
+        self._calls = {kind: cell if eager else self.graph(cell) for kind, cell in self._cells.items()}
 
     def __call__(self, kind: int, *inputs: Any) -> Any:
         """All inputs of a `FlatCell` but the blocks."""
@@ -84,16 +84,16 @@ class FlatGraphs:
         """Made on the device: the cache is most of its memory, and copying it from the host would take minutes."""
         return mutable([ops.zeros(shape, self.dtype) for _ in range(layers)])
 
-    def graph(self, cell: FlatCell, layers: int) -> Callable[..., Any]:
+    def graph(self, cell: FlatCell) -> Callable[..., Any]:
         """The cell compiled once for all shapes, at its first call."""
-        cell.set_inputs(*self.signature(layers))
+        cell.set_inputs(*self.signature())
         # infer_boost chooses the kernels for inference: without it, PagedAttention has none.
         return counted(ms.jit(function=cell, jit_level="O0", infer_boost="on"), cell)
 
-    def signature(self, layers: int) -> Sequence[Any]:
+    def signature(self) -> Sequence[Any]:
         """The inputs of a `FlatCell`, with all shapes open."""
         x = _open(1) if self.first else Tensor(shape=[None, self.hidden], dtype=self.dtype)
-        blocks = [mutable([_open(4, self.dtype) for _ in range(layers)]) for _ in range(2)]
+        blocks = [mutable([_open(4, self.dtype) for _ in self.keys]) for _ in range(2)]
         return [x, _open(1), _open(3, self.dtype), _open(1), _open(2), *(_open(1) for _ in range(4)), *blocks]
 
 

@@ -41,7 +41,7 @@ def refusal(runner: Any, kind: int) -> str:
     from msx_backend.llm.kernels.ascend.graphs import FlatCell
 
     made = runner._graphs
-    call = made.graph(FlatCell(made.decoder, kind), len(made.keys))
+    call = made.graph(FlatCell(made.decoder, kind))
     arrays = runner._tables.nowhere([1 if kind == DECODE else 2], 0 if kind == PREFILL else 1)
     positions, slots, tables, lengths, q_lengths = map(ms.Tensor, arrays)
     reach, rows = ms.Tensor(np.arange(128, dtype=np.int32)), ms.Tensor([0], ms.int32)
