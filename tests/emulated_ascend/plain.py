@@ -43,6 +43,17 @@ class SiLU(Operator):
         return tensor(silu(floats(input)), input.dtype)
 
 
+class GeLU(Operator):
+    def compute(self, x: Any) -> Tensor:
+        """By the approximation with tanh."""
+        self.tensor("x", x, DTYPES)
+        return tensor(gelu(floats(x)), x.dtype)
+
+
+def gelu(x: Floats) -> Floats:
+    return x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
+
+
 class Swiglu(Operator):
     def compute(self, input: Any, dim: int = -1) -> Tensor:
         """silu(first half) * second half"""

@@ -15,7 +15,7 @@ from tests.emulated_ascend.grouped_matmul import GroupedMatmulV4
 from tests.emulated_ascend.matmul import MatMul
 from tests.emulated_ascend.operator import CHIP, Call
 from tests.emulated_ascend.paged_attention import PagedAttention
-from tests.emulated_ascend.plain import Add, Cast, Gather, Mul, SiLU, SplitWithSize, Swiglu
+from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
 from tests.emulated_ascend.quantised import DynamicQuantExt, QuantBatchMatmul, QuantV2, WeightQuantBatchMatmul
 from tests.emulated_ascend.reshape_and_cache import ReshapeAndCache
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
@@ -32,6 +32,7 @@ OPERATORS: dict[str, Any] = {
         FormatCast,
         FusedAddTopKDiv,
         Gather,
+        GeLU,
         GroupedMatmulV4,
         MatMul,
         MoeGatingTopKSoftmax,

@@ -13,7 +13,7 @@ from tests.emulated_ascend.apply_rotary_pos_emb import ApplyRotaryPosEmb
 from tests.emulated_ascend.host import floats, tensor
 from tests.emulated_ascend.inputs import ints, numbers
 from tests.emulated_ascend.matmul import MatMul
-from tests.emulated_ascend.plain import Add, Cast, Gather, Mul, SiLU, SplitWithSize, Swiglu
+from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
 from tests.emulated_ascend.refused import Refused
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
 from tests.emulated_ascend.test_attention import BOTH, STEP, close
@@ -96,6 +96,8 @@ def test_gates(dtype: Any) -> None:
     close(Swiglu()(x), gate / (1 + np.exp(-gate)) * up)
     wide = floats(x).astype(np.float64)
     close(SiLU()(x), wide / (1 + np.exp(-wide)))
+    inner = np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)
+    close(GeLU()(x), wide / (1 + np.exp(-2 * inner)))
 
 
 @BOTH

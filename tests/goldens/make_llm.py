@@ -41,6 +41,15 @@ LLAMA3 = {
 }
 YARN = {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "original_max_position_embeddings": 16}
 LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 2.0}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 100.0,
+    "partial_rotary_factor": 0.75,
+    "short_factor": [1.0, 1.5, 2.0],
+    "long_factor": [1.0, 3.0, 9.0],
+}
+"""Six of the eight numbers of a head turn."""
+TOKENS_OF_TEXTS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
@@ -55,6 +64,38 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         "Qwen3",
         {"head_dim": 16, "tie_word_embeddings": True, "rope_parameters": LINEAR},
         torch.float16,
+    ),
+    "phi3": (
+        "Phi3",
+        TOKENS_OF_TEXTS
+        | {
+            "max_position_embeddings": 128,
+            "original_max_position_embeddings": 64,
+            "sliding_window": 40,
+            "rope_parameters": LONGROPE,
+            "tie_word_embeddings": True,
+        },
+        torch.bfloat16,
+    ),
+    "glm4": (
+        "Glm4",
+        TOKENS_OF_TEXTS | {"head_dim": 16, "attention_bias": True, "partial_rotary_factor": 0.5},
+        torch.bfloat16,
+    ),
+    "gemma3": (
+        "Gemma3Text",
+        TOKENS_OF_TEXTS
+        | {
+            "head_dim": 16,
+            "query_pre_attn_scalar": 12,
+            "sliding_window": 8,
+            "layer_types": ["sliding_attention", "full_attention"],
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+            },
+        },
+        torch.bfloat16,
     ),
 }
 
@@ -73,6 +114,7 @@ CHANGES: dict[str, tuple[str, dict[str, Any], int]] = {
         },
         TOKENS,
     ),
+    "longrope": ("phi3", {"original_max_position_embeddings": 32}, 40),
     "yarn_with_original_outside": ("qwen2", {"original_max_position_embeddings": 32}, TOKENS),
 }
 """Members of config.json that are changed, of which None are left out; and how many tokens are the prompt, which is
@@ -86,7 +128,7 @@ def main() -> None:
             torch.manual_seed(0)
             config = getattr(transformers, f"{family}Config")(**SIZE | options)
             shutil.rmtree(FOLDER / name, ignore_errors=True)
-            make(FOLDER / name, getattr(transformers, f"{family}ForCausalLM")(config), dtype)
+            make(FOLDER / name, getattr(transformers, f"{family.removesuffix('Text')}ForCausalLM")(config), dtype)
         else:
             vary(VARIANTS / name, *CHANGES[name])
 

@@ -33,6 +33,11 @@ def check_generates(config: DecoderConfig) -> None:
 def check_division(config: DecoderConfig, parallel: Parallel) -> None:
     """With fewer key-value heads than ranks, neighbouring ranks have the same head."""
     ranks = parallel.tp_size
+    if config.qk_norm_whole and ranks > 1:
+        raise HandlerLoadError(
+            f"config.json, model_type: {config.model_type} norms its queries and keys over all heads at once, which "
+            f"cannot be divided over tensorParallel: {ranks} ranks; use pipelineStages"
+        )
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
     if config.kv_heads > ranks or ranks % config.kv_heads:
         sizes = {"num_key_value_heads": config.kv_heads} | sizes

@@ -23,7 +23,7 @@ class UncachedAttention(nn.Cell):  # type: ignore[misc]
     def __init__(self, heads: Heads, window: int) -> None:
         super().__init__()
         self.heads, self.kv, self.size, self.window = heads.queries, heads.keys, heads.size, window
-        self.scale = heads.size**-0.5
+        self.scale = heads.scale
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
         self.softmax = ops.Softmax(-1)
 

@@ -48,6 +48,6 @@ def load_decoder(folder: Path, config: DecoderConfig, dtype: str, longest: int) 
     with checkpoint:
         with without_data():
             decoder = EmbeddingDecoder(config, getattr(ms, dtype), longest)
-        load_shards(decoder.body, checkpoint, checkpoint.prefix.rstrip("."))
+        decoder.body.load(checkpoint)
         load_shards(decoder.norm, checkpoint, f"{checkpoint.prefix}norm")
     return decoder

@@ -1,1 +1,1 @@
-"""Decoders in MindSpore: Llama, Mistral, Qwen 2 and 3, from folders in Hugging Face's layout."""
+"""Decoders in MindSpore: Llama, Mistral, Qwen, Phi, GLM and Gemma, from folders in Hugging Face's layout."""

@@ -34,11 +34,15 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_position_embeddings: Positive
     original_max_position_embeddings: Positive | None = None
     hidden_act: str = "silu"
+    hidden_activation: str | None = None
     rms_norm_eps: Amount = 1e-6
     rope_theta: Amount | None = None
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
-    tie_word_embeddings: bool = False
+    rope_local_base_freq: Amount | None = None
+    partial_rotary_factor: Amount | None = None
+    query_pre_attn_scalar: Amount | None = None
+    tie_word_embeddings: bool | None = None
     is_causal: bool | None = None
     attention_bias: bool = False
     mlp_bias: bool = False
@@ -46,15 +50,26 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     use_sliding_window: bool = False
     max_window_layers: int = 28
     layer_types: list[str] | None = None
+    sliding_window_pattern: Positive | None = None
     torch_dtype: str | None = None
     dtype: str | None = None
     quantization_config: dict[str, Any] | None = None
 
 
 READ = frozenset(HubConfig.__struct_fields__) - {
-    "attention_bias", "layer_types", "max_window_layers", "mlp_bias", "sliding_window", "use_sliding_window",
+    "attention_bias", "hidden_activation", "layer_types", "max_window_layers", "mlp_bias", "partial_rotary_factor",
+    "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern", "use_sliding_window",
 }  # fmt: skip
 """Keys that every family reads; some families read the others."""
+
+
+class LayerNorms(msgspec.Struct, frozen=True, kw_only=True):
+    """The names that a layer's norms have in the files; None: there is no norm at this place."""
+
+    before_attention: str | None = "input_layernorm"
+    after_attention: str | None = None
+    before_mlp: str | None = "post_attention_layernorm"
+    after_mlp: str | None = None
 
 
 class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +85,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     context: int
     """Positions that the model supports."""
     native: int
-    """`max_position_embeddings`; with dynamic rope, the angles of a text longer than this depend on its length."""
+    """The length that the model was trained for: with dynamic rope and longrope, the angles of a text longer than this
+    depend on its length."""
     norm_eps: float
     rope: dict[str, Any]
     """Hugging Face's `rope_parameters`."""
@@ -83,6 +99,24 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     mlp_bias: bool = False
     qk_norm: bool = False
     """Queries and keys are normed for each head."""
+    qk_norm_whole: bool = False
+    """Queries and keys are normed over all heads at once."""
+    norms: LayerNorms = LayerNorms()
+    norm_offset: float = 0.0
+    """Added to the weights of all norms when they are read."""
+    rotary_dim: int | None = None
+    """How many numbers of a head turn, from the first on; None: all."""
+    rotary_pairs: bool = False
+    """In the files, neighbours turn together; else numbers that are half of those that turn apart."""
+    local_rope: dict[str, Any] | None = None
+    """The rope of layers with a window, where theirs is another one."""
+    attention_scale: float | None = None
+    """The factor of the scores; None: one over the root of a head's size."""
+    embedding_scale: float = 1.0
+    activation: str = "silu"
+    """Of the MLP's gate: silu or gelu_tanh."""
+    fused: tuple[str, ...] = ()
+    """Linear layers that are one tensor in the files: see `weights.FUSED`."""
     causal: bool = True
     """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
@@ -109,7 +143,20 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def stretches(self) -> bool:
         """Whether angles depend on the length of the text above `native`."""
-        return self.rope["rope_type"] == "dynamic" and self.context > self.native
+        return self.rope["rope_type"] in ("dynamic", "longrope") and self.context > self.native
+
+    @property
+    def ropes(self) -> tuple[dict[str, Any], ...]:
+        return (self.rope,) if self.local_rope is None else (self.rope, self.local_rope)
+
+    def rope_of(self, layer: int) -> int:
+        """The place of the layer's rope in `ropes`."""
+        return int(self.local_rope is not None and self.windows[layer] is not None)
+
+    @property
+    def turning(self) -> int:
+        """How many numbers of a head turn."""
+        return self.head_dim if self.rotary_dim is None else self.rotary_dim
 
     def dtype_on(self, target: str) -> str:
         """The data type of the computation: a CPU widens 16 bits to float32; an NPU's attention has no more than 16,
@@ -146,9 +193,15 @@ def hub_config(raw: dict[str, Any]) -> HubConfig:
 
 
 def neutral(
-    hub: HubConfig, *, kv_heads: int | None = None, head_dim: int | None = None, **family: Any
+    hub: HubConfig,
+    *,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    rope: dict[str, Any] | None = None,
+    **family: Any,
 ) -> DecoderConfig:
-    """The configuration with what all families share; `kv_heads` and `head_dim` are a family's defaults.
+    """The configuration with what all families share; `kv_heads` and `head_dim` are a family's defaults,
+    `rope` is what it made of the file's.
 
     Raises HandlerLoadError when heads do not fit each other.
     """
@@ -158,7 +211,7 @@ def neutral(
         raise _wrong("num_key_value_heads", kv, f"does not divide num_attention_heads: {hub.num_attention_heads}")
     if size % 2:
         raise _wrong("head_dim", size, "is odd; rotary positions need an even one")
-    rope = _rope(hub)
+    rope = rope or rope_of(hub)
     return DecoderConfig(
         model_type=hub.model_type,
         vocab_size=hub.vocab_size,
@@ -168,14 +221,26 @@ def neutral(
         kv_heads=kv,
         head_dim=size,
         context=_positions(hub, rope),
-        native=hub.max_position_embeddings,
+        native=_native(hub, rope),
         norm_eps=hub.rms_norm_eps,
         rope=rope,
-        tied=hub.tie_word_embeddings,
         causal=hub.is_causal is not False,
         dtype=hub.dtype or hub.torch_dtype or "float32",
-        **({"windows": (None,) * hub.num_hidden_layers} | family),
+        **({"windows": (None,) * hub.num_hidden_layers, "tied": bool(hub.tie_word_embeddings)} | family),
     )
+
+
+def turning_of(hub: HubConfig, rope: dict[str, Any], head_dim: int | None = None, share: float = 1.0) -> int:
+    """How many numbers of a head turn: `partial_rotary_factor` of them; `head_dim` and `share` are a family's defaults.
+    Raises HandlerLoadError."""
+    size = hub.head_dim or head_dim or _head_dim(hub)
+    factor = hub.partial_rotary_factor or rope.get("partial_rotary_factor") or share
+    turning = int(size * factor)
+    if turning % 2 or (size - turning) % 2 or not 0 < turning <= size:
+        raise _wrong(
+            "partial_rotary_factor", factor, f"lets {turning} of {size} numbers of a head turn; it must be even"
+        )
+    return turning
 
 
 def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int | None, ...]:
@@ -192,7 +257,7 @@ def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int 
     return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 
 
-def _rope(hub: HubConfig) -> dict[str, Any]:
+def rope_of(hub: HubConfig) -> dict[str, Any]:
     """Older files have `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`. The older key
     wins."""
     key = "rope_scaling" if hub.rope_scaling else "rope_parameters"
@@ -201,7 +266,7 @@ def _rope(hub: HubConfig) -> dict[str, Any]:
         raise _wrong(f"{key}.{nested[0]}", given[nested[0]], "is not supported: all layers have the same angles")
     given["rope_type"] = given.get("rope_type") or given.pop("type", None) or "default"
     given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or 10000.0
-    if hub.original_max_position_embeddings and given["rope_type"] in ("llama3", "yarn"):
+    if hub.original_max_position_embeddings and given["rope_type"] in ("llama3", "longrope", "yarn"):
         given["original_max_position_embeddings"] = hub.original_max_position_embeddings
     return given
 
@@ -217,6 +282,11 @@ def _positions(hub: HubConfig, rope: dict[str, Any]) -> int:
     if isinstance(original, int) and isinstance(factor, int | float):
         return max(stated, int(original * factor))
     return stated
+
+
+def _native(hub: HubConfig, rope: dict[str, Any]) -> int:
+    original = rope.get("original_max_position_embeddings")
+    return original if rope["rope_type"] == "longrope" and isinstance(original, int) else hub.max_position_embeddings
 
 
 def _head_dim(hub: HubConfig) -> int:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mindspore import nn
+import mindspore as ms
+from mindspore import Tensor, nn
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
 from msx_backend.llm.models.weights import Checkpoint
-from msx_sdk.mindspore._loading import load_shards
+from msx_sdk.mindspore._loading import fill, load_shards
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -27,7 +28,17 @@ class DecoderParts:
 
     def heads(self, config: DecoderConfig) -> Heads:
         shards = self.parallel.tp_size
-        return Heads(config.heads // shards, config.kv_heads_of(shards), config.head_dim)
+        return Heads(config.heads // shards, config.kv_heads_of(shards), config.head_dim, config.attention_scale)
+
+
+@dataclass(frozen=True)
+class LayerPlace:
+    """`layer` counts from 0 on each rank; `window` is the place of the layer's window among those of the rank, and
+    `rope` that of its rope in the config's `ropes`."""
+
+    layer: int
+    window: int
+    rope: int
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
@@ -37,7 +48,7 @@ class MLP(nn.Cell):  # type: ignore[misc]
         inner = Projection(config.intermediate_size, parallel)
         self.gate_up = kernels.projections(config.hidden_size, {"gate_proj": inner, "up_proj": inner}, bias)
         self.down_proj = kernels.row_linear(config.intermediate_size, config.hidden_size, parallel, bias)
-        self.gate = kernels.gate()
+        self.gate = kernels.gate(config.activation)
 
     def construct(self, x: Any) -> Any:
         gate, up = self.gate_up(x)
@@ -45,9 +56,7 @@ class MLP(nn.Cell):  # type: ignore[misc]
 
 
 class Attention(nn.Cell):  # type: ignore[misc]
-    """`layer` counts from 0 on each rank; `window` is the place of the layer's window among those of the rank."""
-
-    def __init__(self, config: DecoderConfig, parts: DecoderParts, layer: int, window: int) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> None:
         super().__init__()
         kernels, parallel, heads = parts.kernels, parts.parallel, parts.heads(config)
         queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
@@ -56,11 +65,12 @@ class Attention(nn.Cell):  # type: ignore[misc]
         projections = {name: Projection(*it) for name, it in outputs.items()}
         self.qkv = kernels.projections(config.hidden_size, projections, config.qkv_bias)
         self.o_proj = kernels.row_linear(queries, config.hidden_size, parallel, config.o_bias)
-        self.normed = config.qk_norm
+        self.normed = config.qk_norm or config.qk_norm_whole
         if self.normed:
-            self.q_norm = kernels.head_norm(config.head_dim, config.norm_eps)
-            self.k_norm = kernels.head_norm(config.head_dim, config.norm_eps)
-        self.rotary, self.attend = kernels.rotary(heads), kernels.attention(heads, layer, window)
+            widths = (queries, keys) if config.qk_norm_whole else (config.head_dim, config.head_dim)
+            self.q_norm, self.k_norm = (kernels.head_norm(width, config.norm_eps) for width in widths)
+        self.rotary = kernels.rotary(heads, place.rope)
+        self.attend = kernels.attention(heads, place.layer, place.window)
 
     def construct(self, x: Any, step: Any) -> Any:
         q, k, v = self.qkv(x)
@@ -75,21 +85,48 @@ def shared_by(parallel: Parallel, copies: int) -> Parallel:
     return replace(parallel, rank=parallel.tp_rank // copies, stages=1, tp_size=parallel.tp_size // copies)
 
 
-class DecoderLayer(nn.Cell):  # type: ignore[misc]
-    """Takes and returns what a sublayer made and, beside it, the sum of all before: the sum of both is the state."""
+class ResidualSum(nn.Cell):  # type: ignore[misc]
+    """Stands for a norm before a sublayer, where there is none."""
 
-    def __init__(self, config: DecoderConfig, parts: DecoderParts, layer: int, window: int) -> None:
+    def __init__(self, kernels: Kernels) -> None:
         super().__init__()
-        norm = parts.kernels.norm
-        self.input_layernorm = norm(config.hidden_size, config.norm_eps)
-        self.self_attn = Attention(config, parts, layer, window)
-        self.post_attention_layernorm = norm(config.hidden_size, config.norm_eps)
+        self.add = kernels.add()
+
+    def construct(self, x: Any, residual: Any = None) -> Any:
+        if residual is not None:
+            x = self.add(residual, x)
+        return x, x
+
+
+class DecoderLayer(nn.Cell):  # type: ignore[misc]
+    """Takes and returns what a sublayer made and, beside it, the sum of all before: the sum of both is the state.
+
+    Norms have the names of `weights.NORMS`; `Checkpoint` knows what they are called in the files.
+    """
+
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> None:
+        super().__init__()
+        kernels, names, sizes = parts.kernels, config.norms, (config.hidden_size, config.norm_eps)
+        self.input_layernorm = kernels.norm(*sizes) if names.before_attention else ResidualSum(kernels)
+        self.self_attn = Attention(config, parts, place)
+        self.post_attention_layernorm = kernels.norm(*sizes) if names.before_mlp else ResidualSum(kernels)
         self.mlp = MLP(config, parts)
+        self.norms_attention, self.norms_mlp = bool(names.after_attention), bool(names.after_mlp)
+        if self.norms_attention:
+            self.attention_norm = kernels.norm(*sizes)
+        if self.norms_mlp:
+            self.mlp_norm = kernels.norm(*sizes)
 
     def construct(self, x: Any, residual: Any, step: Any) -> Any:
         x, residual = self.input_layernorm(x, residual)
-        x, residual = self.post_attention_layernorm(self.self_attn(x, step), residual)
-        return self.mlp(x), residual
+        x = self.self_attn(x, step)
+        if self.norms_attention:
+            x = self.attention_norm(x)[0]
+        x, residual = self.post_attention_layernorm(x, residual)
+        x = self.mlp(x)
+        if self.norms_mlp:
+            x = self.mlp_norm(x)[0]
+        return x, residual
 
 
 class DecoderBody(nn.Cell):  # type: ignore[misc]
@@ -98,12 +135,15 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
     def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()
         kernels, windows = parts.kernels, tuple(dict.fromkeys(config.windows[n] for n in own))
-        self.first = parts.parallel.first_stage
+        self.first, self.own, self.scale = parts.parallel.first_stage, own, config.embedding_scale
         if self.first:
             self.embed_tokens = kernels.embedding(config.vocab_size, config.hidden_size, parts.parallel)
         self.step = kernels.step_inputs(config, parts.heads(config), windows)
         self.layers = nn.CellList(
-            [DecoderLayer(config, parts, place, windows.index(config.windows[n])) for place, n in enumerate(own)]
+            [
+                DecoderLayer(config, parts, LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n)))
+                for place, n in enumerate(own)
+            ]
         )
         self.add = kernels.add()
 
@@ -116,6 +156,21 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
         for layer in self.layers:
             x, residual = layer(x, residual, step)
         return self.add(residual, x)
+
+    def load(self, checkpoint: Checkpoint) -> None:
+        """Reads this rank's part of the files."""
+        if self.first:
+            load_shards(self.embed_tokens, checkpoint, f"{checkpoint.prefix}embed_tokens")
+            if self.scale != 1:
+                scale_in_place(self.embed_tokens.weight, self.scale)
+        for number, layer in zip(self.own, self.layers, strict=True):
+            load_shards(layer, checkpoint, f"{checkpoint.prefix}layers.{number}")
+
+
+def scale_in_place(parameter: Any, factor: float) -> None:
+    """The factor is rounded to the parameter's data type, as transformers does."""
+    rounded = Tensor(factor, ms.float32).astype(parameter.dtype).astype(ms.float32)
+    fill(parameter, (parameter.astype(ms.float32) * rounded).asnumpy())
 
 
 class LanguageModelHead(nn.Cell):  # type: ignore[misc]
@@ -137,7 +192,7 @@ class Decoder(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, config: DecoderConfig, parts: DecoderParts, own: range) -> None:
         super().__init__()
-        self.own, self.tied, self.parallel, self.dtype = own, config.tied, parts.parallel, parts.kernels.dtype
+        self.tied, self.parallel, self.dtype = config.tied, parts.parallel, parts.kernels.dtype
         self.body = DecoderBody(config, parts, own)
         if parts.parallel.last_stage:
             self.head = LanguageModelHead(config, parts)
@@ -147,11 +202,8 @@ class Decoder(nn.Cell):  # type: ignore[misc]
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Reads this rank's part of the files."""
-        prefix, embedding = checkpoint.prefix, f"{checkpoint.prefix}embed_tokens"
-        if self.parallel.first_stage:
-            load_shards(self.body.embed_tokens, checkpoint, embedding)
-        for number, layer in zip(self.own, self.body.layers, strict=True):
-            load_shards(layer, checkpoint, f"{prefix}layers.{number}")
+        self.body.load(checkpoint)
         if self.parallel.last_stage:
-            load_shards(self.head.norm, checkpoint, f"{prefix}norm")
+            embedding = f"{checkpoint.prefix}embed_tokens"
+            load_shards(self.head.norm, checkpoint, f"{checkpoint.prefix}norm")
             load_shards(self.head.lm_head, checkpoint, embedding if self.tied else "lm_head")

@@ -6,6 +6,7 @@ A *step* is the tuple that `StepInputs` makes once from a step's inputs; every l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,6 +26,12 @@ class Heads:
     queries: int
     keys: int
     size: int
+    factor: float | None = None
+    """Of the scores, where it is not one over the root of the size."""
+
+    @property
+    def scale(self) -> float:
+        return 1 / math.sqrt(self.size) if self.factor is None else self.factor
 
 
 @dataclass(frozen=True)
@@ -67,11 +74,12 @@ class Kernels(Protocol):
     def gather(self) -> Any:
         """x [T, width], rows [R], 0 -> [R, width]."""
 
-    def gate(self) -> Any:
-        """gate, up [T, inner] -> silu(gate) * up."""
+    def gate(self, activation: str) -> Any:
+        """gate, up [T, inner] -> activation(gate) * up; silu or gelu_tanh."""
 
-    def rotary(self, heads: Heads) -> Any:
-        """q [T, N*D], k [T, K*D], step -> both, turned by the angles of their positions."""
+    def rotary(self, heads: Heads, rope: int) -> Any:
+        """q [T, N*D], k [T, K*D], step -> both, turned by the angles of their positions; `rope` is a place in the
+        config's `ropes`."""
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         """q, k, v, step -> [T, N*D]. Keeps k and v, and lets q attend to what its texts have by now.

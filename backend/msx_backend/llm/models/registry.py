@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msx_backend.llm.models import llama, mistral, qwen2, qwen3
+from msx_backend.llm.models import gemma3, glm4, llama, mistral, phi3, qwen2, qwen3
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.rope import check_rope
@@ -26,6 +26,9 @@ FAMILIES: Mapping[str, DecoderFamily] = {
     "mistral": DecoderFamily(mistral.configure, mistral.MEMBERS),
     "qwen2": DecoderFamily(qwen2.configure, qwen2.MEMBERS),
     "qwen3": DecoderFamily(qwen3.configure, qwen3.MEMBERS),
+    "phi3": DecoderFamily(phi3.configure, phi3.MEMBERS),
+    "glm4": DecoderFamily(glm4.configure, glm4.MEMBERS),
+    "gemma3_text": DecoderFamily(gemma3.configure, gemma3.MEMBERS),
 }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.members import FILE
@@ -25,9 +26,9 @@ Scaled = tuple[Array, float]
 """Inverse frequencies [head_dim / 2], and the factor of cosine and sine."""
 MEMBERS = frozenset(
     {
-        "attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "low_freq_factor", "mscale",
-        "mscale_all_dim", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta", "rope_type",
-        "truncate", "type",
+        "attention_factor", "beta_fast", "beta_slow", "factor", "high_freq_factor", "long_factor", "low_freq_factor",
+        "mscale", "mscale_all_dim", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta",
+        "rope_type", "short_factor", "truncate", "type",
     }
 )  # fmt: skip
 """Members of `rope_scaling` and `rope_parameters`; some types ignore some of them, as in transformers."""
@@ -38,7 +39,7 @@ def check_rope(config: DecoderConfig) -> None:
     kind = config.rope["rope_type"]
     if kind not in SCALINGS:
         raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
-    if (config.rope.get("partial_rotary_factor") or 1) != 1:
+    if config.rotary_dim is None and (config.rope.get("partial_rotary_factor") or 1) != 1:
         raise HandlerLoadError(
             f"{FILE}, partial_rotary_factor: only 1 is supported: rotary positions cover the whole head"
         )
@@ -48,29 +49,44 @@ def check_rope(config: DecoderConfig) -> None:
 
 
 def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
-    """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head rotate together. If the
-    angles depend on the text's length, the tables are for texts of up to `config.native` tokens. Raises
-    HandlerLoadError."""
+    """cos and sin of positions 0 … length-1, float32 [length, head_dim]; the halves of a head rotate together, and what
+    does not turn has the angle 0. If the angles depend on the text's length, the tables are for texts of up to
+    `config.native` tokens. Raises HandlerLoadError."""
     check_rope(config)
     inverse, factor = SCALINGS[config.rope["rope_type"]](config)
-    return _turned(np.outer(np.arange(length), inverse), factor)
+    return _turned(config, np.outer(np.arange(length), inverse), factor)
+
+
+def tables_of_all(config: DecoderConfig, length: int) -> list[tuple[Array, Array]]:
+    """Those of each of `config.ropes`."""
+    return [rope_tables(replace(config, rope=rope), length) for rope in config.ropes]
 
 
 def dynamic_rows(config: DecoderConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:
     """cos and sin [tokens, head_dim] of tokens at `positions` of texts that are `lengths` long, both [tokens]."""
-    size, factor = config.head_dim, _number(config.rope, "factor")
+    if config.rope["rope_type"] == "longrope":
+        return _longrope_rows(config, positions, lengths)
+    size, factor = config.turning, _number(config.rope, "factor")
     growth = factor * np.maximum(lengths, config.native) / config.native - (factor - 1)
     theta = _number(config.rope, "rope_theta") * growth ** (size / (size - 2))
-    return _turned(positions[:, None] * _inverse(theta[:, None], size), 1.0)
+    return _turned(config, positions[:, None] * _inverse(theta[:, None], size), 1.0)
 
 
-def _turned(angles: Array, factor: float) -> tuple[Array, Array]:
-    angles = np.tile(angles, 2)
-    return (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)
+def _longrope_rows(config: DecoderConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:
+    (short, factor), (long, _) = _longrope(config), _longrope(config, "long_factor")
+    inverse = np.where((lengths > config.native)[:, None], long, short)
+    return _turned(config, positions[:, None] * inverse, factor)
+
+
+def _turned(config: DecoderConfig, angles: Array, factor: float) -> tuple[Array, Array]:
+    """`angles` [tokens, turning / 2] -> [tokens, head_dim]; no factor has an effect on what does not turn."""
+    still = [(0, 0), (0, (config.head_dim - config.turning) // 2)]
+    cos, sin = (np.cos(angles) * factor).astype(np.float32), (np.sin(angles) * factor).astype(np.float32)
+    return np.tile(np.pad(cos, still, constant_values=1), 2), np.tile(np.pad(sin, still), 2)
 
 
 def _default(config: DecoderConfig) -> Scaled:
-    return _inverse(_number(config.rope, "rope_theta"), config.head_dim), 1.0
+    return _inverse(_number(config.rope, "rope_theta"), config.turning), 1.0
 
 
 def _linear(config: DecoderConfig) -> Scaled:
@@ -93,6 +109,23 @@ def _llama3(config: DecoderConfig) -> Scaled:
     return inverse * (stay + (1 - stay) / _number(rope, "factor")), 1.0
 
 
+def _longrope(config: DecoderConfig, which: str = "short_factor") -> Scaled:
+    """Ding et al. 2024, "LongRoPE": a divisor of each frequency, of short and of long texts."""
+    rope, original = config.rope, _original(config)
+    inverse = _default(config)[0] / _divisors(config, which)
+    growth = _number(rope, "factor") if rope.get("factor") else config.context / original
+    scale = math.sqrt(1 + math.log(growth) / math.log(original)) if growth > 1 else 1.0
+    return inverse, rope.get("attention_factor") or scale
+
+
+def _divisors(config: DecoderConfig, which: str) -> Array:
+    values, count = config.rope.get(which), config.turning // 2
+    numbers = isinstance(values, list) and all(isinstance(value, int | float) and value > 0 for value in values)
+    if not numbers or len(values or ()) != count:
+        raise HandlerLoadError(f"{FILE}, rope scaling 'longrope': {which} must be a list of {count} numbers above 0")
+    return np.array(values)
+
+
 def _yarn(config: DecoderConfig) -> Scaled:
     """Peng et al. 2023, "YaRN"."""
     rope, factor = config.rope, _yarn_factor(config)
@@ -111,7 +144,7 @@ def _yarn_factor(config: DecoderConfig) -> float:
 
 def _yarn_range(config: DecoderConfig) -> tuple[float, float]:
     """The pairs between which frequencies change from kept to scaled."""
-    rope, size, original = config.rope, config.head_dim, _original(config)
+    rope, size, original = config.rope, config.turning, _original(config)
 
     def pair(turns: float) -> float:
         return size * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(_number(rope, "rope_theta")))
@@ -152,5 +185,6 @@ SCALINGS: dict[str, Callable[[DecoderConfig], Scaled]] = {
     "linear": _linear,
     "dynamic": _dynamic,
     "llama3": _llama3,
+    "longrope": _longrope,
     "yarn": _yarn,
 }

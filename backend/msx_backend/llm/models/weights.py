@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
 from msx_backend.llm.models.config import DecoderConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
 
-Shape = tuple[int, ...]
 HEAD = "lm_head.weight"
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
 """Buffers in old files that are computed anew."""
@@ -19,17 +21,32 @@ class Checkpoint(Weights):
     """A folder's `model.safetensors`, or the files of its `model.safetensors.index.json`, for the model of `config`.
 
     Raises HandlerLoadError where a tensor is missing, unexpected, or of another shape: it names tensor, file and the
-    shape expected. Only headers are read for that; ranks read their parts afterwards.
+    shape expected. Only headers are read for that; ranks read their parts afterwards. Tensors have the engine's names:
+    `layer_shapes`.
     """
 
     def __init__(self, folder: Path, config: DecoderConfig) -> None:
         super().__init__(folder)
+        self._sources: dict[str, TensorSource] = {}
         self.prefix = "" if "embed_tokens.weight" in self else "model."
         """The prefix of all names but the head's; empty for models that were saved without a head."""
+        self._sources = dict(sources(config, self.prefix))
         self._check(dict(shapes(config, self.prefix)), config.tied)
 
     def __enter__(self) -> Checkpoint:
         return self
+
+    def __contains__(self, name: str) -> bool:
+        return super().__contains__(self._sources[name].name if name in self._sources else name)
+
+    def shape(self, name: str) -> Shape:
+        return self._sources[name].shape if name in self._sources else super().shape(name)
+
+    def read(self, name: str, *index: slice) -> Any:
+        if (source := self._sources.get(name)) is None:
+            return super().read(name, *index)
+        first, *others = index or (slice(None),)
+        return source.arranged(super().read(source.name, source.rows(first), *others))
 
     def _check(self, wanted: dict[str, Shape], tied: bool) -> None:
         if missing := sorted(wanted.keys() - self._files.keys()):
@@ -41,35 +58,55 @@ class Checkpoint(Weights):
             file = self._files[odd[0]].name
             raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")
         for name, shape in wanted.items():
-            if (found := self.shape(name)) != shape:
+            if (found := super().shape(name)) != shape:
                 file = self._files[name].name
                 raise HandlerLoadError(f"{file}: {name} has the shape {found}; config.json makes it {shape}")
 
 
 def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
-    """Every tensor's name and shape, weights as [out, in]."""
+    """The name and shape of every tensor of the files, weights as [out, in]."""
     yield f"{prefix}embed_tokens.weight", (config.vocab_size, config.hidden_size)
+    rows: dict[str, Shape] = {}
+    for _, source in layer_sources(config, layer_shapes(config)):
+        before = rows.get(source.name, (0,))[0]
+        rows[source.name] = (before + source.shape[0], *source.shape[1:])
     for layer in range(config.layers):
-        for name, shape in layer_shapes(config):
+        for name, shape in rows.items():
             yield f"{prefix}layers.{layer}.{name}", shape
     yield f"{prefix}norm.weight", (config.hidden_size,)
     if not config.tied:
         yield HEAD, (config.vocab_size, config.hidden_size)
 
 
+def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSource]]:
+    """Where the engine's tensors are, if files have them otherwise."""
+    norm = f"{prefix}norm.weight"
+    yield norm, TensorSource(norm, (config.hidden_size,), offset=config.norm_offset)
+    own = list(layer_sources(config, layer_shapes(config)))
+    for layer in range(config.layers):
+        place = f"{prefix}layers.{layer}."
+        for name, source in own:
+            yield place + name, replace(source, name=place + source.name)
+
+
 def layer_shapes(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
+    """The engine's tensors of a layer."""
     hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
     q, kv = config.heads * head, config.kv_heads * head
     yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)
     yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.o_proj", hidden, q, config.o_bias)
-    if config.qk_norm:
-        yield from (("self_attn.q_norm.weight", (head,)), ("self_attn.k_norm.weight", (head,)))
+    if config.qk_norm or config.qk_norm_whole:
+        whole = config.qk_norm_whole
+        yield "self_attn.q_norm.weight", (q if whole else head,)
+        yield "self_attn.k_norm.weight", (kv if whole else head,)
     yield from _linear("mlp.gate_proj", inner, hidden, config.mlp_bias)
     yield from _linear("mlp.up_proj", inner, hidden, config.mlp_bias)
     yield from _linear("mlp.down_proj", hidden, inner, config.mlp_bias)
-    yield from (("input_layernorm.weight", (hidden,)), ("post_attention_layernorm.weight", (hidden,)))
+    for name, place in NORMS.items():
+        if getattr(config.norms, place):
+            yield f"{name}.weight", (hidden,)
 
 
 def _linear(name: str, outputs: int, inputs: int, bias: bool) -> Iterator[tuple[str, Shape]]:

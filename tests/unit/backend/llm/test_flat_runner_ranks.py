@@ -27,6 +27,12 @@ pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
         pytest.param("qwen2", 2, 1, id="pp2"),
         pytest.param("qwen3", 2, 2, id="pptp4", marks=pytest.mark.long),
         pytest.param("llama", 1, 4, id="tp4_shared_heads", marks=pytest.mark.long),
+        pytest.param("phi3", 1, 2, id="phi3_tp2", marks=pytest.mark.long),
+        pytest.param("phi3", 2, 1, id="phi3_pp2", marks=pytest.mark.long),
+        pytest.param("glm4", 1, 2, id="glm4_tp2", marks=pytest.mark.long),
+        pytest.param("glm4", 2, 1, id="glm4_pp2", marks=pytest.mark.long),
+        pytest.param("gemma3", 1, 2, id="gemma3_tp2", marks=pytest.mark.long),
+        pytest.param("gemma3", 2, 1, id="gemma3_pp2", marks=pytest.mark.long),
     ],
 )
 def test_divided_over_ranks(tmp_path: Path, family: str, stages: int, shards: int) -> None:

@@ -43,6 +43,12 @@ def start_rank(family: str, folder: Path, settings: dict[str, Any], rank: int, s
         pytest.param("llama_mqa", 1, 2, id="tp2_shared_heads"),
         pytest.param("qwen2", 2, 1, id="pp2"),
         pytest.param("llama", 2, 2, id="pptp4"),
+        pytest.param("phi3", 1, 2, id="phi3_tp2", marks=pytest.mark.long),
+        pytest.param("phi3", 2, 1, id="phi3_pp2", marks=pytest.mark.long),
+        pytest.param("glm4", 1, 2, id="glm4_tp2", marks=pytest.mark.long),
+        pytest.param("glm4", 2, 1, id="glm4_pp2", marks=pytest.mark.long),
+        pytest.param("gemma3", 1, 2, id="gemma3_tp2", marks=pytest.mark.long),
+        pytest.param("gemma3", 2, 1, id="gemma3_pp2", marks=pytest.mark.long),
     ],
 )
 def test_divided_over_ranks(tmp_path: Path, family: str, stages: int, shards: int) -> None:

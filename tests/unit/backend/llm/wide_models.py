@@ -30,6 +30,9 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
     sizes = {"head_dim": HEAD_SIZE, "hidden_size": given["num_attention_heads"] * HEAD_SIZE}
     if given.get("sliding_window"):
         sizes["sliding_window"] = CONTEXT
+    if longrope := (given.get("rope_parameters") or {}).get("short_factor"):
+        factors = [1 + number / 4 for number in range(len(longrope) * HEAD_SIZE * 4 // given["hidden_size"])]
+        given["rope_parameters"] |= {"short_factor": factors, "long_factor": [3 * factor for factor in factors]}
     (folder / "config.json").write_text(json.dumps({**given, **sizes, **changes}))
     random = np.random.default_rng(len(golden))
     tensors = {name: _random(name, shape, random) for name, shape in shapes(read_config(folder), "model.")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from mindspore import nn, ops
@@ -24,7 +23,7 @@ class BlockAttention(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, heads: Heads, layer: int) -> None:
         super().__init__()
-        self.layer, scale = layer, 1 / math.sqrt(heads.size)
+        self.layer, scale = layer, heads.scale
         self.write = operators.ReshapeAndCache()
         self.of_prompts = operators.FlashAttentionScore(heads.queries, scale_value=scale, input_layout="TH")
         self.of_blocks = operators.PagedAttention(heads.queries, scale, heads.keys)

@@ -51,18 +51,33 @@ class FusedSiluGate(nn.Cell):  # type: ignore[misc]
         return self.mul(self.silu(gate), up)
 
 
+class FusedGeluGate(nn.Cell):  # type: ignore[misc]
+    """gelu(gate) * up, by the approximation with tanh, which MindSpore's `GeLU` is. No pass makes both one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gelu, self.mul = operators.GeLU(), operators.Mul()
+
+    def construct(self, gate: Any, up: Any) -> Any:
+        return self.mul(self.gelu(gate), up)
+
+
+GATES = {"silu": FusedSiluGate, "gelu_tanh": FusedGeluGate}
+
+
 class FusedRotary(nn.Cell):  # type: ignore[misc]
     """`ApplyRotaryPosEmb(cos_format=2)(query, key, cos, sin, batch_valid_length)`: halves rotate together. cos and sin
     have a row for each token, which is right for chunks, too (mindformers 2.1.0, transformer/enums.py)."""
 
-    def __init__(self) -> None:
+    def __init__(self, rope: int) -> None:
         super().__init__()
+        self.rope = rope
         self.turn = operators.ApplyRotaryPosEmb(2)
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """q [T, N*D], k [T, K*D] -> the same"""
         _, cos, sin, _, _, lengths = step[:6]
-        return self.turn(q, k, cos, sin, lengths)
+        return self.turn(q, k, cos[self.rope], sin[self.rope], lengths)
 
 
 def causal_triangle(dtype: Any) -> Any:

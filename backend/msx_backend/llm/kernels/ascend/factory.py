@@ -7,7 +7,7 @@ from typing import Any
 
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.attention import BlockAttention
-from msx_backend.llm.kernels.ascend.cells import FusedHeadNorm, FusedRotary, FusedSiluGate, Norm
+from msx_backend.llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.models.config import DecoderConfig
@@ -39,11 +39,11 @@ class AscendKernels:
     def gather(self) -> Any:
         return operators.Gather()
 
-    def gate(self) -> Any:
-        return FusedSiluGate()
+    def gate(self, activation: str) -> Any:
+        return GATES[activation]()
 
-    def rotary(self, heads: Heads) -> Any:
-        return FusedRotary()
+    def rotary(self, heads: Heads, rope: int) -> Any:
+        return FusedRotary(rope)
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return BlockAttention(heads, layer)

@@ -9,15 +9,15 @@ from mindspore import Tensor, nn, ops
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.cells import DROP, causal_triangle
 from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.rope import rope_tables
+from msx_backend.llm.models.rope import tables_of_all
 
 PREFILL, MIXED, DECODE = 0, 1, 2
 """Kinds of steps: no text has anything in the cache yet; some have; each has, and gets one token."""
 
 
 class FlatStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> a step: kind, cos and sin [T, D], slots, tables, lengths, q_lengths, mask, keys, values. It is a plain tuple:
-    graphs would leave the attributes of a named one to Python.
+    """-> a step: kind, cos and sin [T, D] of each rope, slots, tables, lengths, q_lengths, mask, keys, values. It is a
+    plain tuple: graphs would leave the attributes of a named one to Python.
 
     T tokens of B texts, L blocks in a row of the tables.
     """
@@ -30,8 +30,9 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
 
     def prepare(self, length: int) -> None:
         if not self.stretches:
-            cos, sin = rope_tables(self.config, length)
-            self.cos, self.sin = Tensor(cos).astype(self.dtype), Tensor(sin).astype(self.dtype)
+            tables = tables_of_all(self.config, length)
+            self.cos = tuple(Tensor(cos).astype(self.dtype) for cos, _ in tables)
+            self.sin = tuple(Tensor(sin).astype(self.dtype) for _, sin in tables)
 
     def construct(
         self,
@@ -54,11 +55,17 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         or [1]; keys, values: the blocks [blocks, size, K, D] of each layer
         """
         if self.stretches:
-            cos, sin = angles[0], angles[1]
+            cos, sin = (angles[0],), (angles[1],)
         else:
-            cos, sin = self.gather(self.cos, positions, 0), self.gather(self.sin, positions, 0)
+            cos, sin = self.rows(self.cos, positions), self.rows(self.sin, positions)
         mask = self.mask(kind, positions, reach)
         return kind, cos, sin, slots, tables, lengths, q_lengths, mask, keys, values
+
+    def rows(self, tables: Any, positions: Any) -> Any:
+        found: Any = ()
+        for table in tables:
+            found = (*found, self.gather(table, positions, 0))
+        return found
 
     def mask(self, kind: int, positions: Any, reach: Any) -> Any:
         if kind == PREFILL:

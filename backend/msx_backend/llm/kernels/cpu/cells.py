@@ -82,15 +82,30 @@ class SiluGate(nn.Cell):  # type: ignore[misc]
         return gate * self.sigmoid(gate) * up
 
 
-class Rotary(nn.Cell):  # type: ignore[misc]
-    def __init__(self, heads: Heads) -> None:
+class GeluGate(nn.Cell):  # type: ignore[misc]
+    """MindSpore's GeLU is the approximation by tanh."""
+
+    def __init__(self) -> None:
         super().__init__()
+        self.gelu = ops.GeLU()
+
+    def construct(self, gate: Any, up: Any) -> Any:
+        return self.gelu(gate) * up
+
+
+GATES = {"silu": SiluGate, "gelu_tanh": GeluGate}
+
+
+class Rotary(nn.Cell):  # type: ignore[misc]
+    def __init__(self, heads: Heads, rope: int) -> None:
+        super().__init__()
+        self.rope = rope
         self.queries, self.keys, self.size = heads.queries, heads.keys, heads.size
         self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """-> q [T, N, D], k [T, K, D]"""
-        of_queries, of_keys = step[0]
+        of_queries, of_keys = step[0][self.rope]
         q, k = q.reshape((-1, self.queries, self.size)), k.reshape((-1, self.keys, self.size))
         return self.rotate(q, of_queries), self.rotate(k, of_keys)
 

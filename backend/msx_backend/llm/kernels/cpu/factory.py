@@ -9,12 +9,12 @@ import mindspore as ms
 from mindspore import ops
 
 from msx_backend.llm.kernels.cpu.cells import (
+    GATES,
     Float32Head,
     HeadNorm,
     ResidualNorm,
     Rotary,
     SeparateLinears,
-    SiluGate,
     WholeEmbedding,
 )
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
@@ -49,11 +49,11 @@ class CpuKernels:
     def gather(self) -> Any:
         return ops.Gather()
 
-    def gate(self) -> Any:
-        return SiluGate()
+    def gate(self, activation: str) -> Any:
+        return GATES[activation]()
 
-    def rotary(self, heads: Heads) -> Any:
-        return Rotary(heads)
+    def rotary(self, heads: Heads, rope: int) -> Any:
+        return Rotary(heads, rope)
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return SlotAttention(heads, window)

@@ -9,11 +9,12 @@ from mindspore import Tensor, nn, ops
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads
 from msx_backend.llm.models.masks import Masks, TwoWayMasks
-from msx_backend.llm.models.rope import rope_tables
+from msx_backend.llm.models.rope import tables_of_all
 
 
 class SlotStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> (angles of queries and of keys, masks for each window, places). B is texts, P tokens of each, T = B*P."""
+    """-> (for each rope the angles of queries and of keys, masks for each window, places). B is texts, P tokens of
+    each, T = B*P."""
 
     def __init__(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...], dtype: Any) -> None:
         super().__init__()
@@ -23,8 +24,8 @@ class SlotStepInputs(nn.Cell):  # type: ignore[misc]
 
     def prepare(self, length: int) -> None:
         if not self.stretches:
-            cos, sin = rope_tables(self.config, length)
-            self.cos, self.sin = Tensor(cos, self.dtype), Tensor(sin, self.dtype)
+            tables = tables_of_all(self.config, length)
+            self.tables = tuple((Tensor(cos, self.dtype), Tensor(sin, self.dtype)) for cos, sin in tables)
 
     def construct(self, positions: Any, reach: Any, *places: Any) -> Any:
         """positions [B, P], reach: 0 … the last position that is attended to, places: those of the cache's layout.
@@ -32,12 +33,19 @@ class SlotStepInputs(nn.Cell):  # type: ignore[misc]
         Where the angles of a position depend on its text, cos and sin of each token [T, D] come before `places`.
         """
         if self.stretches:
-            cos, sin, places = places[0], places[1], places[2:]
+            angles, places = (self.of_heads(places[0], places[1]),), places[2:]
         else:
-            flat = positions.reshape((-1,))
-            cos, sin = self.gather(self.cos, flat, 0), self.gather(self.sin, flat, 0)
-        angles = self.angles(cos, sin, self.heads.queries), self.angles(cos, sin, self.heads.keys)
+            angles = self.gathered(positions.reshape((-1,)))
         return angles, self.masks(positions, reach, places), places
+
+    def gathered(self, flat: Any) -> Any:
+        found: Any = ()
+        for cos, sin in self.tables:
+            found = (*found, self.of_heads(self.gather(cos, flat, 0), self.gather(sin, flat, 0)))
+        return found
+
+    def of_heads(self, cos: Any, sin: Any) -> Any:
+        return self.angles(cos, sin, self.heads.queries), self.angles(cos, sin, self.heads.keys)
 
     def angles(self, cos: Any, sin: Any, heads: int) -> Any:
         """-> cos and sin [T, heads, D]"""

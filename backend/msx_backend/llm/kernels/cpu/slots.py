@@ -6,7 +6,6 @@ bucket. Only scatter and gather may touch a cache in a graph: all else, even a r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +57,7 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
     def __init__(self, heads: Heads, window: int) -> None:
         super().__init__()
         self.heads, self.kv, self.size, self.window = heads.queries, heads.keys, heads.size, window
-        self.scale = 1 / math.sqrt(heads.size)
+        self.scale = heads.scale
         self.scatter, self.gather, self.softmax = ops.ScatterUpdate(), ops.Gather(), ops.Softmax(-1)
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
 

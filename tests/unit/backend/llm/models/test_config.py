@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from msx_backend.llm.division import check_division
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import FAMILIES, read_config
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.parallel import Parallel
 
 SMALL = {
     "vocab_size": 100,
@@ -74,6 +77,10 @@ def test_llama_2_has_as_many_key_value_heads_as_heads(tmp_path: Path) -> None:
         ("qwen2", {}, True, False, False),
         ("qwen3", {}, False, False, False),
         ("qwen3", {"attention_bias": True}, True, True, False),
+        ("phi3", {}, False, False, False),
+        ("glm4", {}, False, False, False),
+        ("glm4", {"attention_bias": True}, True, False, False),
+        ("gemma3_text", {}, False, False, False),
     ],
 )
 def test_biases(tmp_path: Path, model_type: str, keys: dict[str, Any], qkv: bool, o: bool, mlp: bool) -> None:
@@ -96,6 +103,9 @@ def test_qwen3_norms_its_heads_whose_size_is_their_own(tmp_path: Path) -> None:
         ("mistral", {"sliding_window": None}, (None, None, None)),
         ("qwen2", {"sliding_window": 16}, (None, None, None)),
         ("qwen2", {"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 1}, (None, 16, 16)),
+        ("phi3", {}, (None, None, None)),
+        ("phi3", {"sliding_window": 16}, (16, 16, 16)),
+        ("gemma3_text", {"sliding_window": 16, "sliding_window_pattern": 2}, (16, None, 16)),
         (
             "qwen3",
             {
@@ -136,10 +146,50 @@ def test_yarn_stretches_the_context_that_the_file_states(tmp_path: Path) -> None
     assert read(tmp_path, "qwen2", rope_scaling=yarn).context == 2048
 
 
+def test_longrope_of_both_ages(tmp_path: Path) -> None:
+    factors = {"short_factor": [1.0] * 3, "long_factor": [2.0] * 3}
+    older = {"partial_rotary_factor": 0.75, "rope_theta": 1e4, "rope_scaling": {"type": "su"} | factors}
+    inside = {"partial_rotary_factor": 0.75, "original_max_position_embeddings": 128, "rope_theta": 1e4}
+    newer = {"rope_parameters": {"rope_type": "longrope"} | factors | inside}
+    outside = {"original_max_position_embeddings": 128}
+    found = [read(tmp_path, "phi3", **keys) for keys in (older | outside, newer | outside)]
+    assert [(it.native, it.context, it.stretches, it.turning) for it in found] == [(128, 512, True, 6)] * 2
+    assert found[0].rope["rope_type"] == found[1].rope["rope_type"] == "longrope"
+
+
+def test_gemmas_ropes_of_both_ages(tmp_path: Path) -> None:
+    older = {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}}
+    whole = {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}
+    newer = {"full_attention": whole, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}
+    one, other = read(tmp_path, "gemma3_text", **older), read(tmp_path, "gemma3_text", rope_parameters=newer)
+    assert one == other
+    assert one.ropes == (whole, {"rope_type": "default", "rope_theta": 1e4})
+    plain = read(tmp_path, "gemma3_text", sliding_window_pattern=2)
+    assert [plain.rope_of(layer) for layer in range(3)] == [1, 0, 1]
+    assert plain.tied
+
+
+def test_a_glm_turns_half_of_each_head(tmp_path: Path) -> None:
+    assert (read(tmp_path, "glm4").turning, read(tmp_path, "glm4", partial_rotary_factor=0.25).turning) == (64, 32)
+    assert read(tmp_path, "glm4", rope_parameters={"partial_rotary_factor": 1.0}).turning == 128
+
+
+def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
+    config = msgspec.structs.replace(read(tmp_path), qk_norm_whole=True)
+    check_division(config, Parallel())
+    with pytest.raises(HandlerLoadError, match="norms its queries and keys over all heads at once"):
+        check_division(config, Parallel(tp_size=2))
+
+
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"model_type": "gpt2"}, "model_type: 'gpt2' is unknown; known are llama, mistral, qwen2, qwen3"),
+        (
+            {"model_type": "glm4", "partial_rotary_factor": 0.01},
+            "lets 1 of 128 numbers of a head turn; it must be even",
+        ),
+        ({"model_type": "gemma3_text", "hidden_activation": "relu"}, "hidden_activation: relu is not supported"),
         ({"hidden_size": "absent"}, "`hidden_size`"),
         ({"hidden_size": "wide"}, "config.json, hidden_size: expected `int`, got `str`"),
         ({"vocab_size": 0}, "config.json, vocab_size: expected `int` >= 1"),
