@@ -51,7 +51,8 @@ class GeLU(Operator):
 
 
 def gelu(x: Floats) -> Floats:
-    return x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))) / 2
+    inner: Floats = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))
+    return x * (1 + inner) / 2
 
 
 class Swiglu(Operator):

@@ -79,4 +79,5 @@ def head_order(config: DecoderConfig) -> Array | None:
     turned, still = np.arange(turning), np.arange(turning, size)
     first, second = (turned[::2], turned[1::2]) if config.rotary_pairs else np.split(turned, 2)
     begin, end = np.split(still, 2)
-    return np.concatenate([first, begin, second, end])
+    order: Array = np.concatenate([first, begin, second, end])
+    return order

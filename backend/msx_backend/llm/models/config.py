@@ -212,6 +212,7 @@ def neutral(
     if size % 2:
         raise _wrong("head_dim", size, "is odd; rotary positions need an even one")
     rope = rope or rope_of(hub)
+    shared: dict[str, Any] = {"windows": (None,) * hub.num_hidden_layers, "tied": bool(hub.tie_word_embeddings)}
     return DecoderConfig(
         model_type=hub.model_type,
         vocab_size=hub.vocab_size,
@@ -226,7 +227,7 @@ def neutral(
         rope=rope,
         causal=hub.is_causal is not False,
         dtype=hub.dtype or hub.torch_dtype or "float32",
-        **({"windows": (None,) * hub.num_hidden_layers, "tied": bool(hub.tie_word_embeddings)} | family),
+        **(shared | family),
     )
 
 

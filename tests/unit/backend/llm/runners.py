@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from msx_backend.llm.limits import EngineLimits
 
@@ -60,6 +62,12 @@ def all_logits(runner: Any, tokens: list[int], slot: int, chunks: tuple[int, ...
         start += length
     logits += [runner.decode([slot], [tokens[place]], [place]) for place in range(start, len(tokens))]
     return np.concatenate(logits)
+
+
+def some(families: Sequence[str], *long: str) -> list[Any]:
+    """Parameters of a test: families in float16, of which those like another one are run by hand."""
+    marks = {family: [pytest.mark.long] for family in long}
+    return [pytest.param(family, "float16", marks=marks.get(family, [])) for family in families]
 
 
 def compiled_graphs() -> int:
