@@ -1,7 +1,8 @@
-"""How a model is divided over ranks, and what cannot be."""
+"""How a model is divided over ranks, and which models cannot be, or cannot be served at all."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from msx_backend.llm.models.config import DecoderConfig
@@ -27,6 +28,16 @@ def check_generates(config: DecoderConfig) -> None:
         raise HandlerLoadError(
             "config.json, is_causal: false: each token of this model sees what follows it, so that it cannot generate; "
             "serve it with --handler embedding"
+        )
+
+
+def check_windows(windows: Sequence[int | None], context: int) -> None:
+    """Raises HandlerLoadError if texts could be longer than the window of a layer, which PagedAttention cannot have."""
+    window = min((window for window in windows if window is not None), default=context)
+    if window < context:
+        raise HandlerLoadError(
+            f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "
+            f"maxTotalTokens: {window} in model-config.yaml"
         )
 
 

@@ -9,6 +9,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
+from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
@@ -16,10 +17,9 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Array
-from msx_backend.llm.models.rope import dynamic_rows
+from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.stage import Finish, StageMessages
 from msx_backend.llm.step import TokenChunk
-from msx_sdk.errors import HandlerLoadError
 
 
 class FlatRunner:
@@ -31,7 +31,7 @@ class FlatRunner:
         check_windows(config.windows, limits.context)
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
-        self.prefill_size, self._lengths = limits.batch_prefill, np.zeros(self.slots, int)
+        self.prefill_size, self._text_angles = limits.batch_prefill, TextAngles(config, self.slots)
         heads = parts.heads(config)
         self._tables = BlockTables(self.slots, self.context, limits.batch_total, block_size(heads.size))
         self.block, self.blocks = self._tables.size, self._tables.blocks
@@ -47,7 +47,7 @@ class FlatRunner:
 
     def stretch(self, slot: int, length: int) -> None:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
-        self._lengths[slot] = length
+        self._text_angles.stretch(slot, length)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
         return self.start_prefill(slot, start, tokens, all_logits)()
@@ -93,12 +93,10 @@ class FlatRunner:
         return self._messages.run(tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows))
 
     def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:
-        """cos and sin of each token [2, T, D]: in the prompt by the prompt's length, after it by the length of the text
-        so far."""
+        """cos and sin of each token [2, T, D]."""
         if not self._config.stretches:
             return self._no_angles
-        prompts = np.repeat(self._lengths[np.array(slots)], arrays.q_lengths)
-        rows = dynamic_rows(self._config, arrays.positions, np.maximum(prompts, arrays.positions + 1))
+        rows = self._text_angles.rows(slots, arrays.q_lengths, arrays.positions)
         return Tensor(np.stack(rows)).astype(self._dtype)
 
     def _check(self, chunks: Sequence[TokenChunk]) -> None:
@@ -117,16 +115,6 @@ def kind_of(chunks: Sequence[TokenChunk]) -> int:
     if not any(chunk.start for chunk in chunks):
         return PREFILL
     return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED
-
-
-def check_windows(windows: Sequence[int | None], context: int) -> None:
-    """Raises HandlerLoadError if texts could be longer than the window of a layer, which PagedAttention cannot have."""
-    window = min((window for window in windows if window is not None), default=context)
-    if window < context:
-        raise HandlerLoadError(
-            f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "
-            f"maxTotalTokens: {window} in model-config.yaml"
-        )
 
 
 def host_tensor(array: Array, pins: bool) -> Any:

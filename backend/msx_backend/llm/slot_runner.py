@@ -15,7 +15,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Array
-from msx_backend.llm.models.rope import dynamic_rows
+from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.stage import Finish, StageMessages
 from msx_sdk.mindspore._loading import without_data
 from msx_sdk.mindspore.layers import counted
@@ -38,7 +38,7 @@ class SlotRunner:
         self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
         self._layout = SlotLayout(self.slots, self.context, parts.heads(config).keys)
         self._contexts = tuple(self._layout.extent(size) for size in limits.context_buckets)
-        self._lengths = np.zeros(self.slots, int)
+        self._angles = TextAngles(config, self.slots)
         decoder.body.step.prepare(self._layout.extent(self.context))
         self._caches = [layer.self_attn.attend for layer in decoder.body.layers]
         with without_data():
@@ -79,7 +79,7 @@ class SlotRunner:
 
     def stretch(self, slot: int, length: int) -> None:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
-        self._lengths[slot] = length
+        self._angles.stretch(slot, length)
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copies the keys and values of a slot's first `length` positions to another slot."""
@@ -161,15 +161,9 @@ class SlotRunner:
         places = [_tensor(array) for array in self._layout.places(slots, positions, context)]
         own = np.maximum(positions, 0)
         if self._config.stretches:
-            places = [*self._angles(slots, own), *places]
+            rows = self._angles.rows(slots, own.shape[1], own.ravel())
+            places = [*(Tensor(array, self._dtype) for array in rows), *places]
         return [_tensor(own), _tensor(np.arange(context)), *places]
-
-    def _angles(self, slots: Slots, positions: Array) -> list[Any]:
-        """cos and sin of each token: in the prompt by the prompt's length, after it by the length of the text so
-        far."""
-        prompts = np.array([0 if slot is None else self._lengths[slot] for slot in slots])[:, None]
-        rows = dynamic_rows(self._config, positions.ravel(), np.maximum(prompts, positions + 1).ravel())
-        return [Tensor(array, self._dtype) for array in rows]
 
 
 def _bucket(sizes: Sequence[int], wanted: int, what: str) -> int:
