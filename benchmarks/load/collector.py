@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.connection import Connection
+
+START_LIMIT = 30.0
+"""Seconds for the process to start, and to end when it is told to."""
 
 
 class _Takes(BaseHTTPRequestHandler):
@@ -28,15 +31,26 @@ def _collect(told: Connection) -> None:
 
 
 @contextmanager
-def collector() -> Iterator[str]:
-    """Its endpoint."""
+def collector(collect: Callable[[Connection], None] = _collect) -> Iterator[str]:
+    """Its endpoint. Raises RuntimeError if the process ends, or says nothing, before it listens."""
     here, there = multiprocessing.get_context("spawn").Pipe(duplex=False)
-    process = multiprocessing.get_context("spawn").Process(target=_collect, args=(there,), daemon=True)
+    process = multiprocessing.get_context("spawn").Process(target=collect, args=(there,), daemon=True)
     process.start()
+    there.close()  # else the end of the process would not be the end of what is read
     try:
-        yield f"http://127.0.0.1:{here.recv()}"
+        yield f"http://127.0.0.1:{_port(here)}"
     finally:
         process.terminate()
+        process.join(START_LIMIT)
+        process.kill()
         process.join()
         here.close()
-        there.close()
+
+
+def _port(told: Connection) -> int:
+    if not told.poll(START_LIMIT):
+        raise RuntimeError(f"the collector of spans did not listen within {START_LIMIT:g} s; is the machine busy?")
+    try:
+        return int(told.recv())
+    except EOFError:
+        raise RuntimeError("the collector of spans ended before it listened; its error is above") from None
