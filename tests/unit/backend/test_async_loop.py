@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from msx_backend.async_loop import AsyncLoop
 from msx_protocol import Dropped, encode_frame
 from tests.unit.backend.harness import assert_a_deserted_stream_is_closed, lines_of, serving, wait_until
 
@@ -164,3 +168,30 @@ def test_a_broken_frame_ends_the_worker(tmp_path: Path, running: bool) -> None:
             worker.predict({"seconds": 600})
         worker.data.sendall(encode_frame(Dropped(1)))
         assert worker.exit_status() == 1
+
+
+def test_the_loop_is_woken_for_other_threads_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replies of its own tasks leave at the end of the turn, without the two system calls of a wake-up."""
+
+    async def scene() -> None:
+        running, woken, called = asyncio.get_running_loop(), list[Any](), list[str]()
+        wake = running.call_soon_threadsafe
+
+        def note(call: Any) -> None:
+            woken.append(call)
+            wake(call)
+
+        monkeypatch.setattr(running, "call_soon_threadsafe", note)
+        served = AsyncLoop((None,) * 5, None)  # type: ignore[arg-type]
+        served._call_soon(lambda: called.append("own"))
+        assert (called, woken) == ([], [])
+        await asyncio.sleep(0)
+        assert (called, woken) == (["own"], [])
+        here = asyncio.Event()
+        thread = threading.Thread(target=served._call_soon, args=(here.set,))
+        thread.start()
+        await here.wait()
+        thread.join()
+        assert woken == [here.set]
+
+    asyncio.run(scene())

@@ -55,6 +55,32 @@ def test_a_closed_stream_ends_with_an_empty_chunk() -> None:
     assert sink.events["r0"] == [b"a", b"", LAST]
 
 
+def test_an_offered_chunk_leaves_at_once() -> None:
+    batch, sink = batch_of(1)
+    assert batch.offer(b"a")
+    assert batch.offer(b"b")
+    assert (sink.events, sink.flushed_after) == ({"r0": [b"a", b"b"]}, [1, 2])
+    assert len(sink.heads["r0"]) == 1
+
+
+def test_what_is_offered_to_a_slow_client_is_not_sent() -> None:
+    batch, sink = batch_of(1)
+    [request] = batch.requests
+    request.credit = request.sent = 10
+    assert not batch.offer(b"a")
+    assert not sink.events
+    request.grant(11)
+    assert batch.offer(b"a")
+    assert sink.events == {"r0": [b"a"]}
+
+
+def test_what_is_offered_to_a_client_that_left_is_dropped() -> None:
+    batch, sink = batch_of(1)
+    batch.requests[0].cancelled = True
+    assert batch.offer(b"a")
+    assert not sink.events
+
+
 def test_a_cancelled_request_gets_nothing_more() -> None:
     batch, sink = batch_of(2)
     batch.requests[0].cancelled = True
