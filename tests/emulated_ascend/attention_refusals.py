@@ -176,7 +176,6 @@ REFUSED = (
     mixed("a float32 mask", "dtype must be Float16", attn_mask=reach([1, 5, 3], [17, 5, 32], 40, dtype=FLOAT)),
     mixed("a bfloat16 mask", "dtype must be query's", attn_mask=reach([1, 5, 3], [17, 5, 32], 40, dtype=BF16)),
     latent("two heads in the cache", "must be 1", attributes={"kv_head_num": 2}),
-    latent("no values of MLA", "must be a tensor", False, value_cache=None),
     latent("a copy of the keys", "must be key_cache for MLA", value_cache=numbers(4, 16, 1, 576)),
     latent("more value than cache", "D 576 at most", attributes={"mla_v_dim": 592}),
 )

@@ -84,6 +84,8 @@ class PagedAttention(Operator):
         """-> D"""
         self.tensor("query", query, HALF, 2)
         self.require(query.shape[0] > 0, "query", query, "it must have a token")
+        if self.mla_v_dim:  # MindSpore's front end breaks down without it
+            self.require(value_cache is not None, "value_cache", value_cache, "it must be key_cache for MLA")
         for name, cache in (("key_cache", key_cache), ("value_cache", value_cache)):
             self.tensor(name, cache, HALF, 3 if CHIP.is_310p else 4)
             self.same_dtype(name, cache, "query", query)

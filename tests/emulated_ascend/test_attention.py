@@ -88,6 +88,12 @@ def test_latent_values_are_the_first_numbers_of_keys(dtype: Any) -> None:
     close(PagedAttention(**MLA)(**given), np.array(expected))
 
 
+def test_latent_attention_needs_the_key_cache_twice() -> None:
+    """Without, MindSpore's front end breaks down, so that it has no place among the refusals that it is asked."""
+    with pytest.raises(Refused, match="value_cache is None: it must be key_cache for MLA"):
+        PagedAttention(**MLA)(**inputs.latent(value_cache=None))
+
+
 @BOTH
 def test_what_is_written_is_attended_to(dtype: Any) -> None:
     """Two prompts, then the same tokens from blocks."""
