@@ -2,8 +2,8 @@
 
     python -m venv hf && hf/bin/pip install torch transformers && hf/bin/python tests/goldens/make_llm.py [NAME …]
 
-Rewrites the folders of tests/goldens/llm, and those of tests/goldens/llm_variants, which have a config.json and logits,
-and the weights of another one. Neither torch nor transformers is a dependency of the project.
+Rewrites the folders of tests/goldens/llm and llm_examples, and those of tests/goldens/llm_variants, which have a
+config.json and logits, and the weights of another one. Neither torch nor transformers is a dependency of the project.
 """
 
 import json
@@ -20,6 +20,7 @@ torch: Any = import_module("torch")
 transformers: Any = import_module("transformers")
 
 FOLDER = Path(__file__).parent / "llm"
+DOCUMENTED = Path(__file__).parent / "llm_examples"
 VARIANTS = Path(__file__).parent / "llm_variants"
 VOCAB, TOKENS = 96, 48
 SIZE = {
@@ -99,7 +100,10 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     ),
 }
 
-
+EXAMPLES: dict[str, tuple[str, dict[str, Any], Any]] = {
+    "olmo2": ("Olmo2", TOKENS_OF_TEXTS | {"rms_norm_eps": 1e-6}, torch.bfloat16)
+}
+"""The family that docs/families.md adds."""
 DYNAMIC = {"type": "dynamic", "factor": 2.0}
 CHANGES: dict[str, tuple[str, dict[str, Any], int]] = {
     "scaling_beside_parameters": ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}, TOKENS),
@@ -122,13 +126,14 @@ seen at once. What follows is seen token by token, for with dynamic rope that is
 
 
 def main() -> None:
-    for name in sys.argv[1:] or [*CASES, *CHANGES]:
-        if name in CASES:
-            family, options, dtype = CASES[name]
+    for name in sys.argv[1:] or [*CASES, *EXAMPLES, *CHANGES]:
+        if name in CASES or name in EXAMPLES:
+            family, options, dtype = (CASES | EXAMPLES)[name]
+            folder = (FOLDER if name in CASES else DOCUMENTED) / name
             torch.manual_seed(0)
             config = getattr(transformers, f"{family}Config")(**SIZE | options)
-            shutil.rmtree(FOLDER / name, ignore_errors=True)
-            make(FOLDER / name, getattr(transformers, f"{family.removesuffix('Text')}ForCausalLM")(config), dtype)
+            shutil.rmtree(folder, ignore_errors=True)
+            make(folder, getattr(transformers, f"{family.removesuffix('Text')}ForCausalLM")(config), dtype)
         else:
             vary(VARIANTS / name, *CHANGES[name])
 
