@@ -12,6 +12,7 @@ from tests.emulated_ascend.calls import Case
 from tests.emulated_ascend.npu_check import machine, operators, questions
 from tests.emulated_ascend.npu_questions import QUESTIONS
 from tests.emulated_ascend.tables import ACCEPTED
+from tests.unit.backend.llm.runners import FAMILIES
 
 pytestmark = pytest.mark.mindspore
 ROOT = Path(__file__).parents[2]
@@ -48,5 +49,5 @@ def test_the_whole_page() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "| qwen3 | bfloat16 |" in done.stdout
-    assert done.stdout.count("100% |") == 12
+    assert done.stdout.count("100% |") == 2 * len(FAMILIES) - 2, "with experts, a token may get others in bfloat16"
     assert "Send this page to the project." in done.stdout

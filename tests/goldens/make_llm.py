@@ -51,6 +51,7 @@ LONGROPE = {
 }
 """Six of the eight numbers of a head turn."""
 TOKENS_OF_TEXTS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+EXPERTS = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
@@ -59,6 +60,16 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "qwen2": (
         "Qwen2",
         {"use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1, "rope_parameters": YARN},
+        torch.bfloat16,
+    ),
+    "qwen2_moe": (
+        "Qwen2Moe",
+        EXPERTS | {"shared_expert_intermediate_size": 24, "mlp_only_layers": [0]},
+        torch.bfloat16,
+    ),
+    "qwen3_moe": (
+        "Qwen3Moe",
+        EXPERTS | {"head_dim": 16, "norm_topk_prob": True, "decoder_sparse_step": 2, "num_experts": 9},
         torch.bfloat16,
     ),
     "qwen3": (

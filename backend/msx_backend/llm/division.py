@@ -15,7 +15,7 @@ from msx_sdk.mindspore.parallel import Parallel
 def own_layers(config: DecoderConfig, parallel: Parallel) -> range:
     """The layers of this rank's stage; the largest stage is as small as possible. Raises HandlerLoadError."""
     vocabulary = config.vocab_size * config.hidden_size
-    sizes = [sum(prod(shape) for _, shape in layer_shapes(config))] * config.layers
+    sizes = [sum(prod(shape) for _, shape in layer_shapes(config, layer)) for layer in range(config.layers)]
     sizes[0], sizes[-1] = sizes[0] + vocabulary, sizes[-1] + vocabulary
     try:
         return balance(sizes, parallel.stages)[parallel.stage]
@@ -50,6 +50,9 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
             f"cannot be divided over tensorParallel: {ranks} ranks; use pipelineStages"
         )
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
+    if config.experts is not None:
+        sizes["moe_intermediate_size"] = config.experts.inner
+        sizes["shared_expert_intermediate_size"] = config.experts.shared
     if config.kv_heads > ranks or ranks % config.kv_heads:
         sizes = {"num_key_value_heads": config.kv_heads} | sizes
     for key, size in sizes.items():

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from msx_backend.llm.models.experts import EXPERT_KEYS, ExpertKeys, ExpertsConfig
 from msx_backend.llm.models.members import FILE
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
@@ -20,7 +21,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
 
 
-class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
+class HubConfig(ExpertKeys, frozen=True, kw_only=True):
     """The keys of `config.json` that at least one family reads."""
 
     model_type: str
@@ -46,7 +47,8 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     is_causal: bool | None = None
     attention_bias: bool = False
     mlp_bias: bool = False
-    sliding_window: Positive | UnsetType | None = UNSET
+    qkv_bias: bool = True
+    sliding_window: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
     use_sliding_window: bool = False
     max_window_layers: int = 28
     layer_types: list[str] | None = None
@@ -56,9 +58,10 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     quantization_config: dict[str, Any] | None = None
 
 
-READ = frozenset(HubConfig.__struct_fields__) - {
+READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - {
     "attention_bias", "hidden_activation", "layer_types", "max_window_layers", "mlp_bias", "partial_rotary_factor",
-    "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern", "use_sliding_window",
+    "qkv_bias", "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern",
+    "use_sliding_window",
 }  # fmt: skip
 """Keys that every family reads; some families read the others."""
 
@@ -117,6 +120,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Of the MLP's gate: silu or gelu_tanh."""
     fused: tuple[str, ...] = ()
     """Linear layers that are one tensor in the files: see `weights.FUSED`."""
+    experts: ExpertsConfig | None = None
+    """Of the layers that `sparse` names."""
     causal: bool = True
     """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
@@ -125,6 +130,10 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def layers(self) -> int:
         return len(self.windows)
+
+    def sparse(self, layer: int) -> bool:
+        """Whether the layer has experts in place of one MLP."""
+        return self.experts is not None and self.experts.layers[layer]
 
     @property
     def group(self) -> int:
@@ -247,6 +256,8 @@ def turning_of(hub: HubConfig, rope: dict[str, Any], head_dim: int | None = None
 def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int | None, ...]:
     """Each layer's window: by `layer_types`, else that of all layers from `first` on. Raises HandlerLoadError."""
     kinds = hub.layer_types
+    if window == 0:
+        raise _wrong("sliding_window", 0, "is not a number of positions; give null for layers without a window")
     if kinds is None:
         return tuple(window if layer >= first else None for layer in range(hub.num_hidden_layers))
     if len(kinds) != hub.num_hidden_layers:

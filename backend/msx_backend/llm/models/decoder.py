@@ -14,6 +14,7 @@ from mindspore import Tensor, nn
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
+from msx_backend.llm.models.sparse import SparseMLP
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore._loading import fill, load_shards
 from msx_sdk.mindspore.parallel import Parallel
@@ -39,20 +40,32 @@ class LayerPlace:
     layer: int
     window: int
     rope: int
+    sparse: bool = False
+    """The layer has experts."""
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: DecoderConfig, parts: DecoderParts) -> None:
+    """Without `sums` the result is this rank's part of the sum."""
+
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, inner: int, sums: bool = True) -> None:
         super().__init__()
         kernels, parallel, bias = parts.kernels, parts.parallel, config.mlp_bias
-        inner = Projection(config.intermediate_size, parallel)
-        self.gate_up = kernels.projections(config.hidden_size, {"gate_proj": inner, "up_proj": inner}, bias)
-        self.down_proj = kernels.row_linear(config.intermediate_size, config.hidden_size, parallel, bias)
+        outputs = Projection(inner, parallel)
+        self.gate_up = kernels.projections(config.hidden_size, {"gate_proj": outputs, "up_proj": outputs}, bias)
+        self.down_proj = kernels.row_linear(inner, config.hidden_size, parallel, bias, sums)
         self.gate = kernels.gate(config.activation)
 
     def construct(self, x: Any) -> Any:
         gate, up = self.gate_up(x)
         return self.down_proj(self.gate(gate, up))
+
+
+def mlp(config: DecoderConfig, parts: DecoderParts, sparse: bool) -> nn.Cell:
+    experts = config.experts
+    if experts is None or not sparse:
+        return MLP(config, parts, config.intermediate_size)
+    shared = MLP(config, parts, experts.shared, sums=False) if experts.shared else None
+    return SparseMLP(config.hidden_size, experts, parts.kernels, parts.parallel, shared)
 
 
 class Attention(nn.Cell):  # type: ignore[misc]
@@ -110,7 +123,7 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
         self.input_layernorm = kernels.norm(*sizes) if names.before_attention else ResidualSum(kernels)
         self.self_attn = Attention(config, parts, place)
         self.post_attention_layernorm = kernels.norm(*sizes) if names.before_mlp else ResidualSum(kernels)
-        self.mlp = MLP(config, parts)
+        self.mlp = mlp(config, parts, place.sparse)
         self.norms_attention, self.norms_mlp = bool(names.after_attention), bool(names.after_mlp)
         if self.norms_attention:
             self.attention_norm = kernels.norm(*sizes)
@@ -141,7 +154,11 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
         self.step = kernels.step_inputs(config, parts.heads(config), windows)
         self.layers = nn.CellList(
             [
-                DecoderLayer(config, parts, LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n)))
+                DecoderLayer(
+                    config,
+                    parts,
+                    LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n), config.sparse(n)),
+                )
                 for place, n in enumerate(own)
             ]
         )

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_sdk.mindspore.parallel import Parallel
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -65,8 +66,21 @@ class Kernels(Protocol):
     def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
         """Linear layers with one input, by their names in the files: x [T, inputs] -> a tuple of [T, outputs]."""
 
-    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
-        """Divided by its inputs and summed over the ranks: [T, inputs / ranks] -> [T, outputs]."""
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, sums: bool = True) -> Any:
+        """Divided by its inputs and summed over the ranks: [T, inputs / ranks] -> [T, outputs]. Without `sums` each
+        rank has its part of the sum."""
+
+    def reduce(self, parallel: Parallel) -> Any:
+        """x -> the sum over the ranks."""
+
+    def router(self, hidden: int, experts: ExpertsConfig) -> Any:
+        """x [T, hidden] -> weights of x's data type and numbers of the chosen experts int32, both [T, chosen]."""
+
+    def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
+        """x [T, hidden], weights, numbers [T, chosen] -> [T, hidden], this rank's part of the sum."""
+
+    def shared_gate(self, hidden: int) -> Any:
+        """x, y [T, hidden] -> y times the sigmoid of a number for each token."""
 
     def add(self) -> Any:
         """x, y of one shape -> their sum."""

@@ -15,5 +15,9 @@ def configure(hub: HubConfig) -> DecoderConfig:
 
 
 def windows(hub: HubConfig) -> tuple[int | None, ...]:
+    return windows_of(hub, window_of(hub), first=hub.max_window_layers)
+
+
+def window_of(hub: HubConfig) -> int | None:
     window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
-    return windows_of(hub, window if hub.use_sliding_window else None, first=hub.max_window_layers)
+    return window if hub.use_sliding_window else None

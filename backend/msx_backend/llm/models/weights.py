@@ -66,32 +66,35 @@ class Checkpoint(Weights):
 def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
     """The name and shape of every tensor of the files, weights as [out, in]."""
     yield f"{prefix}embed_tokens.weight", (config.vocab_size, config.hidden_size)
-    rows: dict[str, Shape] = {}
-    for _, source in layer_sources(config, layer_shapes(config)):
-        before = rows.get(source.name, (0,))[0]
-        rows[source.name] = (before + source.shape[0], *source.shape[1:])
     for layer in range(config.layers):
-        for name, shape in rows.items():
+        for name, shape in _file_shapes(config, layer):
             yield f"{prefix}layers.{layer}.{name}", shape
     yield f"{prefix}norm.weight", (config.hidden_size,)
     if not config.tied:
         yield HEAD, (config.vocab_size, config.hidden_size)
 
 
+def _file_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
+    rows: dict[str, Shape] = {}
+    for _, source in layer_sources(config, layer_shapes(config, layer)):
+        before = rows.get(source.name, (0,))[0]
+        rows[source.name] = (before + source.shape[0], *source.shape[1:])
+    yield from rows.items()
+
+
 def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSource]]:
     """Where the engine's tensors are, if files have them otherwise."""
     norm = f"{prefix}norm.weight"
     yield norm, TensorSource(norm, (config.hidden_size,), offset=config.norm_offset)
-    own = list(layer_sources(config, layer_shapes(config)))
     for layer in range(config.layers):
         place = f"{prefix}layers.{layer}."
-        for name, source in own:
+        for name, source in layer_sources(config, layer_shapes(config, layer)):
             yield place + name, replace(source, name=place + source.name)
 
 
-def layer_shapes(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
+def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
     """The engine's tensors of a layer."""
-    hidden, inner, head = config.hidden_size, config.intermediate_size, config.head_dim
+    hidden, head = config.hidden_size, config.head_dim
     q, kv = config.heads * head, config.kv_heads * head
     yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)
     yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
@@ -101,12 +104,20 @@ def layer_shapes(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
         whole = config.qk_norm_whole
         yield "self_attn.q_norm.weight", (q if whole else head,)
         yield "self_attn.k_norm.weight", (kv if whole else head,)
-    yield from _linear("mlp.gate_proj", inner, hidden, config.mlp_bias)
-    yield from _linear("mlp.up_proj", inner, hidden, config.mlp_bias)
-    yield from _linear("mlp.down_proj", hidden, inner, config.mlp_bias)
+    yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
     for name, place in NORMS.items():
         if getattr(config.norms, place):
             yield f"{name}.weight", (hidden,)
+
+
+def _mlp(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
+    hidden, inner = config.hidden_size, config.intermediate_size
+    if config.experts is not None and config.sparse(layer):
+        yield from config.experts.shapes(hidden)
+        return
+    yield from _linear("gate_proj", inner, hidden, config.mlp_bias)
+    yield from _linear("up_proj", inner, hidden, config.mlp_bias)
+    yield from _linear("down_proj", hidden, inner, config.mlp_bias)
 
 
 def _linear(name: str, outputs: int, inputs: int, bias: bool) -> Iterator[tuple[str, Shape]]:

@@ -25,9 +25,28 @@ def itemsize(config: DecoderConfig, target: str) -> int:
     return 4 if config.dtype_on(target) == "float32" else 2
 
 
-def layer_parameters(config: DecoderConfig, shards: int) -> int:
-    """Numbers of one layer on one rank."""
-    return sum(prod(shape) // _divisor(config, name, shards) for name, shape in layer_shapes(config))
+def layer_parameters(config: DecoderConfig, shards: int, layer: int) -> int:
+    """Numbers of one layer on one rank, of all its experts."""
+    return sum(prod(shape) // _divisor(config, name, shards) for name, shape in layer_shapes(config, layer))
+
+
+def layers_parameters(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
+    """Numbers of all layers of a rank; with so many experts of each layer that has some, else with all."""
+    layers = own_layers(config, parallel)
+    count = sum(layer_parameters(config, parallel.tp_size, layer) for layer in layers)
+    if experts is None or config.experts is None:
+        return count
+    one = 3 * config.hidden_size * config.experts.inner // parallel.tp_size
+    left_out = sum(config.sparse(layer) for layer in layers) * (config.experts.count - experts)
+    return count - int(one * left_out)
+
+
+def touched_experts(config: DecoderConfig, tokens: int) -> float:
+    """How many of a layer's experts a step of so many tokens reads, if each token chooses at random."""
+    if config.experts is None:
+        return 0
+    count, chosen = config.experts.count, config.experts.chosen
+    return count * (1 - (1 - chosen / count) ** tokens)
 
 
 def _divisor(config: DecoderConfig, name: str, shards: int) -> int:
@@ -43,7 +62,7 @@ def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
 
 def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
     """Numbers of the rank's part. A tied head has numbers of its own: the engine reads the embedding twice."""
-    count = len(own_layers(config, parallel)) * layer_parameters(config, parallel.tp_size)
+    count = layers_parameters(config, parallel)
     if parallel.first_stage:
         count += vocabulary_parameters(config, parallel.tp_size)
     if parallel.last_stage:
@@ -72,7 +91,7 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
     has a chunk's scores and mask for every position."""
     heads = config.heads // parallel.tp_size
     kv = config.kv_heads_of(parallel.tp_size)
-    widths = 4 * config.hidden_size + 2 * config.intermediate_size // parallel.tp_size
+    widths = 4 * config.hidden_size + _inner_width(config, parallel)
     widths += 2 * (heads + 2 * kv) * config.head_dim
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     if parallel.target == "CPU":
@@ -80,9 +99,19 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
     return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
 
 
+def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
+    """Of a token between the products of an MLP, or of its experts."""
+    inner, experts = config.intermediate_size, config.experts
+    if experts is not None:
+        rows = experts.chosen * (2 * experts.inner + 2 * config.hidden_size * parallel.tp_size)
+        inner = max(inner, experts.shared) + rows // 2
+    return 2 * inner // parallel.tp_size
+
+
 def graph_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """What graphs keep beside weights. Of NPUs nothing is known here: it is in what `cacheFraction` leaves."""
     if parallel.target != "CPU":
         return 0
-    layer = layer_parameters(config, parallel.tp_size) * itemsize(config, parallel.target)
-    return len(own_layers(config, parallel)) * min(layer, CPU_LAYER)
+    size = itemsize(config, parallel.target)
+    layers = own_layers(config, parallel)
+    return sum(min(layer_parameters(config, parallel.tp_size, layer) * size, CPU_LAYER) for layer in layers)

@@ -5,7 +5,13 @@ from __future__ import annotations
 from msx_backend.llm.division import own_layers
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.sizing.npus import NpuPeaks
-from msx_backend.llm.sizing.parts import itemsize, layer_parameters, token_bytes, vocabulary_parameters
+from msx_backend.llm.sizing.parts import (
+    itemsize,
+    layers_parameters,
+    token_bytes,
+    touched_experts,
+    vocabulary_parameters,
+)
 from msx_sdk._internal.sizing import StepTime
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -13,10 +19,11 @@ from msx_sdk.mindspore.parallel import Parallel
 def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts: int, context: int) -> StepTime:
     """A token for each of `texts` that have `context` positions, on one rank."""
     seen = _positions(config, parallel, context)
-    read = _layer_numbers(config, parallel) + _head_numbers(config, parallel)
+    head = _head_numbers(config, parallel)
+    read = layers_parameters(config, parallel, touched_experts(config, texts)) + head
     layers = len(own_layers(config, parallel))
     cache = texts * seen * token_bytes(config, parallel) // layers
-    flops = 2 * read * texts + texts * seen * _pair_flops(config, parallel)
+    flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * seen * _pair_flops(config, parallel)
     return _time(npu, read * itemsize(config, parallel.target) + cache, flops, _exchange(config, parallel, npu, texts))
 
 
@@ -25,10 +32,12 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
     seen, layers = _positions(config, parallel, context), len(own_layers(config, parallel))
-    numbers = _layer_numbers(config, parallel)
+    numbers = layers_parameters(config, parallel, touched_experts(config, chunk))
     read = (chunks * numbers + head) * itemsize(config, parallel.target)
     read += chunks * seen * token_bytes(config, parallel) // layers // 2  # on average half of them are before a chunk
-    flops = 2 * (numbers * context + head) + context * seen * _pair_flops(config, parallel) // 2
+    flops = (
+        2 * (_token_numbers(config, parallel) * context + head) + context * seen * _pair_flops(config, parallel) // 2
+    )
     return _time(npu, read, flops, _exchange(config, parallel, npu, context))
 
 
@@ -48,8 +57,9 @@ def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
     return 4 * config.heads // parallel.tp_size * config.head_dim
 
 
-def _layer_numbers(config: DecoderConfig, parallel: Parallel) -> int:
-    return len(own_layers(config, parallel)) * layer_parameters(config, parallel.tp_size)
+def _token_numbers(config: DecoderConfig, parallel: Parallel) -> int:
+    """What one token is multiplied with in the rank's layers."""
+    return layers_parameters(config, parallel, config.experts.chosen if config.experts else None)
 
 
 def _head_numbers(config: DecoderConfig, parallel: Parallel) -> int:

@@ -30,7 +30,9 @@ def _launch_blocking() -> None:
     ms.runtime.launch_blocking()
 
 
-@pytest.mark.parametrize(("family", "dtype"), [*some(FAMILIES, "phi3"), ("llama", "bfloat16"), ("qwen3", "bfloat16")])
+@pytest.mark.parametrize(
+    ("family", "dtype"), [*some(FAMILIES, "phi3", "qwen3_moe"), ("llama", "bfloat16"), ("qwen3", "bfloat16")]
+)
 def test_logits_are_those_of_a_cpu(family: str, dtype: str, tmp_path: Path) -> None:
     """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
     model, tokens = make_wide(family, tmp_path / "model"), TOKENS[:40]

@@ -25,6 +25,8 @@ pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
         pytest.param("llama_biased", 1, 2, id="tp2"),
         pytest.param("llama_mqa", 1, 2, id="tp2_shared_heads"),
         pytest.param("qwen2", 2, 1, id="pp2"),
+        pytest.param("qwen2_moe", 1, 2, id="tp2_experts", marks=pytest.mark.long),
+        pytest.param("qwen3_moe", 2, 1, id="pp2_experts", marks=pytest.mark.long),
         pytest.param("qwen3", 2, 2, id="pptp4", marks=pytest.mark.long),
         pytest.param("llama", 1, 4, id="tp4_shared_heads", marks=pytest.mark.long),
         pytest.param("phi3", 1, 2, id="phi3_tp2", marks=pytest.mark.long),

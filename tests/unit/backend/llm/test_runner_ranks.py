@@ -42,6 +42,8 @@ def start_rank(family: str, folder: Path, settings: dict[str, Any], rank: int, s
         pytest.param("llama_biased", 1, 2, id="tp2"),
         pytest.param("llama_mqa", 1, 2, id="tp2_shared_heads"),
         pytest.param("qwen2", 2, 1, id="pp2"),
+        pytest.param("qwen2_moe", 1, 2, id="tp2_experts", marks=pytest.mark.long),
+        pytest.param("qwen3_moe", 2, 1, id="pp2_experts", marks=pytest.mark.long),
         pytest.param("llama", 2, 2, id="pptp4"),
         pytest.param("phi3", 1, 2, id="phi3_tp2", marks=pytest.mark.long),
         pytest.param("phi3", 2, 1, id="phi3_pp2", marks=pytest.mark.long),

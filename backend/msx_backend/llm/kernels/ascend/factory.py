@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mindspore import nn
+
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.attention import BlockAttention
 from msx_backend.llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
+from msx_backend.llm.kernels.ascend.experts import FusedRouter, RoutedExperts, SharedExpertGate
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
+from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -30,8 +35,23 @@ class AscendKernels:
     def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
         return FusedLinear(inputs, outputs, bias, self.dtype)
 
-    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
-        return RowLinear(inputs, outputs, parallel, bias, self.dtype)
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, sums: bool = True) -> Any:
+        linear = RowLinear(inputs, outputs, parallel, bias, self.dtype)
+        if not sums:
+            linear.reduce = nn.Identity()
+        return linear
+
+    def reduce(self, parallel: Parallel) -> Any:
+        return Reduce(parallel)
+
+    def router(self, hidden: int, experts: ExpertsConfig) -> Any:
+        return FusedRouter(hidden, experts, self.dtype)
+
+    def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
+        return RoutedExperts(hidden, experts, parallel, self.dtype)
+
+    def shared_gate(self, hidden: int) -> Any:
+        return SharedExpertGate(hidden, self.dtype)
 
     def add(self) -> Any:
         return operators.Add()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import mindspore as ms
-from mindspore import ops
+from mindspore import nn, ops
 
 from msx_backend.llm.kernels.cpu.cells import (
     GATES,
@@ -17,11 +17,13 @@ from msx_backend.llm.kernels.cpu.cells import (
     SeparateLinears,
     WholeEmbedding,
 )
+from msx_backend.llm.kernels.cpu.experts import BlockedExperts, SharedGate, SoftmaxRouter
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
-from msx_sdk.mindspore.layers import RowParallelLinear, VocabParallelEmbedding
+from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear, VocabParallelEmbedding
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -40,8 +42,23 @@ class CpuKernels:
     def projections(self, inputs: int, outputs: Mapping[str, Projection], bias: bool) -> Any:
         return SeparateLinears(inputs, outputs, bias, self.dtype)
 
-    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool) -> Any:
-        return RowParallelLinear(inputs, outputs, parallel, bias=bias, dtype=self.dtype)
+    def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, sums: bool = True) -> Any:
+        linear = RowParallelLinear(inputs, outputs, parallel, bias=bias, dtype=self.dtype)
+        if not sums:
+            linear.reduce = nn.Identity()
+        return linear
+
+    def reduce(self, parallel: Parallel) -> Any:
+        return AllReduce(parallel)
+
+    def router(self, hidden: int, experts: ExpertsConfig) -> Any:
+        return SoftmaxRouter(hidden, experts, self.dtype)
+
+    def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
+        return BlockedExperts(hidden, experts, parallel, self.dtype)
+
+    def shared_gate(self, hidden: int) -> Any:
+        return SharedGate(hidden, self.dtype)
 
     def add(self) -> Any:
         return ops.Add()

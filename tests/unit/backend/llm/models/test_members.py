@@ -44,6 +44,12 @@ def test_what_would_change_the_numbers_is_refused(tmp_path: Path, model_type: st
     assert f" is not supported for the model_type {model_type}; leave it out" in str(caught.value)
 
 
+def test_experts_are_not_passed_over(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match="num_local_experts: 8 changes what a model computes"):
+        read(tmp_path, num_local_experts=8)
+    assert read(tmp_path, num_local_experts=0).experts is None
+
+
 def test_a_window_of_a_llama_is_refused(tmp_path: Path) -> None:
     read(tmp_path, "llama", sliding_window=None)
     with pytest.raises(HandlerLoadError, match="sliding_window: 8 changes what a model computes"):

@@ -27,6 +27,21 @@ QWEN2_7B: dict[str, Any] = {
     "max_position_embeddings": 32768,
     "torch_dtype": "bfloat16",
 }
+QWEN3_30B_A3B: dict[str, Any] = {
+    "model_type": "qwen3_moe",
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "moe_intermediate_size": 768,
+    "max_position_embeddings": 40960,
+    "torch_dtype": "bfloat16",
+}
 
 
 def folder_of(tmp_path: Path, config: dict[str, Any], **changes: Any) -> Path:

@@ -5,10 +5,17 @@ from pathlib import Path
 import pytest
 
 from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.sizing.parts import ALIGNMENT, cache_bytes, rank_parameters, token_bytes
+from msx_backend.llm.sizing.parts import (
+    ALIGNMENT,
+    cache_bytes,
+    layers_parameters,
+    rank_parameters,
+    token_bytes,
+    touched_experts,
+)
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.runners import FAMILIES, GOLDENS
-from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, folder_of
+from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
 
 GROUPS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
@@ -33,6 +40,15 @@ def test_keys_and_values_are_shared_by_groups_of_queries(tmp_path: Path) -> None
 def test_more_ranks_than_heads_of_keys_keep_a_head_each(tmp_path: Path) -> None:
     config = read_config(folder_of(tmp_path, LLAMA_7B, num_key_value_heads=2))
     assert token_bytes(config, on_npu(shards=2)) == token_bytes(config, on_npu(shards=8)) == 32 * 2 * 128 * 2
+
+
+def test_all_experts_are_kept_and_a_step_reads_some(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, QWEN3_30B_A3B))
+    assert rank_parameters(config, on_npu()) == 30_532_122_624
+    assert layers_parameters(config, on_npu(), 8) + 2 * 151936 * 2048 == pytest.approx(3.35e9, rel=0.01)
+    assert touched_experts(config, 1) == pytest.approx(8)
+    assert touched_experts(config, 16) == pytest.approx(128 * (1 - (15 / 16) ** 16))
+    assert touched_experts(config, 4096) == pytest.approx(128)
 
 
 def test_an_npu_has_whole_blocks_and_one_more(tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""Experts by the operators for them (MindSpore 2.10, ops/auto_generate; vllm-mindspore 0.5.1, layers/fused_moe)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms
+from mindspore import Parameter, nn, ops
+from mindspore.common.initializer import initializer
+
+from msx_backend.llm.kernels.ascend import operators
+from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_sdk.mindspore._loading import fill
+from msx_sdk.mindspore._weights import Weights, part
+from msx_sdk.mindspore.layers._shards import check_divisible
+from msx_sdk.mindspore.parallel import Parallel
+
+COUNTS, ROWS, BY_ROWS = 1, 3, 0
+"""GroupedMatmulV4's group_list_type, split_item and group_type: counts of rows for each expert; all rows are one
+tensor; groups are rows."""
+NOTHING = (None, None, None, None, None, None)
+"""Bias and scales, which only quantised products have."""
+
+
+class FusedRouter(nn.Cell):  # type: ignore[misc]
+    """`MoeGatingTopKSoftmax()(logits, None, k)` -> weights, numbers, and a result that nobody reads. The logits are of
+    the model's data type, the softmax is of float32."""
+
+    def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
+        super().__init__()
+        self.weight = Parameter(initializer("zeros", (experts.count, hidden), dtype), name="weight")
+        self.chosen, self.normed, self.dtype = experts.chosen, experts.normed, dtype
+        self.matmul, self.cast = operators.MatMul(transpose_b=True), operators.Cast()
+        self.top, self.sum = operators.MoeGatingTopKSoftmax(), ops.ReduceSum(keep_dims=True)
+
+    def construct(self, x: Any) -> Any:
+        logits = self.cast(self.matmul(x, self.weight), ms.float32)
+        weights, chosen, _ = self.top(logits, None, self.chosen)
+        if self.normed:
+            weights = weights / self.sum(weights, -1)
+        return self.cast(weights, self.dtype), chosen
+
+
+class RoutedExperts(nn.Cell):  # type: ignore[misc]
+    """`MoeInitRoutingV2` sorts rows by expert, two `GroupedMatmulV4` compute, and `MoeTokenUnpermute` adds each token's
+    rows up by their weights. Weights lie as [experts, in, out], not transposed as those of other products."""
+
+    loads_inner = True
+
+    def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
+        super().__init__()
+        check_divisible("moe_intermediate_size", experts.inner, parallel)
+        self.count, self.inner = experts.count, experts.inner // parallel.tp_size
+        self.own = part(experts.inner, parallel.tp_size, parallel.tp_rank)
+        up, down = (self.count, hidden, 2 * self.inner), (self.count, self.inner, hidden)
+        self.gate_up = Parameter(initializer("zeros", up, dtype), name="gate_up")
+        self.down = Parameter(initializer("zeros", down, dtype), name="down")
+        self.route, self.back = operators.MoeInitRoutingV2(), operators.MoeTokenUnpermute()
+        self.grouped, self.cast, self.split = operators.GroupedMatmulV4(), operators.Cast(), operators.SplitWithSize()
+        self.silu, self.mul = operators.SiLU(), operators.Mul()
+
+    def construct(self, x: Any, weights: Any, chosen: Any) -> Any:
+        rows, places, counts, _ = self.route(x, chosen, 0, 0, self.count, 0, 2, True)
+        counts = self.cast(counts, ms.int64)
+        gate, up = self.split(self.product(rows, self.gate_up, counts), (self.inner, self.inner), -1)
+        made = self.product(self.mul(self.silu(gate), up), self.down, counts)
+        return self.back(made, places, weights, False, None)
+
+    def product(self, rows: Any, weight: Any, counts: Any) -> Any:
+        none = (None, None, None)
+        return self.grouped([rows], [weight], *NOTHING, counts, *none, ROWS, BY_ROWS, COUNTS)[0]
+
+    def load_shard(self, weights: Weights, name: str) -> None:
+        whole, outputs = slice(None), ("gate_proj", "up_proj")
+        fill(self.gate_up, read_experts(weights, name, self.gate_up.shape, outputs, (self.own, whole)))
+        fill(self.down, read_experts(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
+
+
+class SharedExpertGate(nn.Cell):  # type: ignore[misc]
+    def __init__(self, hidden: int, dtype: Any) -> None:
+        super().__init__()
+        self.weight = Parameter(initializer("zeros", (1, hidden), dtype), name="weight")
+        self.matmul, self.cast, self.mul = operators.MatMul(transpose_b=True), operators.Cast(), operators.Mul()
+        self.sigmoid, self.dtype = ops.Sigmoid(), dtype
+
+    def construct(self, x: Any, y: Any) -> Any:
+        gate = self.sigmoid(self.cast(self.matmul(x, self.weight), ms.float32))
+        return self.mul(y, self.cast(gate, self.dtype))

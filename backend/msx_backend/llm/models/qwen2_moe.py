@@ -1,0 +1,34 @@
+"""Qwen 2 with experts, and beside them one with a gate that every token takes."""
+
+from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.experts import EXPERT_KEYS, spread_experts
+from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.qwen2 import WINDOWS, window_of
+
+KV_HEADS = 16
+SIZES = {
+    "num_experts": 60,
+    "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+}
+MEMBERS = ConfigMembers(READ | EXPERT_KEYS | WINDOWS | {"qkv_bias"}, NEUTRAL, IGNORED | {"attention_bias", "mlp_bias"})
+
+
+def configure(hub: HubConfig) -> DecoderConfig:
+    return neutral(
+        hub,
+        kv_heads=KV_HEADS,
+        qkv_bias=hub.qkv_bias,
+        windows=_windows(hub),
+        experts=spread_experts(hub, hub.num_hidden_layers, SIZES),
+    )
+
+
+def _windows(hub: HubConfig) -> tuple[int | None, ...]:
+    """Without `layer_types`, every other one of the first `max_window_layers` layers has a window."""
+    window = window_of(hub)
+    if hub.layer_types is not None:
+        return windows_of(hub, window)
+    layers = range(hub.num_hidden_layers)
+    return tuple(window if layer % 2 == 0 and layer < hub.max_window_layers else None for layer in layers)
