@@ -3,7 +3,6 @@ transformers."""
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.engine import Engine
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.step import Decode, Mixed, TokenChunk, decode, encode, execute
+from msx_backend.llm.step import Mixed, TokenChunk, decode, encode
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.generation import GenerateRequest, SamplingParams
-from tests.unit.backend.llm.fakes import Steps, ids, make_tokenizer, read
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner, some
 from tests.unit.backend.llm.wide_models import make_wide
@@ -84,61 +79,8 @@ def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: A
         assert (len(calls.of("PagedAttention")), len(calls.of("FlashAttentionScore"))) == (0, 2)
 
 
-def test_a_chunk_behind_the_blocks_of_another_text(model: Path, wanted: Any) -> None:
-    with emulation():
-        runner = make_flat("qwen3", model, "float16", SHAPE)
-        runner.prefill(0, 0, TOKENS[:150])
-        runner.assign(1, (1, 7))
-        assert_near(runner.prefill(1, 128, TOKENS[128:200], all_logits=True), wanted[128:], "float16")
-        assert_near(runner.decode([0], [TOKENS[150]], [150]), wanted[150:151], "float16")
-
-
 def chunk(slot: int, start: int, stop: int) -> TokenChunk:
     return TokenChunk(slot, start, tuple(TOKENS[start:stop]))
-
-
-def test_texts_that_are_preempted_and_come_back_are_those_of_a_cpu(model: Path) -> None:
-    """Of three texts that outgrow their blocks, the last must leave for a while."""
-    prompts = [tuple(TOKENS[start : start + 120]) for start in (0, 40, 80)]
-    wanted = [greedy(make_runner("qwen3", SHAPE, folder=model), list(prompt), 20) for prompt in prompts]
-    with emulation():
-        runner = make_flat("qwen3", model, "float16", SHAPE, own=False)
-        pool = PagedPool(runner.slots, 6, runner.block)
-        found, preempted = asyncio.run(generate(runner, pool, prompts))
-    assert found == wanted
-    assert preempted
-
-
-async def generate(runner: Any, pool: PagedPool, prompts: list[tuple[int, ...]]) -> tuple[list[list[int]], int]:
-    steps = Steps(EncodedRunner(runner))  # type: ignore[arg-type]
-    engine = Engine(runner.vocab_size, make_tokenizer(), SHAPE, steps.run, pool=pool, mixes=True)
-    engine.start()
-    params = SamplingParams(max_tokens=20, temperature=0.0, ignore_eos=True)
-    handles = [engine.submit(GenerateRequest(prompt=prompt, params=params, stream=True)) for prompt in prompts]
-    texts = [ids(deltas) for deltas in await asyncio.gather(*map(read, handles))]
-    preempted = engine.stats().preempted
-    await engine.close()
-    return texts, preempted
-
-
-class EncodedRunner:
-    """Executes steps as other ranks get them."""
-
-    def __init__(self, runner: Any) -> None:
-        self._runner, self.kinds = runner, set[type]()
-
-    def execute(self, step: Any) -> Any:
-        assert not isinstance(step, Decode), "a runner that mixes gets no others"
-        return execute(self._runner, decode(encode(step)))
-
-
-def greedy(runner: Any, tokens: list[int], count: int) -> list[int]:
-    logits = runner.prefill(0, 0, tokens)
-    made = [int(logits.argmax())]
-    while len(made) < count:
-        place = len(tokens) + len(made) - 1
-        made.append(int(runner.decode([0], [made[-1]], [place])[0].argmax()))
-    return made
 
 
 def test_steps_that_are_too_large(model: Path) -> None:

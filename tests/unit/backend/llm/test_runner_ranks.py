@@ -1,67 +1,98 @@
-"""A model divided over real ranks computes what one rank does, and what Hugging Face transformers does."""
+"""A model divided over real ranks computes what one rank does on a CPU, which the goldens hold against transformers:
+on a CPU's kernels, and on the emulation of an NPU's."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from msx_sdk.mindspore.collectives import disagreement
+from tests.unit.backend.llm.flat_models import TOKENS, assert_near
+from tests.unit.backend.llm.kernels_under_test import KINDS
+from tests.unit.backend.llm.rank import ALONE, LENGTHS
+from tests.unit.backend.llm.runners import limits, make_runner
+from tests.unit.backend.llm.wide_models import make_wide
 from tests.unit.sdk.mindspore_parallel.ranks import ROOT, Results, config, free_port, needs_mindspore, results, start
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 CLOSE = 1e-4
 
 
-def run_ranks(family: str, folder: Path, stages: int, shards: int) -> Results:
-    return results(
-        [start_rank(family, folder, config(stages, shards), *place) for place in places(stages * shards)], folder
-    )
+@dataclass
+class Divided:
+    ranks: Results
+    wanted: Any
+    """Logits of every token, by one rank."""
 
 
-def places(size: int) -> list[tuple[int, int, int]]:
-    """Rank, number of ranks and the port where they meet."""
-    port = free_port()
-    return [(rank, size, port) for rank in range(size)]
+def by_hand(family: str, stages: int, shards: int, id: str) -> Any:
+    return pytest.param((family, stages, shards), id=id, marks=pytest.mark.long)
 
 
-def start_rank(family: str, folder: Path, settings: dict[str, Any], rank: int, size: int, port: int) -> Any:
-    place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    environ = os.environ | {key: str(value) for key, value in place.items()} | {"PYTHONPATH": str(ROOT), "GLOG_v": "4"}
-    command = [sys.executable, "-m", f"{__package__}.rank", family, str(folder), json.dumps(settings)]
-    return start(command, environ, folder)
-
-
-@pytest.mark.parametrize(
-    ("family", "stages", "shards"),
-    [
-        pytest.param("llama_biased", 1, 2, id="tp2"),
-        pytest.param("llama_mqa", 1, 2, id="tp2_shared_heads"),
-        pytest.param("qwen2", 2, 1, id="pp2"),
-        pytest.param("qwen2_moe", 1, 2, id="tp2_experts", marks=pytest.mark.long),
-        pytest.param("qwen3_moe", 2, 1, id="pp2_experts", marks=pytest.mark.long),
-        pytest.param("llama", 2, 2, id="pptp4"),
-        pytest.param("phi3", 1, 2, id="phi3_tp2", marks=pytest.mark.long),
-        pytest.param("phi3", 2, 1, id="phi3_pp2", marks=pytest.mark.long),
-        pytest.param("glm4", 1, 2, id="glm4_tp2", marks=pytest.mark.long),
-        pytest.param("glm4", 2, 1, id="glm4_pp2", marks=pytest.mark.long),
-        pytest.param("gemma3", 1, 2, id="gemma3_tp2", marks=pytest.mark.long),
-        pytest.param("gemma3", 2, 1, id="gemma3_pp2", marks=pytest.mark.long),
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(("llama_biased", 1, 2), id="tp2"),
+        pytest.param(("llama_mqa", 1, 2), id="tp2_shared_heads"),
+        pytest.param(("qwen2", 2, 1), id="pp2"),
+        pytest.param(("llama", 2, 2), id="pptp4"),
+        by_hand("qwen3", 2, 2, "qwen3_pptp4"),
+        by_hand("llama", 1, 4, "tp4_shared_heads"),
+        by_hand("qwen2_moe", 1, 2, "tp2_experts"),
+        by_hand("qwen3_moe", 2, 1, "pp2_experts"),
+        *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3")),
+        *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3")),
     ],
 )
-def test_divided_over_ranks(tmp_path: Path, family: str, stages: int, shards: int) -> None:
-    first, *others = ranks = run_ranks(family, tmp_path, stages, shards)
-    assert first["alone"] < CLOSE
-    assert max(first["together"]) < CLOSE
+def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
+    """The ranks run once for all kernels: to start them takes longer than their steps."""
+    family, stages, shards = request.param
+    folder = tmp_path_factory.mktemp("ranks")
+    model = make_wide(family, folder / "model")
+    one = make_runner(family, limits(prefills=(64,)), folder=model).prefill(0, 0, TOKENS[:41], all_logits=True)
+    return Divided(run_ranks(model, folder, stages, shards), one)
+
+
+def run_ranks(model: Path, folder: Path, stages: int, shards: int) -> Results:
+    size, port = stages * shards, free_port()
+    command = [sys.executable, "-m", f"{__package__}.rank", str(model), str(folder), json.dumps(config(stages, shards))]
+    ranks = []
+    for rank in range(size):
+        place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        environ = os.environ | {key: str(value) for key, value in place.items()} | {"PYTHONPATH": str(ROOT)}
+        ranks.append(start(command, environ | {"GLOG_v": "4"}, folder))
+    return results(ranks, folder)
+
+
+def near(found: Any, wanted: Any, kernels: str) -> None:
+    if kernels == "cpu":
+        np.testing.assert_allclose(found, wanted, atol=CLOSE)
+    else:
+        assert_near(np.array(found), wanted, "float16")
+
+
+@pytest.mark.parametrize("kernels", KINDS)
+def test_divided_over_ranks(divided: Divided, kernels: str) -> None:
+    first, *others = (rank[kernels] for rank in divided.ranks)
+    near(first["alone"], divided.wanted[:ALONE], kernels)
+    near(first["together"], divided.wanted[[*LENGTHS]], kernels)
+    if "mixed" in first:
+        near(first["mixed"], divided.wanted[[19, ALONE]], kernels)
+    assert all((rank["alone"], rank["together"]) == ([], []) for rank in others)
+
+
+def test_ranks_keep_in_step(divided: Divided) -> None:
+    ranks = divided.ranks
+    assert disagreement({number: rank["counts"] for number, rank in enumerate(ranks)}) is None
     for rank in ranks:
         assert rank["budget"] == int((11 - len(ranks) << 30) * 0.8), "memory is not that of the fullest device"
-        assert rank["warm_up"] == first["warm_up"]
-        assert len(rank["warm_up"]) == 4  # decode of 1 and 4, prefill with one and all logits
-        assert rank["graphs"][0] == rank["graphs"][1], "a graph was compiled after warm-up"
-    for rank in others:
-        assert (rank["alone"], set(rank["together"])) == (None, {None})
-    assert disagreement({number: rank["counts"] for number, rank in enumerate(ranks)}) is None
+        assert rank["cpu"]["warm_up"] == ranks[0]["cpu"]["warm_up"]
+        assert len(rank["cpu"]["warm_up"]) == 4  # decode of 1 and 4, prefill with one and all logits
+        assert rank["cpu"]["graphs"][0] == rank["cpu"]["graphs"][1], "a graph was compiled after warm-up"
