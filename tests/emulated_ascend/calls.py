@@ -88,6 +88,8 @@ ACCEPTED = (
     Case("float16", "MatMul", inputs.product, TRANSPOSED),
     Case("bfloat16", "MatMul", partial(inputs.product, BF16), TRANSPOSED),
     Case("[in, out]", "MatMul", lambda: inputs.product(mat2=numbers(64, 32))),
+    Case("float16", "BatchMatMul", inputs.products, TRANSPOSED),
+    Case("bfloat16, [in, out]", "BatchMatMul", lambda: inputs.products(BF16, y=numbers(2, 64, 32, dtype=BF16))),
     Case("float16", "Swiglu", inputs.gated),
     Case("bfloat16", "Swiglu", partial(inputs.gated, BF16)),
 )

@@ -101,5 +101,10 @@ def product(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     return {"input": numbers(3, 64, dtype=dtype), "mat2": numbers(32, 64, dtype=dtype)} | changes
 
 
+def products(dtype: Any = ms.float16, **changes: Any) -> Arguments:
+    """One for each head, weights [heads, out, in]."""
+    return {"x": numbers(2, 3, 64, dtype=dtype), "y": numbers(2, 32, 64, dtype=dtype)} | changes
+
+
 def gated(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     return {"input": numbers(3, 64, dtype=dtype)} | changes

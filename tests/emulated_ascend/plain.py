@@ -44,10 +44,10 @@ class SiLU(Operator):
 
 
 class GeLU(Operator):
-    def compute(self, x: Any) -> Tensor:
+    def compute(self, input: Any) -> Tensor:
         """By the approximation with tanh."""
-        self.tensor("x", x, DTYPES)
-        return tensor(gelu(floats(x)), x.dtype)
+        self.tensor("input", input, DTYPES)
+        return tensor(gelu(floats(input)), input.dtype)
 
 
 def gelu(x: Floats) -> Floats:

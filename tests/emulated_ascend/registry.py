@@ -12,7 +12,7 @@ from tests.emulated_ascend.experts import FusedAddTopKDiv, MoeGatingTopKSoftmax,
 from tests.emulated_ascend.flash_attention_score import FlashAttentionScore
 from tests.emulated_ascend.format_cast import FormatCast, format_cast
 from tests.emulated_ascend.grouped_matmul import GroupedMatmulV4
-from tests.emulated_ascend.matmul import MatMul
+from tests.emulated_ascend.matmul import BatchMatMul, MatMul
 from tests.emulated_ascend.operator import CHIP, Call
 from tests.emulated_ascend.paged_attention import PagedAttention
 from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
@@ -26,6 +26,7 @@ OPERATORS: dict[str, Any] = {
         Add,
         AddRmsNorm,
         ApplyRotaryPosEmb,
+        BatchMatMul,
         Cast,
         DynamicQuantExt,
         FlashAttentionScore,

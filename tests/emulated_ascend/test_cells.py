@@ -12,7 +12,7 @@ from tests.emulated_ascend import inputs, reference
 from tests.emulated_ascend.apply_rotary_pos_emb import ApplyRotaryPosEmb
 from tests.emulated_ascend.host import floats, tensor
 from tests.emulated_ascend.inputs import ints, numbers
-from tests.emulated_ascend.matmul import MatMul
+from tests.emulated_ascend.matmul import BatchMatMul, MatMul
 from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
 from tests.emulated_ascend.refused import Refused
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
@@ -80,6 +80,15 @@ def test_products_are_summed_in_float32_and_rounded_once(dtype: Any) -> None:
         MatMul(transpose_b=True)(**given),
         np.einsum("ti,oi->to", floats(given["input"]).astype(np.float64), floats(given["mat2"])),
     )
+
+
+@BOTH
+def test_each_head_has_a_product(dtype: Any) -> None:
+    given = inputs.products(dtype)
+    x, y = (floats(given[name]).astype(np.float64) for name in ("x", "y"))
+    close(BatchMatMul(transpose_b=True)(**given), np.einsum("hti,hoi->hto", x, y))
+    with pytest.raises(Refused, match="it must be as many as y, 1"):
+        BatchMatMul(transpose_b=True)(given["x"], given["y"][:1])
 
 
 def test_weights_may_lie_the_other_way() -> None:

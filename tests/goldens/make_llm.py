@@ -52,6 +52,21 @@ LONGROPE = {
 """Six of the eight numbers of a head turn."""
 TOKENS_OF_TEXTS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 EXPERTS = {"num_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+DEEP_YARN = YARN | {"mscale": 1.0, "mscale_all_dim": 0.8}
+LATENT = {
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 32,
+    "qk_nope_head_dim": 32,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 24,
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 16,
+    "n_group": 4,
+    "topk_group": 2,
+    "first_k_dense_replace": 1,
+}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
@@ -67,6 +82,12 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         EXPERTS | {"shared_expert_intermediate_size": 24, "mlp_only_layers": [0]},
         torch.bfloat16,
     ),
+    "deepseek_v2": (
+        "DeepseekV2",
+        LATENT | {"q_lora_rank": None, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5},
+        torch.bfloat16,
+    ),
+    "deepseek_v3": ("DeepseekV3", LATENT | {"q_lora_rank": 24, "rope_parameters": DEEP_YARN}, torch.bfloat16),
     "qwen3_moe": (
         "Qwen3Moe",
         EXPERTS | {"head_dim": 16, "norm_topk_prob": True, "decoder_sparse_step": 2, "num_experts": 9},
@@ -179,6 +200,9 @@ def make(folder: Path, model: Any, dtype: Any) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(parameter + torch.randn_like(parameter) * 0.2)  # biases and norms, too
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.copy_(torch.randn_like(buffer) * 0.2)
         model.to(dtype).save_pretrained(folder, max_shard_size="30KB" if "biased" in folder.name else "1MB")
         (folder / "generation_config.json").unlink()
         tokens = np.random.default_rng(0).integers(0, VOCAB, TOKENS)

@@ -10,7 +10,7 @@ import numpy as np
 from mindspore import Tensor
 
 from msx_backend.llm.division import check_windows
-from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size
+from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
 from msx_backend.llm.limits import EngineLimits
@@ -33,10 +33,10 @@ class FlatRunner:
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self.prefill_size, self._text_angles = limits.batch_prefill, TextAngles(config, self.slots)
         heads = parts.heads(config)
-        self._tables = BlockTables(self.slots, self.context, limits.batch_total, block_size(heads.size))
+        self._tables = BlockTables(self.slots, self.context, limits.batch_total, block_size_of(config))
         self.block, self.blocks = self._tables.size, self._tables.blocks
         decoder.body.step.prepare(self.context)
-        shape = (self.blocks, self.block, heads.keys, heads.size)
+        shape = (self.blocks, self.block, heads.keys, config.cache_size)
         self._graphs = FlatGraphs(decoder, config, shape, eager=parts.parallel.target != "Ascend")
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)

@@ -8,6 +8,9 @@ from mindspore import nn, ops
 
 from msx_backend.llm.kernels.cpu.factory import CpuKernels
 from msx_backend.llm.models.kernels import Heads
+from msx_backend.llm.models.latent import LatentConfig
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.parallel import Parallel
 
 
 class UncachedKernels(CpuKernels):
@@ -15,6 +18,12 @@ class UncachedKernels(CpuKernels):
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return UncachedAttention(heads, window)
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+        raise HandlerLoadError(
+            "config.json, kv_lora_rank: a model with latent attention makes no embeddings here; serve it with "
+            "--handler text_generation"
+        )
 
 
 class UncachedAttention(nn.Cell):  # type: ignore[misc]

@@ -59,7 +59,7 @@ class TensorSource:
 def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) -> Iterator[tuple[str, TensorSource]]:
     """Takes the engine's tensors of a layer in their order."""
     fused = {own: whole for whole in config.fused for own in FUSED[whole]}
-    order, taken = head_order(config), dict.fromkeys(config.fused, 0)
+    orders, taken = layer_orders(config), dict.fromkeys(config.fused, 0)
     for name, shape in shapes:
         layer, _, kind = name.rpartition(".")
         offset = config.norm_offset if layer.endswith("norm") else 0.0
@@ -67,8 +67,16 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
         if layer in fused:
             stored = fused[layer]
             first, taken[stored] = taken[stored], taken[stored] + shape[0]
-        turned = order if layer.endswith(_TURNED) else None
+        turned = orders.get(layer.rpartition(".")[2])
         yield name, TensorSource(f"{stored}.{kind}", shape, first, turned, offset)
+
+
+def layer_orders(config: DecoderConfig) -> dict[str, Array]:
+    """For layers whose numbers lie otherwise: the place in the file of each number of a head."""
+    if config.latent is not None:
+        return config.latent.orders()
+    order = head_order(config)
+    return {} if order is None else dict.fromkeys(_TURNED, order)
 
 
 def head_order(config: DecoderConfig) -> Array | None:

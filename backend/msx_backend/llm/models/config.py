@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from msx_backend.llm.models.experts import EXPERT_KEYS, ExpertKeys, ExpertsConfig
+from msx_backend.llm.models.experts import EXPERT_KEYS, ExpertsConfig
+from msx_backend.llm.models.latent import LATENT_KEYS, LatentConfig, LatentKeys
 from msx_backend.llm.models.members import FILE
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
@@ -21,7 +22,7 @@ Positive = Annotated[int, Meta(ge=1)]
 Amount = Annotated[float, Meta(gt=0)]
 
 
-class HubConfig(ExpertKeys, frozen=True, kw_only=True):
+class HubConfig(LatentKeys, frozen=True, kw_only=True):
     """The keys of `config.json` that at least one family reads."""
 
     model_type: str
@@ -58,7 +59,7 @@ class HubConfig(ExpertKeys, frozen=True, kw_only=True):
     quantization_config: dict[str, Any] | None = None
 
 
-READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - {
+READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - LATENT_KEYS - {
     "attention_bias", "hidden_activation", "layer_types", "max_window_layers", "mlp_bias", "partial_rotary_factor",
     "qkv_bias", "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern",
     "use_sliding_window",
@@ -122,6 +123,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Linear layers that are one tensor in the files: see `weights.FUSED`."""
     experts: ExpertsConfig | None = None
     """Of the layers that `sparse` names."""
+    latent: LatentConfig | None = None
+    """Keys and values are made of a short vector, and `head_dim` is what turns of a head."""
     causal: bool = True
     """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
@@ -144,6 +147,15 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Key-value heads of one rank of a tensor-parallel group: with more ranks than heads, several ranks have the
         same head."""
         return max(self.kv_heads // shards, 1)
+
+    @property
+    def cache_size(self) -> int:
+        """Numbers of a key-value head in the cache of keys."""
+        return self.head_dim if self.latent is None else self.latent.width
+
+    def cache_numbers(self, shards: int) -> int:
+        """Of one token in one layer, on one rank."""
+        return 2 * self.kv_heads_of(shards) * self.head_dim if self.latent is None else self.latent.width
 
     def kv_copies(self, shards: int) -> int:
         """How many ranks have the same key-value heads."""
@@ -177,7 +189,7 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """Bytes of one token's keys and values on the rank that holds most of them."""
         itemsize = 4 if self.dtype_on(target) == "float32" else 2
-        return -(-self.layers // stages) * 2 * self.kv_heads_of(shards) * self.head_dim * itemsize
+        return -(-self.layers // stages) * self.cache_numbers(shards) * itemsize
 
 
 def read_raw(folder: Path) -> dict[str, Any]:

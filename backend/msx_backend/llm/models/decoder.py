@@ -14,6 +14,7 @@ from mindspore import Tensor, nn
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
+from msx_backend.llm.models.latent_attention import LatentAttention
 from msx_backend.llm.models.sparse import SparseMLP
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore._loading import fill, load_shards
@@ -93,6 +94,14 @@ class Attention(nn.Cell):  # type: ignore[misc]
         return self.o_proj(self.attend(q, k, v, step))
 
 
+def attention(config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> nn.Cell:
+    if config.latent is None:
+        return Attention(config, parts, place)
+    whole = shared_by(parts.parallel, parts.parallel.tp_size)
+    where = place.layer, place.window
+    return LatentAttention(config, config.latent, parts.kernels, parts.parallel, whole, where)
+
+
 def shared_by(parallel: Parallel, copies: int) -> Parallel:
     """A rank's place among the parts, where this many neighbouring ranks hold the same part."""
     return replace(parallel, rank=parallel.tp_rank // copies, stages=1, tp_size=parallel.tp_size // copies)
@@ -121,7 +130,7 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
         super().__init__()
         kernels, names, sizes = parts.kernels, config.norms, (config.hidden_size, config.norm_eps)
         self.input_layernorm = kernels.norm(*sizes) if names.before_attention else ResidualSum(kernels)
-        self.self_attn = Attention(config, parts, place)
+        self.self_attn = attention(config, parts, place)
         self.post_attention_layernorm = kernels.norm(*sizes) if names.before_mlp else ResidualSum(kernels)
         self.mlp = mlp(config, parts, place.sparse)
         self.norms_attention, self.norms_mlp = bool(names.after_attention), bool(names.after_mlp)

@@ -25,9 +25,17 @@ class ExpertKeys(msgspec.Struct, frozen=True, kw_only=True):
     num_experts_per_tok: Count | None = None
     moe_intermediate_size: Count | None = None
     shared_expert_intermediate_size: Count | None = None
-    norm_topk_prob: bool = False
+    norm_topk_prob: bool | None = None
     decoder_sparse_step: Annotated[int, Meta(ge=1)] = 1
     mlp_only_layers: list[int] | None = None
+    n_routed_experts: Count | None = None
+    n_shared_experts: Count | None = None
+    first_k_dense_replace: Count | None = None
+    moe_layer_freq: Annotated[int, Meta(ge=1)] = 1
+    n_group: Count | None = None
+    topk_group: Count | None = None
+    topk_method: str | None = None
+    routed_scaling_factor: float | None = None
 
 
 EXPERT_KEYS = frozenset(ExpertKeys.__struct_fields__)
@@ -50,10 +58,19 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     shared_name: str = "shared_expert"
     gated: bool = False
     """That MLP has a gate."""
+    sigmoid: bool = False
+    """Scores are sigmoids with a bias for the choice; else a softmax."""
+    groups: int = 1
+    chosen_groups: int = 1
+    """A token's experts are of that many groups."""
+    factor: float = 1.0
+    """Of the weights."""
 
     def shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
         """The tensors of one layer, behind `mlp.`."""
         yield "gate.weight", (self.count, hidden)
+        if self.sigmoid:
+            yield "gate.e_score_correction_bias", (self.count,)
         for expert in range(self.count):
             yield from gated_shapes(f"experts.{expert}", hidden, self.inner)
         if self.shared:
@@ -83,7 +100,7 @@ def spread_experts(keys: ExpertKeys, layers: int, defaults: dict[str, int]) -> E
         chosen=chosen,
         inner=sizes["moe_intermediate_size"],
         layers=tuple(n not in plain and (n + 1) % keys.decoder_sparse_step == 0 for n in range(layers)),
-        normed=keys.norm_topk_prob,
+        normed=bool(keys.norm_topk_prob),
         shared=shared,
         gated=shared > 0,
     )
@@ -92,6 +109,16 @@ def spread_experts(keys: ExpertKeys, layers: int, defaults: dict[str, int]) -> E
 def check_chosen(count: int, chosen: int) -> None:
     if chosen > count:
         raise HandlerLoadError(f"{FILE}, num_experts_per_tok: {chosen} is more than there are experts: {count}")
+
+
+def check_groups(count: int, chosen: int, groups: tuple[int, int]) -> None:
+    """groups: how many, and how many of them a token takes. Raises HandlerLoadError."""
+    check_chosen(count, chosen)
+    whole, taken = groups
+    if count % whole or count // whole < 2:
+        raise HandlerLoadError(f"{FILE}, n_group: {whole} does not divide {count} experts into groups of two or more")
+    if not taken <= whole or taken * (count // whole) < chosen:
+        raise HandlerLoadError(f"{FILE}, topk_group: {taken} of {whole} groups do not have {chosen} experts")
 
 
 def read_experts(weights: Any, name: str, shape: Shape, outputs: tuple[str, ...], own: tuple[slice, slice]) -> Any:

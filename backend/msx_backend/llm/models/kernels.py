@@ -15,6 +15,7 @@ import numpy as np
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
+from msx_backend.llm.models.latent import LatentConfig
 from msx_sdk.mindspore.parallel import Parallel
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -100,6 +101,10 @@ class Kernels(Protocol):
 
         `layer` counts from 0 on each rank; `window` is a place in the `windows` of `step_inputs`.
         """
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+        """q [T, N*latent.query], vectors [T, latent.width], step -> [T, N*latent.value]. Norms and turns the vectors,
+        and keeps them."""
 
     def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> StepInputs: ...
 

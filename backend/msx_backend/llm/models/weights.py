@@ -31,6 +31,8 @@ class Checkpoint(Weights):
         self.prefix = "" if "embed_tokens.weight" in self else "model."
         """The prefix of all names but the head's; empty for models that were saved without a head."""
         self._sources = dict(sources(config, self.prefix))
+        self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
+        """Layers that guess further tokens: nothing runs them."""
         self._check(dict(shapes(config, self.prefix)), config.tied)
 
     def __enter__(self) -> Checkpoint:
@@ -54,7 +56,8 @@ class Checkpoint(Weights):
             raise HandlerLoadError(
                 f"{self._path.name} has no tensor {name}{_more(missing)}; its shape is {wanted[name]}"
             )
-        if odd := sorted(filter(lambda name: not _ignored(name, tied), self._files.keys() - wanted.keys())):
+        others = self._files.keys() - wanted.keys()
+        if odd := sorted(name for name in others if not _ignored(name, tied) and not name.startswith(self._further)):
             file = self._files[odd[0]].name
             raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")
         for name, shape in wanted.items():
@@ -94,6 +97,19 @@ def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSou
 
 def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
     """The engine's tensors of a layer."""
+    hidden = config.hidden_size
+    if config.latent is not None:
+        own = config.latent.shapes(hidden, config.heads)
+        yield from ((f"self_attn.{name}", shape) for name, shape in own)
+    else:
+        yield from _attention(config)
+    yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
+    for name, place in NORMS.items():
+        if getattr(config.norms, place):
+            yield f"{name}.weight", (hidden,)
+
+
+def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     hidden, head = config.hidden_size, config.head_dim
     q, kv = config.heads * head, config.kv_heads * head
     yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)
@@ -104,10 +120,6 @@ def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
         whole = config.qk_norm_whole
         yield "self_attn.q_norm.weight", (q if whole else head,)
         yield "self_attn.k_norm.weight", (kv if whole else head,)
-    yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
-    for name, place in NORMS.items():
-        if getattr(config.norms, place):
-            yield f"{name}.weight", (hidden,)
 
 
 def _mlp(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from msx_backend.llm.division import own_layers
-from msx_backend.llm.kernels.ascend.blocks import block_size
+from msx_backend.llm.kernels.ascend.blocks import block_size_of
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
 from msx_sdk.mindspore.parallel import Parallel
 
-_BY_OUTPUTS = ("q_proj", "gate_proj", "up_proj")
+_BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
 _SHARED = ("k_proj", "v_proj")
 """By outputs, but with more ranks than heads several ranks have the same part."""
 _BY_INPUTS = ("o_proj.weight", "down_proj.weight")
@@ -72,8 +72,8 @@ def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
 
 def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """Keys and values of one token in the rank's layers."""
-    one = config.kv_heads_of(parallel.tp_size) * config.head_dim * itemsize(config, parallel.target)
-    return len(own_layers(config, parallel)) * 2 * one
+    one = config.cache_numbers(parallel.tp_size) * itemsize(config, parallel.target)
+    return len(own_layers(config, parallel)) * one
 
 
 def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int) -> int:
@@ -81,7 +81,7 @@ def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: 
     if parallel.target == "CPU":
         tokens = (texts + 1) * -(-context // ALIGNMENT) * ALIGNMENT
     else:
-        size = block_size(config.head_dim)
+        size = block_size_of(config)
         tokens = (1 + max(-(-texts * context // size), texts)) * size
     return tokens * token_bytes(config, parallel)
 
@@ -92,7 +92,7 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
     heads = config.heads // parallel.tp_size
     kv = config.kv_heads_of(parallel.tp_size)
     widths = 4 * config.hidden_size + _inner_width(config, parallel)
-    widths += 2 * (heads + 2 * kv) * config.head_dim
+    widths += 2 * (heads + 2 * kv) * config.cache_size
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     if parallel.target == "CPU":
         step += 3 * max(chunk * heads, texts * heads) * context * 4

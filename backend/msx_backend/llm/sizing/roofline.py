@@ -54,7 +54,10 @@ def _positions(config: DecoderConfig, parallel: Parallel, context: int) -> int:
 
 def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
     """Of a token and a position that it sees, in one layer: scores and mix, a multiplication and an addition each."""
-    return 4 * config.heads // parallel.tp_size * config.head_dim
+    heads = config.heads // parallel.tp_size
+    if config.latent is not None:
+        return 2 * heads * (config.latent.width + config.latent.rank)
+    return 4 * heads * config.head_dim
 
 
 def _token_numbers(config: DecoderConfig, parallel: Parallel) -> int:

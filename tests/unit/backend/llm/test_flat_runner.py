@@ -26,7 +26,8 @@ def _launch_blocking() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "dtype"), [*some(FAMILIES, "phi3", "qwen3_moe"), ("llama", "bfloat16"), ("qwen3", "bfloat16")]
+    ("family", "dtype"),
+    [*some(FAMILIES, "phi3", "qwen3_moe", "deepseek_v2"), ("llama", "bfloat16"), ("qwen3", "bfloat16")],
 )
 def test_logits_are_those_of_a_cpu(family: str, dtype: str, tmp_path: Path) -> None:
     """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""

@@ -47,6 +47,8 @@ def by_hand(family: str, stages: int, shards: int, id: str) -> Any:
         by_hand("llama", 1, 4, "tp4_shared_heads"),
         by_hand("qwen2_moe", 1, 2, "tp2_experts"),
         by_hand("qwen3_moe", 2, 1, "pp2_experts"),
+        by_hand("deepseek_v3", 1, 2, "tp2_latent"),
+        by_hand("deepseek_v2", 2, 1, "pp2_latent"),
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3")),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3")),
     ],

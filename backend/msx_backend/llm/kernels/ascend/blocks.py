@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Array
 from msx_sdk.errors import HandlerLoadError
 
@@ -14,7 +15,7 @@ SIZES = (128, 64, 32, 16)
 """Tokens of a block that the kernels know."""
 MOST = 16384
 """Numbers of a head in one block, at most (messages of MindSpore 2.10's kernels)."""
-WIDEST, MULTIPLE = 256, 16
+WIDEST, WIDEST_LATENT, MULTIPLE = 256, 576, 16
 NOWHERE = -1
 """The place of a token that is not kept."""
 
@@ -37,6 +38,25 @@ def block_size(head_size: int) -> int:
             f"{WIDEST} at most"
         )
     return next(size for size in SIZES if size * head_size <= MOST)
+
+
+def block_size_of(config: DecoderConfig) -> int:
+    """Raises HandlerLoadError."""
+    if config.latent is None:
+        return block_size(config.head_dim)
+    latent = config.latent
+    sizes = {"kv_lora_rank": latent.rank, "qk_rope_head_dim": latent.turning, "qk_nope_head_dim": latent.still}
+    if odd := next((name for name, size in sizes.items() if size % MULTIPLE), None):
+        raise HandlerLoadError(
+            f"config.json, {odd}: {sizes[odd]}: attention on Ascend NPUs needs a multiple of {MULTIPLE}"
+        )
+    if latent.width > WIDEST_LATENT or latent.query > WIDEST or latent.value > latent.query:
+        raise HandlerLoadError(
+            f"config.json: latent attention on Ascend NPUs needs kv_lora_rank + qk_rope_head_dim of {WIDEST_LATENT} "
+            f"at most, qk_nope_head_dim + qk_rope_head_dim of {WIDEST} at most, and a v_head_dim that is not larger "
+            f"than that; these are {latent.width}, {latent.query} and {latent.value}"
+        )
+    return SIZES[0]
 
 
 class BlockTables:

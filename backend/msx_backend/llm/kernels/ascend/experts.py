@@ -10,6 +10,7 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.routing import ExpertChoice
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers._shards import check_divisible
@@ -18,27 +19,68 @@ from msx_sdk.mindspore.parallel import Parallel
 COUNTS, ROWS, BY_ROWS = 1, 3, 0
 """GroupedMatmulV4's group_list_type, split_item and group_type: counts of rows for each expert; all rows are one
 tensor; groups are rows."""
+OF_A_GROUP, SIGMOID = 2, 0
+"""FusedAddTopKDiv's n, of which a group's worth is the sum, and activate_type."""
 NOTHING = (None, None, None, None, None, None)
 """Bias and scales, which only quantised products have."""
 
 
-class FusedRouter(nn.Cell):  # type: ignore[misc]
-    """`MoeGatingTopKSoftmax()(logits, None, k)` -> weights, numbers, and a result that nobody reads. The logits are of
-    the model's data type, the softmax is of float32."""
+class ChoiceRouter(nn.Cell):  # type: ignore[misc]
+    """Logits of the model's data type, of which plain operators choose in float32."""
 
     def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
         super().__init__()
         self.weight = Parameter(initializer("zeros", (experts.count, hidden), dtype), name="weight")
-        self.chosen, self.normed, self.dtype = experts.chosen, experts.normed, dtype
+        self.config, self.dtype = experts, dtype
         self.matmul, self.cast = operators.MatMul(transpose_b=True), operators.Cast()
-        self.top, self.sum = operators.MoeGatingTopKSoftmax(), ops.ReduceSum(keep_dims=True)
+        self.choice = self.chooser(experts)
+
+    def chooser(self, experts: ExpertsConfig) -> Any:
+        return ExpertChoice(experts)
 
     def construct(self, x: Any) -> Any:
-        logits = self.cast(self.matmul(x, self.weight), ms.float32)
-        weights, chosen, _ = self.top(logits, None, self.chosen)
-        if self.normed:
-            weights = weights / self.sum(weights, -1)
+        weights, chosen = self.choose(self.cast(self.matmul(x, self.weight), ms.float32))
         return self.cast(weights, self.dtype), chosen
+
+    def choose(self, logits: Any) -> Any:
+        return self.choice(logits)
+
+
+class SoftmaxRouter(ChoiceRouter):
+    """`MoeGatingTopKSoftmax()(logits, None, k)` -> weights, numbers, and a result that nobody reads."""
+
+    def chooser(self, experts: ExpertsConfig) -> Any:
+        self.sum = ops.ReduceSum(keep_dims=True)
+        return operators.MoeGatingTopKSoftmax()
+
+    def choose(self, logits: Any) -> Any:
+        weights, chosen, _ = self.choice(logits, None, self.config.chosen)
+        if self.config.normed:
+            weights = weights / self.sum(weights, -1)
+        return weights * self.config.factor, chosen
+
+
+class SigmoidRouter(ChoiceRouter):
+    """`FusedAddTopKDiv()(logits, bias, groups, chosen groups, 2, k, 0, normed, factor)` -> weights, numbers
+    (mindformers 2.1.0, transformer/moe/moe_utils.py)."""
+
+    def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
+        super().__init__(hidden, experts, dtype)
+        zeros = initializer("zeros", (experts.count,), ms.float32)
+        self.e_score_correction_bias = Parameter(zeros, name="e_score_correction_bias")
+
+    def chooser(self, experts: ExpertsConfig) -> Any:
+        return operators.FusedAddTopKDiv()
+
+    def choose(self, logits: Any) -> Any:
+        it = self.config
+        groups = it.groups, it.chosen_groups, OF_A_GROUP
+        return self.choice(logits, self.e_score_correction_bias, *groups, it.chosen, SIGMOID, it.normed, it.factor)
+
+
+def router_of(hidden: int, experts: ExpertsConfig, dtype: Any) -> Any:
+    kind = SigmoidRouter if experts.sigmoid else ChoiceRouter if experts.groups > 1 else SoftmaxRouter
+    return kind(hidden, experts, dtype)
 
 
 class RoutedExperts(nn.Cell):  # type: ignore[misc]

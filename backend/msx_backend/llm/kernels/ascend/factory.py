@@ -10,13 +10,15 @@ from mindspore import nn
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.attention import BlockAttention
 from msx_backend.llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
-from msx_backend.llm.kernels.ascend.experts import FusedRouter, RoutedExperts, SharedExpertGate
+from msx_backend.llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
+from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
+from msx_backend.llm.models.latent import LatentConfig
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -45,7 +47,7 @@ class AscendKernels:
         return Reduce(parallel)
 
     def router(self, hidden: int, experts: ExpertsConfig) -> Any:
-        return FusedRouter(hidden, experts, self.dtype)
+        return router_of(hidden, experts, self.dtype)
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
         return RoutedExperts(hidden, experts, parallel, self.dtype)
@@ -67,6 +69,9 @@ class AscendKernels:
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return BlockAttention(heads, layer)
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+        return LatentBlockAttention(heads, latent, parallel, layer, self.dtype)
 
     def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
         return FlatStepInputs(config, self.dtype)

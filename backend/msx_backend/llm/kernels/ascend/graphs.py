@@ -69,7 +69,8 @@ class FlatGraphs:
         """blocks: (number, tokens of each, key-value heads, size of a head)"""
         self.decoder, self.dtype = decoder, decoder.dtype
         layers = len(decoder.body.layers)
-        self.keys, self.values = self._blocks(layers, blocks), self._blocks(layers, blocks)
+        self.keys = self._blocks(layers, blocks)
+        self.values = self._blocks(layers, blocks if config.latent is None else (1, 1, 1, 1))
         self.hidden, self.first = config.hidden_size, decoder.parallel.first_stage
         self._cells = {kind: FlatCell(decoder, kind) for kind in PHASES}
         self._calls = {kind: cell if eager else self.graph(cell) for kind, cell in self._cells.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mindspore as ms
 from mindspore import Tensor, nn, ops
 
 from msx_backend.llm.kernels.ascend import operators
@@ -26,6 +27,9 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         super().__init__()
         self.config, self.dtype, self.stretches = config, dtype, config.stretches
         self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
+        latent = config.latent is not None and dtype == ms.bfloat16
+        self.drop = 1 if latent else int(DROP)
+        """PagedAttention of latent attention has another mask in bfloat16 (vllm-mindspore 0.5.1, attention_mask.py)."""
         self.gather, self.cast = operators.Gather(), operators.Cast()
 
     def prepare(self, length: int) -> None:
@@ -73,4 +77,4 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         if kind == DECODE:
             return self.nothing  # it is ignored
         ahead = ops.expand_dims(reach, 0) > ops.expand_dims(positions, 1)
-        return self.cast(ahead.astype(ops.dtype(positions)) * int(DROP), self.dtype)
+        return self.cast(ahead.astype(ops.dtype(positions)) * self.drop, self.dtype)

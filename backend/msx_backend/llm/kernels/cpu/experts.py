@@ -10,31 +10,31 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.routing import ExpertChoice
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers._shards import check_divisible
 from msx_sdk.mindspore.parallel import Parallel
 
 
-class SoftmaxRouter(nn.Cell):  # type: ignore[misc]
-    """The largest of a softmax over all experts."""
-
+class ExpertRouter(nn.Cell):  # type: ignore[misc]
     def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
         super().__init__()
         self.weight = Parameter(initializer("zeros", (hidden, experts.count), dtype), name="weight")
-        self.chosen, self.normed, self.dtype = experts.chosen, experts.normed, dtype
-        self.matmul, self.softmax, self.top = ops.MatMul(), ops.Softmax(-1), ops.TopK(sorted=True)
-        self.sum = ops.ReduceSum(keep_dims=True)
+        self.biased, self.dtype = experts.sigmoid, dtype
+        if self.biased:
+            self.bias = Parameter(initializer("zeros", (experts.count,), ms.float32), name="e_score_correction_bias")
+        self.matmul, self.choice = ops.MatMul(), ExpertChoice(experts)
 
     def construct(self, x: Any) -> Any:
-        scores = self.softmax(self.matmul(x, self.weight).astype(ms.float32))
-        weights, chosen = self.top(scores, self.chosen)
-        if self.normed:
-            weights = weights / self.sum(weights, -1)
+        logits = self.matmul(x, self.weight).astype(ms.float32)
+        weights, chosen = self.choice(logits, self.bias if self.biased else None)
         return weights.astype(self.dtype), chosen
 
     def load_shard(self, weights: Weights, name: str) -> None:
         fill(self.weight, weights.read(f"{name}.weight").T)
+        if self.biased:
+            fill(self.bias, weights.read(f"{name}.e_score_correction_bias"))
 
 
 class BlockedExperts(nn.Cell):  # type: ignore[misc]

@@ -17,12 +17,14 @@ from msx_backend.llm.kernels.cpu.cells import (
     SeparateLinears,
     WholeEmbedding,
 )
-from msx_backend.llm.kernels.cpu.experts import BlockedExperts, SharedGate, SoftmaxRouter
+from msx_backend.llm.kernels.cpu.experts import BlockedExperts, ExpertRouter, SharedGate
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
+from msx_backend.llm.kernels.cpu.latent import SlotLatentAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
+from msx_backend.llm.models.latent import LatentConfig
 from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear, VocabParallelEmbedding
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -52,7 +54,7 @@ class CpuKernels:
         return AllReduce(parallel)
 
     def router(self, hidden: int, experts: ExpertsConfig) -> Any:
-        return SoftmaxRouter(hidden, experts, self.dtype)
+        return ExpertRouter(hidden, experts, self.dtype)
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
         return BlockedExperts(hidden, experts, parallel, self.dtype)
@@ -74,6 +76,9 @@ class CpuKernels:
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return SlotAttention(heads, window)
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+        return SlotLatentAttention(heads, latent, parallel, window, self.dtype)
 
     def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
         return SlotStepInputs(config, heads, windows, self.dtype)

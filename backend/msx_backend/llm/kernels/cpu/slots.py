@@ -66,6 +66,7 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
         shape = (layout.size, self.size)
         self.k = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.k", requires_grad=False)
         self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
+        self.caches = [self.k, self.v]
 
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each -> [B*P, heads*D]"""
@@ -98,5 +99,5 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
 
     def copy(self, source: Any, target: Any) -> None:
         """Copies rows to rows; outside of graphs."""
-        for cache in (self.k, self.v):
+        for cache in self.caches:
             self.scatter(cache, target, self.gather(cache, source, 0))

@@ -51,7 +51,9 @@ def refusal(runner: Any, kind: int) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("family", "dtype"), [*some(FAMILIES, "glm4", "phi3", "qwen3_moe"), ("qwen3", "bfloat16")])
+@pytest.mark.parametrize(
+    ("family", "dtype"), [*some(FAMILIES, "glm4", "phi3", "qwen3_moe", "deepseek_v2"), ("qwen3", "bfloat16")]
+)
 def test_every_family_passes(family: str, dtype: str, tmp_path: Path) -> None:
     for said in refusals(make(family, tmp_path, dtype)):
         assert PASSED in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -252,3 +253,41 @@ def test_layers_with_experts(tmp_path: Path) -> None:
 def test_a_window_of_no_positions(tmp_path: Path) -> None:
     with pytest.raises(HandlerLoadError, match="sliding_window: 0 is not a number of positions"):
         read(tmp_path, "mistral", sliding_window=0)
+
+
+def test_groups_of_experts(tmp_path: Path) -> None:
+    given = {"n_routed_experts": 16, "n_group": 4, "topk_group": 2, "num_experts_per_tok": 4}
+    experts = read(tmp_path, "deepseek_v3", first_k_dense_replace=1, n_shared_experts=2, **given).experts
+    assert experts is not None
+    assert (experts.groups, experts.chosen_groups, experts.normed, experts.factor) == (4, 2, True, 2.5)
+    assert (experts.layers, experts.shared) == ((False, True, True), 2 * 2048)
+    greedy = read(tmp_path, "deepseek_v2", **given).experts
+    assert greedy is not None
+    assert (greedy.groups, greedy.normed, greedy.factor) == (1, False, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"n_group": 3}, "n_group: 3 does not divide 16 experts"),
+        ({"n_group": 16}, "n_group: 16 does not divide 16 experts into groups of two"),
+        ({"topk_group": 1, "num_experts_per_tok": 5}, "topk_group: 1 of 4 groups do not have 5 experts"),
+        ({"scoring_func": "softmax"}, "scoring_func"),
+        ({"topk_method": "greedy"}, "topk_method"),
+        ({"attention_bias": True}, "attention_bias"),
+    ],
+)
+def test_what_groups_of_experts_cannot_be(tmp_path: Path, keys: dict[str, Any], message: str) -> None:
+    given = {"n_routed_experts": 16, "n_group": 4, "topk_group": 2, "num_experts_per_tok": 4}
+    with pytest.raises(HandlerLoadError, match=message):
+        read(tmp_path, "deepseek_v3", **(given | keys))
+
+
+def test_latent_attention(tmp_path: Path) -> None:
+    yarn = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 64}
+    config = read(tmp_path, "deepseek_v3", rope_scaling=yarn, q_lora_rank=None)
+    assert config.latent is not None
+    assert (config.latent.query_rank, config.latent.width, config.latent.query) == (None, 576, 192)
+    assert (config.kv_heads, config.head_dim, config.cache_size) == (1, 64, 576)
+    assert config.attention_scale == pytest.approx(192**-0.5 * (0.1 * math.log(40) + 1) ** 2)
+    assert config.token_bytes(shards=4, target="Ascend") == 3 * 576 * 4 // 2

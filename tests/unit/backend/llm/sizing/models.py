@@ -42,6 +42,18 @@ QWEN3_30B_A3B: dict[str, Any] = {
     "max_position_embeddings": 40960,
     "torch_dtype": "bfloat16",
 }
+DEEPSEEK_V3: dict[str, Any] = {
+    "model_type": "deepseek_v3",
+    "vocab_size": 129280,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "max_position_embeddings": 4096,
+    "torch_dtype": "bfloat16",
+}
+"""All else is the default."""
 
 
 def folder_of(tmp_path: Path, config: dict[str, Any], **changes: Any) -> Path:

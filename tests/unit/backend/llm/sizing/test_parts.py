@@ -15,7 +15,7 @@ from msx_backend.llm.sizing.parts import (
 )
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.runners import FAMILIES, GOLDENS
-from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
+from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
 
 GROUPS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
@@ -49,6 +49,14 @@ def test_all_experts_are_kept_and_a_step_reads_some(tmp_path: Path) -> None:
     assert touched_experts(config, 1) == pytest.approx(8)
     assert touched_experts(config, 16) == pytest.approx(128 * (1 - (15 / 16) ** 16))
     assert touched_experts(config, 4096) == pytest.approx(128)
+
+
+def test_latent_attention_keeps_one_vector_for_all_heads(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, DEEPSEEK_V3))
+    assert rank_parameters(config, on_npu()) == pytest.approx(671.03e9, rel=1e-4)
+    assert layers_parameters(config, on_npu(), 8) == pytest.approx(35.7e9, rel=0.01)
+    assert token_bytes(config, on_npu()) == token_bytes(config, on_npu(shards=8)) == 61 * 576 * 2
+    assert cache_bytes(config, on_npu(), 2, 200) == (1 + 4) * 128 * token_bytes(config, on_npu())
 
 
 def test_an_npu_has_whole_blocks_and_one_more(tmp_path: Path) -> None:
