@@ -9,6 +9,7 @@ from typing import Any
 
 import mindspore as ms
 
+from msx_sdk.mindspore import collectives
 from tests.emulated_ascend import inputs
 from tests.emulated_ascend.host import tensor
 from tests.emulated_ascend.inputs import Arguments, ints, numbers, reach
@@ -34,6 +35,8 @@ PROMPTS: dict[str, Any] = {"head_num": 4, "scale_value": 0.125, "input_layout": 
 MLA: dict[str, Any] = {"head_num": 2, "scale_value": 0.0417, "kv_head_num": 1, "mla_v_dim": 512}
 HALVES, PAIRS = {"cos_format": 2}, {"cos_format": 3}
 TRANSPOSED = {"transpose_b": True}
+ALONE = {"group": "one rank"}
+collectives.register(ALONE["group"], (0,))
 
 BF16 = ms.bfloat16
 ONES = {"q_seq_lens": ints(1, 1, 1)}
@@ -92,4 +95,6 @@ ACCEPTED = (
     Case("bfloat16, [in, out]", "BatchMatMul", lambda: inputs.products(BF16, y=numbers(2, 64, 32, dtype=BF16))),
     Case("float16", "Swiglu", inputs.gated),
     Case("bfloat16", "Swiglu", partial(inputs.gated, BF16)),
+    Case("float16", "AllReduce", inputs.reduced, ALONE),
+    Case("bfloat16", "AllReduce", partial(inputs.reduced, BF16), ALONE),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import mindspore as ms
 
 from tests.emulated_ascend import inputs
-from tests.emulated_ascend.calls import BF16, HALVES, PAIRS, TRANSPOSED, Case
+from tests.emulated_ascend.calls import ALONE, BF16, HALVES, PAIRS, TRANSPOSED, Case
 from tests.emulated_ascend.inputs import ints, numbers
 
 FLOAT = ms.float32
@@ -72,4 +72,8 @@ REFUSED = (
     ),
     Case("the first axis", "Swiglu", lambda: inputs.gated(input=numbers(4, 64), dim=0), {}, "must be the last axis"),
     Case("an odd width", "Swiglu", lambda: inputs.gated(input=numbers(3, 63)), {}, "must be even", False),
+    Case("int32", "AllReduce", lambda: inputs.reduced(x=ints([1, 2])), ALONE, "dtype must be Float16"),
+    Case("one axis", "AllReduce", lambda: inputs.reduced(x=numbers(64)), ALONE, "must have 2 axes"),
+    Case("the largest", "AllReduce", inputs.reduced, {**ALONE, "op": "max"}, "must be 'sum'"),
+    Case("a group that nobody made", "AllReduce", inputs.reduced, {"group": "tp-7"}, "init_parallel has made"),
 )

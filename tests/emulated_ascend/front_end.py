@@ -37,6 +37,8 @@ def primitive(name: str) -> Any:
     """MindSpore's own."""
     if name == "FlashAttentionScore":
         return ms.ops.operations.nn_ops.FlashAttentionScore
+    if name == "AllReduce":
+        return ops.AllReduce
     return getattr(ops.auto_generate, name)
 
 

@@ -108,3 +108,7 @@ def products(dtype: Any = ms.float16, **changes: Any) -> Arguments:
 
 def gated(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     return {"input": numbers(3, 64, dtype=dtype)} | changes
+
+
+def reduced(dtype: Any = ms.float16, **changes: Any) -> Arguments:
+    return {"x": numbers(3, 64, dtype=dtype)} | changes

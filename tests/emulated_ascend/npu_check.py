@@ -15,6 +15,7 @@ import numpy as np
 from msx_backend.llm.kernels.ascend.environment import set_variables
 
 NOT_ONE = "not asked: the emulation stands for the NPU"
+SEVERAL = "not asked: it takes several NPUs"
 
 
 def main() -> None:
@@ -52,6 +53,9 @@ def operators(emulated: bool) -> Iterator[str]:
 
     yield "| call | difference |\n|---|---|"
     for case in ACCEPTED:
+        if case.operator == "AllReduce":
+            yield f"| {case} | {SEVERAL} |"
+            continue
         given, wanted = case.arguments(), case.arguments()
         emulation = OPERATORS[case.operator](**case.attributes)
         result = emulation(**wanted)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.emulated_ascend.all_reduce import AllReduce
 from tests.emulated_ascend.apply_rotary_pos_emb import ApplyRotaryPosEmb
 from tests.emulated_ascend.experts import FusedAddTopKDiv, MoeGatingTopKSoftmax, MoeInitRoutingV2, MoeTokenUnpermute
 from tests.emulated_ascend.flash_attention_score import FlashAttentionScore
@@ -25,6 +26,7 @@ OPERATORS: dict[str, Any] = {
     for operator in (
         Add,
         AddRmsNorm,
+        AllReduce,
         ApplyRotaryPosEmb,
         BatchMatMul,
         Cast,

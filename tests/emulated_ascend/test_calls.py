@@ -133,7 +133,8 @@ def test_each_case_has_a_name_of_its_own() -> None:
 def test_constructors_and_calls_are_those_of_mindspore(name: str) -> None:
     own, real = OPERATORS[name], primitive(name)
     constructor = getattr(real.__init__, "__wrapped__", real.__init__)
-    assert _parameters(own.compute) == _parameters(real.__call__)
+    called = _parameters(real.__call__)
+    assert called in ([("args", inspect.Parameter.empty)], _parameters(own.compute))  # a collective takes any
     assert (_parameters(own.__init__) if "__init__" in vars(own) else []) == _parameters(constructor)
 
 

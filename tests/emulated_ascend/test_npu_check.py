@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 def test_each_call_of_the_tables_has_a_row() -> None:
     title, *rows = operators(emulated=True)
     assert title.startswith("| call | difference |")
-    assert rows == [f"| {case} | 0.00e+00 |" for case in ACCEPTED]
+    told = {"AllReduce": "not asked: it takes several NPUs"}
+    assert rows == [f"| {case} | {told.get(case.operator, '0.00e+00')} |" for case in ACCEPTED]
 
 
 def test_what_only_a_device_can_answer_is_not_asked() -> None:
