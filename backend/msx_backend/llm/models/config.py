@@ -129,6 +129,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
     """The data type that the file states."""
+    scaled_blocks: tuple[int, int] | None = None
+    """Matrices of 8-bit floats in the files have a scale for each block of so many rows and columns."""
 
     @property
     def layers(self) -> int:
@@ -248,6 +250,7 @@ def neutral(
         rope=rope,
         causal=hub.is_causal is not False,
         dtype=hub.dtype or hub.torch_dtype or "float32",
+        scaled_blocks=_blocks_of_scales(hub),
         **(shared | family),
     )
 
@@ -322,9 +325,20 @@ def _head_dim(hub: HubConfig) -> int:
 def _check(hub: HubConfig) -> None:
     if hub.hidden_act not in ("silu", "swish"):
         raise _wrong("hidden_act", hub.hidden_act, "is not supported; silu is")
-    if hub.quantization_config is not None:
-        method = hub.quantization_config.get("quant_method", "unnamed")
+    _blocks_of_scales(hub)
+
+
+def _blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
+    """Rows and columns that have one scale, of a file with 8-bit floats. Raises HandlerLoadError."""
+    given = hub.quantization_config
+    if given is None:
+        return None
+    method, blocks = given.get("quant_method", "unnamed"), given.get("weight_block_size")
+    if method != "fp8" or given.get("fmt", "e4m3") != "e4m3":
         raise _wrong("quantization_config", method, "is not supported; take the checkpoint in bfloat16")
+    if not isinstance(blocks, list) or len(blocks) != 2 or not all(isinstance(it, int) and it > 0 for it in blocks):
+        raise _wrong("quantization_config.weight_block_size", blocks, "is not a number of rows and one of columns")
+    return blocks[0], blocks[1]
 
 
 def _wrong(key: str, value: object, why: str) -> HandlerLoadError:

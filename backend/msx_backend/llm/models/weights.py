@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msx_backend.llm.models import float8
 from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
 from msx_backend.llm.models.config import DecoderConfig
 from msx_sdk.errors import HandlerLoadError
@@ -31,6 +32,7 @@ class Checkpoint(Weights):
         self.prefix = "" if "embed_tokens.weight" in self else "model."
         """The prefix of all names but the head's; empty for models that were saved without a head."""
         self._sources = dict(sources(config, self.prefix))
+        self._blocks = config.scaled_blocks
         self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
         """Layers that guess further tokens: nothing runs them."""
         self._check(dict(shapes(config, self.prefix)), config.tied)
@@ -46,9 +48,15 @@ class Checkpoint(Weights):
 
     def read(self, name: str, *index: slice) -> Any:
         if (source := self._sources.get(name)) is None:
-            return super().read(name, *index)
+            return self._values(name, index)
         first, *others = index or (slice(None),)
-        return source.arranged(super().read(source.name, source.rows(first), *others))
+        return source.arranged(self._values(source.name, (source.rows(first), *others)))
+
+    def _values(self, name: str, index: tuple[slice, ...]) -> Any:
+        if self._blocks is None or self._slice(name).get_dtype() != float8.DTYPE:
+            return super().read(name, *index)
+        scales = super().read(name + float8.SCALES)
+        return float8.read_float8(self._files[name], name, index, scales, self._blocks)
 
     def _check(self, wanted: dict[str, Shape], tied: bool) -> None:
         if missing := sorted(wanted.keys() - self._files.keys()):
@@ -56,7 +64,8 @@ class Checkpoint(Weights):
             raise HandlerLoadError(
                 f"{self._path.name} has no tensor {name}{_more(missing)}; its shape is {wanted[name]}"
             )
-        others = self._files.keys() - wanted.keys()
+        scales = {name + float8.SCALES for name in wanted} if self._blocks else set()
+        others = self._files.keys() - wanted.keys() - scales
         if odd := sorted(name for name in others if not _ignored(name, tied) and not name.startswith(self._further)):
             file = self._files[odd[0]].name
             raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")
@@ -64,6 +73,20 @@ class Checkpoint(Weights):
             if (found := super().shape(name)) != shape:
                 file = self._files[name].name
                 raise HandlerLoadError(f"{file}: {name} has the shape {found}; config.json makes it {shape}")
+            if self._slice(name).get_dtype() == float8.DTYPE:
+                self._check_scales(name, shape)
+
+    def _check_scales(self, name: str, shape: Shape) -> None:
+        if self._blocks is None or len(shape) != 2:
+            raise HandlerLoadError(
+                f"{self._files[name].name}: {name} has 8-bit floats; they need quantization_config.weight_block_size "
+                "in config.json, and two axes"
+            )
+        wanted = tuple(-(-size // block) for size, block in zip(shape, self._blocks, strict=True))
+        if (found := super().shape(name + float8.SCALES)) != wanted:
+            raise HandlerLoadError(
+                f"{self._files[name].name}: {name + float8.SCALES} has the shape {found}; config.json makes it {wanted}"
+            )
 
 
 def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
