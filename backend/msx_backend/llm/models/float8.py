@@ -25,7 +25,8 @@ def read_float8(path: Path, name: str, index: tuple[slice, ...], scales: Array, 
     taken = [part.indices(size) for part, size in zip((*index, slice(None), slice(None)), codes.shape, strict=False)]
     own, further = (np.arange(*it) for it in taken)
     values: Array = E4M3[codes[slice(*taken[0][:2]), slice(*taken[1][:2])]]
-    return values * scales[own[:, None] // block[0], further // block[1]].astype(np.float32)
+    values *= scales[own[:, None] // block[0], further // block[1]].astype(np.float32)
+    return values
 
 
 @functools.lru_cache(maxsize=4)
