@@ -82,6 +82,19 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         EXPERTS | {"shared_expert_intermediate_size": 24, "mlp_only_layers": [0]},
         torch.bfloat16,
     ),
+    "gpt_oss": (
+        "GptOss",
+        {
+            "head_dim": 16,
+            "num_local_experts": 5,
+            "num_experts_per_tok": 2,
+            "intermediate_size": 32,
+            "sliding_window": 8,
+            "swiglu_limit": 1.5,
+            "rope_parameters": YARN | {"truncate": False},
+        },
+        torch.bfloat16,
+    ),
     "deepseek_v2": (
         "DeepseekV2",
         LATENT | {"q_lora_rank": None, "topk_method": "group_limited_greedy", "routed_scaling_factor": 1.5},

@@ -19,6 +19,12 @@ class UncachedKernels(CpuKernels):
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return UncachedAttention(heads, window)
 
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+        raise HandlerLoadError(
+            "config.json, model_type: a model whose attention has sinks makes no embeddings here; serve it with "
+            "--handler text_generation"
+        )
+
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         raise HandlerLoadError(
             "config.json, kv_lora_rank: a model with latent attention makes no embeddings here; serve it with "

@@ -105,6 +105,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Queries and keys are normed for each head."""
     qk_norm_whole: bool = False
     """Queries and keys are normed over all heads at once."""
+    sinks: bool = False
+    """Each query head has a number beside its scores that takes a share of the softmax, and has no value."""
     norms: LayerNorms = LayerNorms()
     norm_offset: float = 0.0
     """Added to the weights of all norms when they are read."""
@@ -334,6 +336,8 @@ def _blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
     if given is None:
         return None
     method, blocks = given.get("quant_method", "unnamed"), given.get("weight_block_size")
+    if (hub.model_type, method) == ("gpt_oss", "mxfp4"):
+        return None
     if method != "fp8" or given.get("fmt", "e4m3") != "e4m3":
         raise _wrong("quantization_config", method, "is not supported; take the checkpoint in bfloat16")
     if not isinstance(blocks, list) or len(blocks) != 2 or not all(isinstance(it, int) and it > 0 for it in blocks):

@@ -84,7 +84,10 @@ class Attention(nn.Cell):  # type: ignore[misc]
             widths = (queries, keys) if config.qk_norm_whole else (config.head_dim, config.head_dim)
             self.q_norm, self.k_norm = (kernels.head_norm(width, config.norm_eps) for width in widths)
         self.rotary = kernels.rotary(heads, place.rope)
-        self.attend = kernels.attention(heads, place.layer, place.window)
+        if config.sinks:
+            self.attend = kernels.sink_attention(heads, parallel, place.layer, place.window)
+        else:
+            self.attend = kernels.attention(heads, place.layer, place.window)
 
     def construct(self, x: Any, step: Any) -> Any:
         q, k, v = self.qkv(x)

@@ -36,6 +36,8 @@ class ExpertKeys(msgspec.Struct, frozen=True, kw_only=True):
     topk_group: Count | None = None
     topk_method: str | None = None
     routed_scaling_factor: float | None = None
+    swiglu_alpha: float = 1.702
+    swiglu_limit: float = 7.0
 
 
 EXPERT_KEYS = frozenset(ExpertKeys.__struct_fields__)
@@ -65,9 +67,17 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A token's experts are of that many groups."""
     factor: float = 1.0
     """Of the weights."""
+    clamp: tuple[float, float] | None = None
+    """The factor in the gate's sigmoid, and the limit of gate and up. Such experts lie in one tensor for all, gate and
+    up in turns, and they and their router have biases."""
+    packed: bool = False
+    """In the files, those tensors have numbers of 4 bits: MXFP4."""
 
     def shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
         """The tensors of one layer, behind `mlp.`."""
+        if self.clamp is not None:
+            yield from self._clamped_shapes(hidden)
+            return
         yield "gate.weight", (self.count, hidden)
         if self.sigmoid:
             yield "gate.e_score_correction_bias", (self.count,)
@@ -77,6 +87,14 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
             yield from gated_shapes(self.shared_name, hidden, self.shared)
         if self.gated:
             yield "shared_expert_gate.weight", (1, hidden)
+
+    def _clamped_shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
+        yield "router.weight", (self.count, hidden)
+        yield "router.bias", (self.count,)
+        yield "experts.gate_up_proj", (self.count, hidden, 2 * self.inner)
+        yield "experts.gate_up_proj_bias", (self.count, 2 * self.inner)
+        yield "experts.down_proj", (self.count, self.inner, hidden)
+        yield "experts.down_proj_bias", (self.count, hidden)
 
 
 def gated_shapes(name: str, hidden: int, inner: int) -> Iterator[tuple[str, Shape]]:

@@ -102,6 +102,9 @@ class Kernels(Protocol):
         `layer` counts from 0 on each rank; `window` is a place in the `windows` of `step_inputs`.
         """
 
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+        """`attention` with a number for each query head that takes a share of its softmax. Raises HandlerLoadError."""
+
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         """q [T, N*latent.query], vectors [T, latent.width], step -> [T, N*latent.value]. Norms and turns the vectors,
         and keeps them."""

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msx_backend.llm.models import deepseek, gemma3, glm4, llama, mistral, phi3, qwen2, qwen2_moe, qwen3, qwen3_moe
+from msx_backend.llm.models import (
+    deepseek,
+    gemma3,
+    glm4,
+    gpt_oss,
+    llama,
+    mistral,
+    phi3,
+    qwen2,
+    qwen2_moe,
+    qwen3,
+    qwen3_moe,
+)
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.rope import check_rope
@@ -30,6 +42,7 @@ FAMILIES: Mapping[str, DecoderFamily] = {
     "qwen3_moe": DecoderFamily(qwen3_moe.configure, qwen3_moe.MEMBERS),
     "deepseek_v2": DecoderFamily(deepseek.configure_v2, deepseek.V2_MEMBERS),
     "deepseek_v3": DecoderFamily(deepseek.configure_v3, deepseek.V3_MEMBERS),
+    "gpt_oss": DecoderFamily(gpt_oss.configure, gpt_oss.MEMBERS),
     "phi3": DecoderFamily(phi3.configure, phi3.MEMBERS),
     "glm4": DecoderFamily(glm4.configure, glm4.MEMBERS),
     "gemma3_text": DecoderFamily(gemma3.configure, gemma3.MEMBERS),

@@ -40,7 +40,7 @@ class SparseMLP(nn.Cell):  # type: ignore[misc]
         return self.reduce(y)
 
     def load_shard(self, weights: Any, name: str) -> None:
-        load_shards(self.router, weights, f"{name}.gate")
+        load_shards(self.router, weights, f"{name}.{'gate' if self.config.clamp is None else 'router'}")
         load_shards(self.experts, weights, f"{name}.experts")
         if self.has_shared:
             load_shards(self.shared, weights, f"{name}.{self.config.shared_name}")

@@ -10,10 +10,12 @@ from typing import Any
 from msx_backend.llm.models import float8
 from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.mxfp4 import packed_shapes
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
 
 HEAD = "lm_head.weight"
+PACKED = ("experts.gate_up_proj", "experts.down_proj")
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
 """Buffers in old files that are computed anew."""
 
@@ -105,7 +107,9 @@ def _file_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
     for _, source in layer_sources(config, layer_shapes(config, layer)):
         before = rows.get(source.name, (0,))[0]
         rows[source.name] = (before + source.shape[0], *source.shape[1:])
-    yield from rows.items()
+    packed = config.experts is not None and config.experts.packed
+    for name, shape in rows.items():
+        yield from packed_shapes(name, shape) if packed and name.endswith(PACKED) else ((name, shape),)
 
 
 def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSource]]:
@@ -139,6 +143,8 @@ def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.o_proj", hidden, q, config.o_bias)
+    if config.sinks:
+        yield "self_attn.sinks", (config.heads,)
     if config.qk_norm or config.qk_norm_whole:
         whole = config.qk_norm_whole
         yield "self_attn.q_norm.weight", (q if whole else head,)

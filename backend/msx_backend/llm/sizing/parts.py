@@ -13,7 +13,7 @@ from msx_sdk.mindspore.parallel import Parallel
 _BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
 _SHARED = ("k_proj", "v_proj")
 """By outputs, but with more ranks than heads several ranks have the same part."""
-_BY_INPUTS = ("o_proj.weight", "down_proj.weight")
+_BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
 CPU_LAYER = 16 << 20
 """What a CPU's products keep for each layer, and its weights at most: 13 to 21 MiB with MindSpore 2.10, measured on
 models of 4 to 24 layers, 1024 and 2048 wide."""

@@ -19,6 +19,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_backend.llm.models.latent import LatentConfig
+from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -69,6 +70,12 @@ class AscendKernels:
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return BlockAttention(heads, layer)
+
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+        raise HandlerLoadError(
+            "config.json, model_type: attention with sinks is not supported on Ascend, whose attention operators have "
+            "no input for them; serve the model on a CPU, without deviceIds"
+        )
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         return LatentBlockAttention(heads, latent, parallel, layer, self.dtype)

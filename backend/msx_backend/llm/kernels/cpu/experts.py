@@ -21,20 +21,26 @@ class ExpertRouter(nn.Cell):  # type: ignore[misc]
     def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
         super().__init__()
         self.weight = Parameter(initializer("zeros", (hidden, experts.count), dtype), name="weight")
-        self.biased, self.dtype = experts.sigmoid, dtype
+        self.biased, self.shifted, self.dtype = experts.sigmoid, experts.clamp is not None, dtype
         if self.biased:
             self.bias = Parameter(initializer("zeros", (experts.count,), ms.float32), name="e_score_correction_bias")
-        self.matmul, self.choice = ops.MatMul(), ExpertChoice(experts)
+        if self.shifted:
+            self.shift = Parameter(initializer("zeros", (experts.count,), dtype), name="shift")
+        self.matmul, self.choice, self.add = ops.MatMul(), ExpertChoice(experts), ops.BiasAdd()
 
     def construct(self, x: Any) -> Any:
-        logits = self.matmul(x, self.weight).astype(ms.float32)
-        weights, chosen = self.choice(logits, self.bias if self.biased else None)
+        logits = self.matmul(x, self.weight)
+        if self.shifted:
+            logits = self.add(logits, self.shift)
+        weights, chosen = self.choice(logits.astype(ms.float32), self.bias if self.biased else None)
         return weights.astype(self.dtype), chosen
 
     def load_shard(self, weights: Weights, name: str) -> None:
         fill(self.weight, weights.read(f"{name}.weight").T)
         if self.biased:
             fill(self.bias, weights.read(f"{name}.e_score_correction_bias"))
+        if self.shifted:
+            fill(self.shift, weights.read(f"{name}.bias"))
 
 
 class BlockedExperts(nn.Cell):  # type: ignore[misc]

@@ -17,9 +17,11 @@ from msx_backend.llm.kernels.cpu.cells import (
     SeparateLinears,
     WholeEmbedding,
 )
+from msx_backend.llm.kernels.cpu.clamped import ClampedExperts
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts, ExpertRouter, SharedGate
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.latent import SlotLatentAttention
+from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
@@ -57,7 +59,8 @@ class CpuKernels:
         return ExpertRouter(hidden, experts, self.dtype)
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
-        return BlockedExperts(hidden, experts, parallel, self.dtype)
+        kind = BlockedExperts if experts.clamp is None else ClampedExperts
+        return kind(hidden, experts, parallel, self.dtype)
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
@@ -76,6 +79,9 @@ class CpuKernels:
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
         return SlotAttention(heads, window)
+
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+        return SinkAttention(heads, parallel, window)
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         return SlotLatentAttention(heads, latent, parallel, window, self.dtype)

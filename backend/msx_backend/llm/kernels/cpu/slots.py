@@ -77,9 +77,13 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
         texts, queries, total = mask.shape  # heads of keys and values have taken the place of texts
         count = queries * self.kv // self.heads
         q = self.heads_first(q * self.scale, texts // self.kv, count).reshape((texts, queries, self.size))
-        weights = self.softmax(self.scores(q, self.read(k, seen, texts, total)) + mask)
+        weights = self.shares(self.scores(q, self.read(k, seen, texts, total)) + mask, count)
         mixed = self.mix(weights, self.read(v, seen, texts, total))
         return self.tokens_first(mixed, texts // self.kv, count)
+
+    def shares(self, scores: Any, count: int) -> Any:
+        """scores [B*kv, heads/kv * P, T], count: P"""
+        return self.softmax(scores)
 
     def keep(self, cache: Any, rows: Any, new: Any) -> Any:
         return ops.depend(cache, self.scatter(cache, rows, new.reshape((-1, self.size))))

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.backend.llm.runners import FAMILIES, GOLDENS, VARIANTS, all_logits, expected, limits, make_runner
+from tests.unit.backend.llm.runners import (
+    FAMILIES,
+    GOLDENS,
+    ON_CPUS,
+    VARIANTS,
+    all_logits,
+    expected,
+    limits,
+    make_runner,
+)
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -20,7 +29,7 @@ def _launch_blocking() -> None:
     ms.runtime.launch_blocking()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, *ON_CPUS])
 def test_logits_are_those_of_transformers(family: str) -> None:
     """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
     tokens, logits = expected(family)
