@@ -165,6 +165,10 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         """How many ranks have the same key-value heads."""
         return max(shards // self.kv_heads, 1)
 
+    def shares_weight(self, stages: int) -> bool:
+        """Whether embedding and head are one weight in memory: on one stage, where neither is scaled."""
+        return self.tied and stages == 1 and self.embedding_scale == 1
+
     @property
     def stretches(self) -> bool:
         """Whether angles depend on the length of the text above `native`."""

@@ -186,9 +186,9 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
             x, residual = layer(x, residual, step)
         return self.add(residual, x)
 
-    def load(self, checkpoint: Checkpoint) -> None:
-        """Reads this rank's part of the files."""
-        if self.first:
+    def load(self, checkpoint: Checkpoint, embedding: bool = True) -> None:
+        """Reads this rank's part of the files. `embedding`: it is not read with the head."""
+        if self.first and embedding:
             load_shards(self.embed_tokens, checkpoint, f"{checkpoint.prefix}embed_tokens")
             if self.scale != 1:
                 scale_in_place(self.embed_tokens.weight, self.scale)
@@ -225,13 +225,16 @@ class Decoder(nn.Cell):  # type: ignore[misc]
         self.body = DecoderBody(config, parts, own)
         if parts.parallel.last_stage:
             self.head = LanguageModelHead(config, parts)
+        self.shared = config.shares_weight(parts.parallel.stages)
+        if self.shared:
+            parts.kernels.tie(self.body.embed_tokens, self.head.lm_head)
 
     def construct(self, x: Any, *inputs: Any) -> Any:
         return self.head(self.body(x, *inputs))
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Reads this rank's part of the files."""
-        self.body.load(checkpoint)
+        self.body.load(checkpoint, embedding=not self.shared)
         if self.parallel.last_stage:
             embedding = f"{checkpoint.prefix}embed_tokens"
             load_shards(self.head.norm, checkpoint, f"{checkpoint.prefix}norm")

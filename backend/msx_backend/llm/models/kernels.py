@@ -116,3 +116,6 @@ class Kernels(Protocol):
 
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         """[rows, width] -> logits float32 [rows, vocabulary] on every rank."""
+
+    def tie(self, embedding: Any, head: Any) -> None:
+        """From now on the embedding has the head's weight, as the head lays it out and reads it."""

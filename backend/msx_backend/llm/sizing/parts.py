@@ -61,9 +61,9 @@ def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
 
 
 def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
-    """Numbers of the rank's part. A tied head has numbers of its own: the engine reads the embedding twice."""
+    """Numbers of the rank's part. A tied head has numbers of its own only where it cannot share them."""
     count = layers_parameters(config, parallel)
-    if parallel.first_stage:
+    if parallel.first_stage and not config.shares_weight(parallel.stages):
         count += vocabulary_parameters(config, parallel.tp_size)
     if parallel.last_stage:
         count += vocabulary_parameters(config, parallel.tp_size) + config.hidden_size

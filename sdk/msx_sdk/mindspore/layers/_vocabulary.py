@@ -53,8 +53,12 @@ class VocabParallelEmbedding(_Vocabulary):
     def construct(self, ids: Any) -> Any:
         local = ids - self.first
         mine = ops.logical_and(local >= 0, local < self.rows)
-        rows = ops.gather(self.weight, ops.clamp(local, 0, self.rows - 1), 0)
+        rows = self.lookup(ops.clamp(local, 0, self.rows - 1))
         return self.reduce(rows * ops.expand_dims(mine, -1).astype(rows.dtype))
+
+    def lookup(self, ids: Any) -> Any:
+        """Rows of this rank's part."""
+        return ops.gather(self.weight, ids, 0)
 
 
 class VocabParallelHead(_Vocabulary):

@@ -88,3 +88,6 @@ class AscendKernels:
 
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return LogitsHead(vocabulary, width, parallel, self.dtype)
+
+    def tie(self, embedding: Any, head: Any) -> None:
+        embedding.weight = head.weight  # [vocabulary, width] in both

@@ -10,6 +10,7 @@ from mindspore import nn, ops
 
 from msx_backend.llm.kernels.cpu.cells import (
     GATES,
+    CpuEmbedding,
     Float32Head,
     HeadNorm,
     ResidualNorm,
@@ -27,7 +28,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_backend.llm.models.latent import LatentConfig
-from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear, VocabParallelEmbedding
+from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -90,8 +91,11 @@ class CpuKernels:
         return SlotStepInputs(config, heads, windows, self.dtype)
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
-        kind = VocabParallelEmbedding if parallel.tp_size > 1 else WholeEmbedding
+        kind = CpuEmbedding if parallel.tp_size > 1 else WholeEmbedding
         return kind(vocabulary, width, parallel, dtype=self.dtype)
 
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return Float32Head(vocabulary, width, parallel, dtype=self.dtype)
+
+    def tie(self, embedding: Any, head: Any) -> None:
+        embedding.weight, embedding.tied = head.weight, True

@@ -82,3 +82,27 @@ def test_norms_of_half_precision_go_through_float32(count: int) -> None:
     found = norm(rows, weight, ms.float16)
     assert found.dtype == np.float16
     np.testing.assert_allclose(found, wanted, rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "stages", "shared"),
+    [("llama", 1, True), ("llama", 2, False), ("qwen2", 1, False), ("gemma3", 1, False)],
+    ids=["tied", "two stages", "not tied", "scaled"],
+)
+@pytest.mark.parametrize("kernels", ["cpu", "ascend"])
+def test_a_tied_head_is_the_embeddings_weight(kernels: str, family: str, stages: int, shared: bool) -> None:
+    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_backend.llm.models.decoder import Decoder, DecoderParts
+    from msx_backend.llm.models.registry import read_config
+    from msx_sdk.mindspore._loading import without_data
+    from msx_sdk.mindspore.parallel import Parallel
+
+    made = CpuKernels() if kernels == "cpu" else AscendKernels(ms.float16)
+    config = read_config(GOLDENS / family)
+    with without_data():
+        decoders = [
+            Decoder(config, DecoderParts(Parallel(rank, stages=stages), made), range(2)) for rank in range(stages)
+        ]
+    first, last = decoders[0].body.embed_tokens, decoders[-1].head.lm_head
+    assert (first.weight is last.weight) == shared
