@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from msx_sdk._internal.tool_calls import hermes, mistral, pythonic, qwen3_coder
+from msx_sdk._internal.tool_calls import glm4, hermes, mistral, phi4_mini, pythonic, qwen3_coder
 from msx_sdk._internal.tool_calls.parts import Schemas, ToolCallReader
 
 
@@ -21,7 +21,7 @@ class ToolCallFormat(Protocol):
 
 
 DEFAULT: ToolCallFormat = hermes
-FORMATS: dict[str, ToolCallFormat] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, hermes)}
+FORMATS: dict[str, ToolCallFormat] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, glm4, phi4_mini, hermes)}
 """Formats by name; a template with marks of several formats belongs to the first of them."""
 
 

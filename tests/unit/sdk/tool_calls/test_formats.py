@@ -121,6 +121,25 @@ CASES: list[tuple[str, str, str, Calls]] = [
     ),
     ("qwen3_coder", "<tool_call>x</tool_call>", "<tool_call>x</tool_call>", []),
     ("qwen3_coder", "a < b", "a < b", []),
+    ("glm4", '\nf\n{"text": "}\\n{"}', "", [("f", '{"text": "}\\n{"}')]),
+    ("glm4", "I look.\nf\n{}\n g \n\n{}\n", "I look.", [("f", "{}"), G]),
+    ("glm4", "f\nis a tool", "f\nis a tool", []),
+    ("glm4", "f is a tool\n{}", "f is a tool\n{}", []),
+    ("glm4", "h\n{}", "h\n{}", []),
+    ("glm4", "a\n\n b \nf", "a\n\n b \nf", []),
+    ("glm4", "\nhello \n", "\nhello \n", []),
+    ("glm4", "f\n", "f\n", []),
+    ("glm4", "g\n{} Done", " Done", [G]),
+    ("glm4", 'f\n{"a": 1', "", [("f", '{"a": 1')]),
+    (
+        "phi4_mini",
+        '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g"}]<|/tool_call|>',
+        "",
+        [("f", '{"a": 1}'), G],
+    ),
+    ("phi4_mini", 'Yes. functools[{"name": "g", "arguments": {}}]', "Yes.", [G]),
+    ("phi4_mini", "functools[1] is Python", "functools[1] is Python", []),
+    ("phi4_mini", "<|tool_call|>no<|/tool_call|>", "<|tool_call|>no<|/tool_call|>", []),
 ]
 
 
@@ -154,6 +173,8 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
     texts = {
         "hermes": '<tool_call>{"name": "f", "arguments": {"text": "abc',
         "mistral": '[TOOL_CALLS]f{"text": "abc',
+        "glm4": 'f\n{"text": "abc',
+        "phi4_mini": '<|tool_call|>[{"name": "f", "arguments": {"text": "abc',
         "pythonic": '[f(text="abc",',
         "qwen3_coder": "<tool_call><function=f><parameter=text>\nabc",
     }
@@ -164,7 +185,14 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("hermes", HERMES), ("mistral", "[TOOL_CALLS]f{}"), ("pythonic", "[f(),g()]"), ("qwen3_coder", CODER)],
+    [
+        ("hermes", HERMES),
+        ("mistral", "[TOOL_CALLS]f{}"),
+        ("pythonic", "[f(),g()]"),
+        ("qwen3_coder", CODER),
+        ("glm4", "f\n{}\n"),
+        ("phi4_mini", 'functools[{"name": "f"}]'),
+    ],
 )
 def test_one_call_where_the_client_wants_one(name: str, text: str) -> None:
     twice = text if name == "pythonic" else text + text
@@ -187,6 +215,8 @@ def test_mistrals_ids_are_what_its_templates_demand() -> None:
         ("[AVAILABLE_TOOLS]…[TOOL_CALLS]", "mistral"),
         ("in the format of [func_name1(params_name1=params_value1)]", "pythonic"),
         ('{"name": function name, "parameters": …}', "hermes"),
+        ("# 可用工具 … 请使用 Json 格式表示调用的参数。", "glm4"),
+        ("{{ message['content'] + '<|tool|>' + message['tools'] + '<|/tool|>' }}", "phi4_mini"),
         ("", "hermes"),
     ],
 )
