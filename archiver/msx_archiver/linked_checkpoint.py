@@ -18,7 +18,7 @@ from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 CONFIG = "config.json"
 MODULES = "modules.json"
 """Sentence Transformers' list of what stands behind the network: such a model makes vectors."""
-GENERATES, EMBEDS = "text_generation", "embedding"
+GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classification"
 VERSION = "1.0"
 _MOST_BYTES = 1 << 20
 _SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".jinja")
@@ -51,6 +51,8 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
 def _handler_of(folder: Path) -> str:
     named = _config(folder).get("architectures") or [""]
     known = str(named[0]) if isinstance(named, list) else ""
+    if known.endswith("ForSequenceClassification"):
+        return CLASSIFIES
     is_decoder = known.endswith(("ForCausalLM", "LMHeadModel")) or not known
     return GENERATES if is_decoder and not (folder / MODULES).is_file() else EMBEDS
 

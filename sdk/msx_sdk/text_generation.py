@@ -1,4 +1,4 @@
-"""The base class of handlers that generate, tokenize or embed text, whatever engine they use.
+"""The base class of handlers that generate, tokenize, embed or classify text, whatever engine they use.
 
 The server's OpenAI, TGI and KServe routes arrive as operations; `/predictions/{model}` and gRPC arrive as plain
 predictions, which this class makes operations of, too.
@@ -15,10 +15,13 @@ import msgspec
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import (
+    CLASSIFY,
     EMBED,
     GENERATE,
     TOKENIZE,
     Capabilities,
+    ClassifyReply,
+    ClassifyRequest,
     EmbedReply,
     EmbedRequest,
     GenerateDelta,
@@ -26,6 +29,7 @@ from msx_sdk.generation import (
     TokenizeReply,
     TokenizeRequest,
 )
+from msx_sdk.generation._classify import by_label
 from msx_sdk.generation._plain import request_of_item
 from msx_sdk.generation._wire import decode, encode
 from msx_sdk.handler import Data, Handler
@@ -54,12 +58,16 @@ class TextGenerationHandler(Handler):
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
         raise PredictionError(501, f"{type(self).__name__} does not embed text")
 
+    async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
+        raise PredictionError(501, f"{type(self).__name__} does not classify text")
+
     def capabilities(self) -> Capabilities:
         """What this handler can do, asked after `initialize`. By default what it overrides, without limits."""
         return Capabilities(
             generate=_overrides(self, "generate"),
             tokenize=_overrides(self, "tokenize"),
             embed=_overrides(self, "embed"),
+            classify=_overrides(self, "classify"),
             model_id=self.context.model_name,
         )
 
@@ -74,6 +82,8 @@ class TextGenerationHandler(Handler):
             yield [encode(await self.tokenize(_message(data, TokenizeRequest), context))]
         elif operation == EMBED:
             yield [encode(await self.embed(_message(data, EmbedRequest), context))]
+        elif operation == CLASSIFY:
+            yield [encode(await self.classify(_message(data, ClassifyRequest), context))]
         elif context.get_request_header(0, "describe") == "True":
             yield [self.describe()]
         else:
@@ -85,7 +95,7 @@ class TextGenerationHandler(Handler):
         return msgspec.to_builtins(self.capabilities())
 
     async def _predict(self, item: dict[str, Any], context: Context) -> AsyncGenerator[Any, None]:
-        """A plain prediction: the text in pieces, or an embedding as JSON numbers."""
+        """A plain prediction: the text in pieces, an embedding as JSON numbers, or scores by label."""
         if context.get_request_header(0, "explain") == "True":
             raise PredictionError(501, f"{type(self).__name__} has no explanations")
         offered = self.capabilities()
@@ -93,6 +103,10 @@ class TextGenerationHandler(Handler):
         if isinstance(request, EmbedRequest):
             context.set_response_content_type(0, "application/json")
             yield memoryview((await self.embed(request, context)).embedding).cast("f").tolist()
+            return
+        if isinstance(request, ClassifyRequest):
+            scores = (await self.classify(request, context)).scores
+            yield by_label(offered.labels, scores)
             return
         context.set_response_content_type(0, PLAIN_TEXT)
         async with _closing(self.generate(request, context)) as deltas:

@@ -38,7 +38,7 @@ from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.reply_head import JSON_TYPE
-from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, EmbedReply, TokenizeReply
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
 from msx_sdk.generation._wire import encode
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.generation.speaker import ALL, words
@@ -133,6 +133,10 @@ def _texts() -> Iterator[Ask]:
         yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
     for path in ("/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"):
         yield from _of_texts(path, b'{"inputs": "x"}', b'"model": "m", ')
+    for path in ("/v1/rerank", "/rerank"):
+        yield from _of_texts(path, b'{"query": "q", "documents": ["x"]}', b'"model": "m", ')
+    for path, body in TEIS.items():
+        yield from _of_texts(path, body, b'"model": "m", ')
     for path in ("/v2/models/llm", "/v2/models/llm/versions/1.0", "/v2/models/none"):
         yield from _of_texts(f"{path}/generate", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
         yield from _of_texts(f"{path}/generate_stream", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
@@ -152,6 +156,12 @@ def _texts() -> Iterator[Ask]:
             yield Ask(method, path)
 
 
+TEIS = {
+    "/embed": b'{"inputs": "x"}',
+    "/predict": b'{"inputs": "x"}',
+    "/rerank": b'{"query": "q", "texts": ["x"]}',
+    "/similarity": b'{"inputs": {"source_sentence": "x", "sentences": ["y"]}}',
+}
 CHAT = b'{"messages": [{"role": "user", "content": "x"}]}'
 _PROMPTS = {"/v1/responses": b"input", "/v1/embeddings": b"input"}
 
@@ -239,7 +249,7 @@ def _management() -> Iterator[Ask]:
 
 def _for_kserve() -> Iterator[Ask]:
     """OpenAI's routes where KServe's clients call them."""
-    for path in ("completions", "chat/completions", "responses", "embeddings"):
+    for path in ("completions", "chat/completions", "responses", "embeddings", "rerank"):
         for body in (b"{", b'{"model": "none"}', b'{"model": "m", "prompt": "a", "input": "a"}'):
             yield Ask("POST", f"/openai/v1/{path}", body)
     for path in ("models", "models/none", "models/a/b"):
@@ -305,6 +315,8 @@ def say(job: Job) -> None:
         _pieces(job, encode(TokenizeReply(text="", tokens=[])))
     elif job.kind == EMBED:
         _pieces(job, encode(EmbedReply(embedding=b"1234", prompt_tokens=1)))
+    elif job.kind == CLASSIFY:
+        _pieces(job, encode(ClassifyReply(scores=(0.5,), prompt_tokens=1)))
     elif job.kind == INFER:
         _infer(job, msgspec.json.decode(data).get("how", "") if data[:1] == b"{" else "")
     else:

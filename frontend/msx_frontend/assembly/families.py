@@ -18,6 +18,7 @@ from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
+from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.apis.torchserve.management import management
@@ -68,6 +69,7 @@ def families(parts: Parts) -> Sequence[Family]:
         workflow_management(parts.workflow_api),
         openai(parts.texts),
         tgi(parts.texts),
+        tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),
         kserve_generate(parts.texts),
         mindspore_serving(Servables(parts.registry), config.max_request_size),

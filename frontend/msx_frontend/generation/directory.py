@@ -8,7 +8,7 @@ from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.traffic import Headers
-from msx_sdk.generation import EMBED, GENERATE
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE
 
 ALIASES = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
@@ -60,11 +60,21 @@ class Directory:
         """The same as `find`, but a name is never needed."""
         return self._of_traffic(self._found_for_tgi(name, operation), operation)
 
+    def find_for_tei(self, name: str | None, operation: str) -> ModelVersion:
+        """The same for operations that language models do not have: `default_llm` is not meant."""
+        named = self._names_one(name)
+        found = self._named(name or "", operation) if named else self._first(name, operation)
+        return self._of_traffic(found, operation)
+
     def _found_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
         if self._names_one(name):
             return self._named(name or "", operation)
         if self._default_llm and self._allows(self._default_llm):
             return self._named(self._default_llm, operation, said_by=" (default_llm)")
+        return self._first(name, operation)
+
+    def _first(self, name: str | None, operation: str) -> ModelVersion:
+        """The first that was registered of those that offer it."""
         for one in sorted(self.defaults(), key=lambda one: bool(one.source.workflow)):
             if one.capabilities and getattr(one.capabilities, operation):
                 return one
@@ -86,8 +96,8 @@ class Directory:
         return [self._registry.find(name) for name in self._registry.names_by_age() if self._allows(name)]
 
     def language_models(self) -> list[ModelVersion]:
-        """The models that generate or embed, by name."""
-        speaking = [one for one in self.defaults() if one.capabilities and _speaks(one)]
+        """The models that generate, embed or classify, by name."""
+        speaking = [one for one in self.defaults() if operations_of(one)]
         return sorted(speaking, key=lambda one: one.source.name)
 
     def _names_one(self, name: str | None) -> bool:
@@ -142,5 +152,6 @@ def _loading(version: ModelVersion) -> ServiceUnavailable:
     return ServiceUnavailable("The models are still loading; ask again when they are ready.")
 
 
-def _speaks(version: ModelVersion) -> bool:
-    return any(getattr(version.capabilities, operation) for operation in (GENERATE, EMBED))
+def operations_of(version: ModelVersion) -> list[str]:
+    """What makes it a language model; empty for others, and before its first load."""
+    return [one for one in (GENERATE, EMBED, CLASSIFY) if getattr(version.capabilities, one, False)]

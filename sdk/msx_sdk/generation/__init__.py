@@ -5,8 +5,9 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 `msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
 """
 
+from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
 from msx_sdk.generation._embed import EmbedReply, EmbedRequest
-from msx_sdk.generation._operations import EMBED, GENERATE, TOKENIZE, Capabilities
+from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities
 from msx_sdk.generation._sampling import Constraint, SamplingDefaults, SamplingParams
 from msx_sdk.generation._text import (
     ContextLengthExceeded,
@@ -20,10 +21,13 @@ from msx_sdk.generation._text import (
 from msx_sdk.generation._tokenize import TextSpan, TokenizeReply, TokenizeRequest
 
 __all__ = [
+    "CLASSIFY",
     "EMBED",
     "GENERATE",
     "TOKENIZE",
     "Capabilities",
+    "ClassifyReply",
+    "ClassifyRequest",
     "Constraint",
     "ContextLengthExceeded",
     "EmbedReply",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msx_sdk.generation._sampling import SamplingDefaults
 from msx_sdk.generation._wire import WireStruct
 
-GENERATE, TOKENIZE, EMBED = "generate", "tokenize", "embed"
+GENERATE, TOKENIZE, EMBED, CLASSIFY = "generate", "tokenize", "embed", "classify"
 """Operations besides a prediction; what a handler offers is in its `Capabilities`."""
 
 
@@ -22,6 +22,11 @@ class Capabilities(WireStruct):
     """A request may bring a chat template of its own."""
     tokenize: bool = False
     embed: bool = False
+    classify: bool = False
+    """The model scores texts, and pairs of texts, by its `labels`."""
+    rerank: bool = False
+    """Its one score says how well the second text of a pair fits the first; asked for by CLASSIFY."""
+    labels: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     """The kinds of `Constraint` that are supported."""
     unheld_keywords: tuple[str, ...] = ()

@@ -8,9 +8,11 @@ import msgspec
 
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import Capabilities, EmbedRequest, GenerateRequest, SamplingParams
+from msx_sdk.generation import Capabilities, ClassifyRequest, EmbedRequest, GenerateRequest, SamplingParams
 
 T = TypeVar("T")
+OfText = EmbedRequest | ClassifyRequest
+Q = TypeVar("Q", EmbedRequest, ClassifyRequest)
 
 PROMPTS = ("prompt", "messages", "inputs")
 ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
@@ -39,7 +41,7 @@ _UNSAID = (
 )
 
 
-def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | EmbedRequest:
+def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | OfText:
     """Raises InvalidInput, which names the parameter and its limit.
 
     Values that are not given are the model's defaults. Without defaults it is greedy, unless there is a temperature, or
@@ -48,7 +50,9 @@ def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequ
     values, are_text = _values(item)
     values = {name: value for name, value in values.items() if value is not None}
     if offered.embed and not offered.generate:
-        return _embedding(values, strict=not are_text)
+        return _of_text(values, EmbedRequest, "an embedding", strict=not are_text)
+    if offered.classify and not offered.generate:
+        return _of_text(values, ClassifyRequest, "a classification", strict=not are_text)
     request = _prompt(values, of_fields=are_text)
     if "messages" in request and not offered.chat:
         raise InvalidInput("messages: this model has no chat template; send a prompt")
@@ -58,14 +62,14 @@ def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequ
     return _converted(request, GenerateRequest, {}, strict=not are_text)
 
 
-def _embedding(values: dict[str, Any], *, strict: bool) -> EmbedRequest:
+def _of_text(values: dict[str, Any], kind: type[Q], what: str, *, strict: bool) -> Q:
     aliases = {name: value for name, value in values.items() if name in ("prompt", "inputs")}
     for name in aliases:
         values["input"] = values.pop(name)
-    if unknown := sorted(values.keys() - set(EmbedRequest.__struct_fields__)):
-        known = ", ".join(EmbedRequest.__struct_fields__)
-        raise InvalidInput(f"{unknown[0]}: unknown parameter of an embedding; known are {known}")
-    return _converted(values, EmbedRequest, {}, strict=strict)
+    if unknown := sorted(values.keys() - set(kind.__struct_fields__)):
+        known = ", ".join(kind.__struct_fields__)
+        raise InvalidInput(f"{unknown[0]}: unknown parameter of {what}; known are {known}")
+    return _converted(values, kind, {}, strict=strict)
 
 
 def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:

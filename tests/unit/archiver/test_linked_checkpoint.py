@@ -58,6 +58,8 @@ def test_its_own_configuration(checkpoint: Path, tmp_path: Path) -> None:
         ({}, False, "text_generation"),
         ({"architectures": ["BertModel"]}, False, "embedding"),
         ({"architectures": ["Qwen3ForCausalLM"]}, True, "embedding"),
+        ({"architectures": ["BertForSequenceClassification"]}, False, "sequence_classification"),
+        ({"architectures": ["BertForSequenceClassification"]}, True, "sequence_classification"),
     ],
 )
 def test_the_handler(checkpoint: Path, tmp_path: Path, members: dict[str, Any], modules: bool, handler: str) -> None:

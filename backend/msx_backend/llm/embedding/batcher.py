@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 
-Run = Callable[[list[Sequence[int]], BatchShape], Awaitable[Array]]
-"""Texts as token ids, and a shape that holds them → [texts, size]"""
+T = TypeVar("T", bound=Sized)
+"""A text as token ids, or a pair of texts."""
+Run = Callable[[list[T], BatchShape], Awaitable[Array]]
+"""Texts, and a shape that holds them → [texts, size]"""
 
 
 @dataclass(eq=False)
-class _Waiting:
-    tokens: Sequence[int]
+class _Waiting(Generic[T]):
+    tokens: T
     vector: asyncio.Future[Array] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class Batcher:
+class Batcher(Generic[T]):
     """A text that arrives while nothing runs starts at once; those that arrive during a call share the next calls."""
 
-    def __init__(self, shapes: BatchShapes, run: Run) -> None:
+    def __init__(self, shapes: BatchShapes, run: Run[T]) -> None:
         self._shapes, self._run = shapes, run
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Waiting[T]] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def embed(self, tokens: Sequence[int]) -> Array:
-        """The embedding [size]. If the caller is cancelled before the call, the text is left out."""
+    async def embed(self, tokens: T) -> Array:
+        """The network's answer [size]. If the caller is cancelled before the call, the text is left out."""
         waiting = _Waiting(tokens)
         self._waiting.append(waiting)
         if self._work is None:
@@ -42,7 +45,7 @@ class Batcher:
         finally:
             self._work = None
 
-    def _next(self) -> tuple[list[_Waiting], BatchShape] | None:
+    def _next(self) -> tuple[list[_Waiting[T]], BatchShape] | None:
         self._waiting = [waiting for waiting in self._waiting if not waiting.vector.done()]
         if not self._waiting:
             return None
@@ -52,7 +55,7 @@ class Batcher:
         self._waiting = [waiting for index, waiting in enumerate(self._waiting) if index not in taken]
         return batch, shape
 
-    async def _answer(self, batch: list[_Waiting], shape: BatchShape) -> None:
+    async def _answer(self, batch: list[_Waiting[T]], shape: BatchShape) -> None:
         try:
             vectors = await self._run([waiting.tokens for waiting in batch], shape)
         except Exception as error:  # whatever the network raises is the answer to its texts

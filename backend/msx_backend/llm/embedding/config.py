@@ -22,6 +22,8 @@ ENCODERS = {
     "distilbert": "distilbert",
 }
 """model_type to the prefix of the encoder's tensors in files of a model with a head."""
+SEGMENTED = ("bert",)
+"""Families whose tokenizers tell the second text of a pair from the first one."""
 _AFTER_PADDING = ("roberta", "xlm-roberta", "camembert")
 """Families that count positions from `pad_token_id + 1` on."""
 _DISTILBERT = {

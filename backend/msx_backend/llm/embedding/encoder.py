@@ -13,7 +13,7 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.embedding.activations import make_activation
-from msx_backend.llm.embedding.config import ENCODERS, EncoderConfig
+from msx_backend.llm.embedding.config import ENCODERS, SEGMENTED, EncoderConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._loading import fill, load_shards, without_data
 from msx_sdk.mindspore._weights import Weights
@@ -72,18 +72,20 @@ class EncoderNorm(nn.Cell):  # type: ignore[misc]
 
 
 class Embeddings(nn.Cell):  # type: ignore[misc]
-    """ids [B, P] of integers → [B, P, hidden]"""
+    """ids [B, P] of integers → [B, P, hidden]; so are `segments`, 1 in the second text of a pair, if there are pairs"""
 
     def __init__(self, config: EncoderConfig, prefix: str, dtype: Any) -> None:
         super().__init__()
         self.prefix, self.config = prefix, config
         self.words = Parameter(initializer("zeros", (config.vocab_size, config.hidden_size), dtype), name="words")
-        # A text has one segment only, so that its type is part of the positions.
+        # The type of the first segment is part of the positions; that of the second is what it adds.
         self.places = Parameter(initializer("zeros", (config.context, config.hidden_size), dtype), name="places")
+        self.segments = Parameter(initializer("zeros", (2, config.hidden_size), dtype), name="segments")
         self.norm = EncoderNorm(config, f"{prefix}embeddings.LayerNorm", dtype)
 
-    def construct(self, ids: Any) -> Any:
-        return self.norm(ops.gather(self.words, ids, 0) + self.places[: ids.shape[1]])
+    def construct(self, ids: Any, segments: Any = None) -> Any:
+        x = ops.gather(self.words, ids, 0) + self.places[: ids.shape[1]]
+        return self.norm(x if segments is None else x + ops.gather(self.segments, segments, 0))
 
     def load_shard(self, weights: Weights, name: str) -> None:
         config, place = self.config, f"{self.prefix}embeddings."
@@ -92,7 +94,10 @@ class Embeddings(nn.Cell):  # type: ignore[misc]
         table = _read(weights, f"{place}position_embeddings.weight", shape)
         rows = table[config.first_position :].astype(np.float32)  # a sum of halves would be rounded
         types = f"{place}token_type_embeddings.weight"
-        fill(self.places, rows + weights.read(types, slice(0, 1)) if types in weights else rows)
+        kinds = weights.read(types).astype(np.float32) if types in weights else np.zeros((1, rows.shape[1]), np.float32)
+        second = kinds[1:2] if config.model_type in SEGMENTED and len(kinds) > 1 else kinds[:1]
+        fill(self.places, rows + kinds[:1])
+        fill(self.segments, np.concatenate([kinds[:1], second]) - kinds[:1])
 
 
 class EncoderAttention(nn.Cell):  # type: ignore[misc]
@@ -138,7 +143,7 @@ class EncoderLayer(nn.Cell):  # type: ignore[misc]
 
 
 class Encoder(nn.Cell):  # type: ignore[misc]
-    """ids [B, P], mask [B, 1, 1, P] additive → the states [B, P, hidden]"""
+    """ids [B, P], mask [B, 1, 1, P] additive, of pairs segments [B, P] → the states [B, P, hidden]"""
 
     def __init__(self, config: EncoderConfig, prefix: str, dtype: Any) -> None:
         super().__init__()
@@ -151,8 +156,8 @@ class Encoder(nn.Cell):  # type: ignore[misc]
         )
         self.layers = nn.CellList([EncoderLayer(config, names, place, dtype) for place in places])
 
-    def construct(self, ids: Any, mask: Any) -> Any:
-        x = self.embeddings(ids)
+    def construct(self, ids: Any, mask: Any, segments: Any = None) -> Any:
+        x = self.embeddings(ids, segments)
         # Broadcast in every layer, the mask would keep four buffers of the scores' size for each.
         mask = self.tile(mask, (1, self.heads, ids.shape[1], 1))
         for layer in self.layers:

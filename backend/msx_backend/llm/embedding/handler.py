@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.model import load_model
-from msx_backend.llm.embedding.pooling import Array, normalized
+from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text import LONG
 from msx_sdk.context import Context
@@ -28,13 +28,11 @@ class EmbeddingHandler(TextGenerationHandler):
         self.batcher = Batcher(self.model.shapes, self._run)
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
-        size = request.dimensions or self.model.size
-        if size > self.model.size:
-            raise InvalidInput(f"dimensions: {size} is more than the {self.model.size} of this model")
+        if (request.dimensions or 0) > self.model.size:
+            raise InvalidInput(f"dimensions: {request.dimensions} is more than the {self.model.size} of this model")
         tokens = await self._tokens(request)
         vector = await self.batcher.embed(tokens)
-        if request.dimensions is not None:
-            vector = normalized(vector[:size])
+        vector = self.model.sentence.finish(vector, request.dimensions, request.normalize)
         return EmbedReply(embedding=vector.astype("<f4").tobytes(), prompt_tokens=len(tokens))
 
     def capabilities(self) -> Capabilities:

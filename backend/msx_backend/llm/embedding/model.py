@@ -40,8 +40,8 @@ class EmbeddingModel:
     network: EmbeddingNetwork
 
     def __call__(self, texts: Sequence[Sequence[int]], shape: BatchShape) -> Array:
-        """Token ids of texts that fit `shape` → [texts, size] float32"""
-        return self.sentence.finish(*self.network(texts, shape))
+        """Token ids of texts that fit `shape` → [texts, size] float32, not yet normalized"""
+        return self.sentence.vectors(*self.network(texts, shape))
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Compiles the graphs of all shapes, so that none is compiled later."""
@@ -56,33 +56,33 @@ def load_model(context: Context) -> EmbeddingModel:
     settings = parse_model_config(context.model_yaml_config)[0]
     sentence = read_sentence(context.model_dir, read_options(context, "embedding", EmbeddingOptions))
     family = find_family(sentence.folder, target)
-    longest = _longest(settings, sentence, family)
+    longest = longest_of(settings, sentence.longest, family)
     tokenizer = Tokenizer.from_folder(sentence.folder)
     return EmbeddingModel(
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
         inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case),
-        shapes=_shapes(settings, longest, target),
+        shapes=shapes_for(settings, longest, target),
         sentence=sentence,
         network=EmbeddingNetwork(family.load(longest), sentence.pooling, family.dtype),
     )
 
 
-def _longest(settings: ModelConfig, sentence: Sentence, family: EncoderFamily) -> int:
-    """The yaml may allow more than sentence-transformers does by default, but not more than the network has.
+def longest_of(settings: ModelConfig, own: int | None, family: EncoderFamily) -> int:
+    """The yaml may allow more than `own`, sentence-transformers' default, but not more than the network has.
 
     Without it a text has no more tokens than the longest bucket: attention's memory grows with their square.
     """
     wanted = settings.max_input_tokens
     if wanted is None:
         enough = max(*LENGTHS, *(settings.context_buckets or ()))
-        return min(sentence.longest or family.context, family.context, enough)
+        return min(own or family.context, family.context, enough)
     if wanted > family.context:
         raise HandlerLoadError(f"{LIMIT}: {wanted} is more than the model's context of {family.context} tokens")
     return wanted
 
 
-def _shapes(settings: ModelConfig, longest: int, target: str) -> BatchShapes:
+def shapes_for(settings: ModelConfig, longest: int, target: str) -> BatchShapes:
     rows, lengths = settings.slot_buckets or ROWS, settings.context_buckets or LENGTHS
     return shapes_of(rows, lengths, longest, settings.max_batch_total_tokens or TOKENS[target])

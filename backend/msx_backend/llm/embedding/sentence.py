@@ -42,12 +42,17 @@ class Sentence:
         """The size of an embedding, for states of the given size."""
         return self.dense[-1].size if self.dense else hidden * len(self.pooling.modes)
 
-    def finish(self, sums: Array, largest: Array) -> Array:
-        """The network's sums → [texts, size]"""
+    def vectors(self, sums: Array, largest: Array) -> Array:
+        """The network's sums → [texts, size], of any length"""
         vectors = self.pooling.join(sums, largest)
         for dense in self.dense:
             vectors = dense(vectors)
-        return normalized(vectors) if self.normalize else vectors
+        return vectors
+
+    def finish(self, vector: Array, dimensions: int | None = None, normalize: bool | None = None) -> Array:
+        """One of them as a request wants it; None: as the model has it."""
+        wanted = dimensions is not None or (self.normalize if normalize is None else normalize)
+        return normalized(vector[:dimensions]) if wanted else vector
 
 
 def read_sentence(root: Path, options: EmbeddingOptions) -> Sentence:

@@ -44,6 +44,7 @@ class Tokenizer:
         before, after = self._frame()
         self.before = with_token(before, self.bos, config.get("add_bos_token"), at_end=False)
         self.after = with_token(after, end, config.get("add_eos_token"), at_end=True)
+        self.pair_frame = tokenizer.num_special_tokens_to_add(is_pair=True)
         self.sequences = lru_cache(KEPT)(self._sequences)
         self.vocab_size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
 
@@ -62,6 +63,17 @@ class Tokenizer:
         """Raises InvalidInput if the text is not valid Unicode."""
         ids = self._encode(text).ids
         return [*self.before, *ids, *self.after] if add_special_tokens else ids
+
+    def pair(self, first: str, second: str, most: int | None = None) -> tuple[list[int], list[int]]:
+        """Ids and segments, with special tokens as the post-processor puts them. More than `most` ids are cut, of the
+        longer text first. Raises InvalidInput if a text is not valid Unicode."""
+        parts = self._encode(first), self._encode(second)
+        if most is not None:
+            room = max(most - self.pair_frame, 0)
+            for part, size in zip(parts, longest_first(len(parts[0]), len(parts[1]), room), strict=True):
+                part.truncate(size)
+        whole = self._tokenizer.post_process(*parts)
+        return whole.ids, whole.type_ids
 
     def spans(self, text: str, add_special_tokens: bool = True) -> list[TextSpan]:
         """The tokens, and the characters that each covers: none for a special token that was added; those that make up
@@ -115,6 +127,19 @@ class Tokenizer:
             if whole[start : start + len(inner)] == inner:
                 return whole[:start], whole[start + len(inner) :]
         return [], []
+
+
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """The sizes of both texts in `room` tokens, by Hugging Face's truncation `longest_first`.
+
+    Where both are longer than half of it, the longer one gets the odd token.
+    """
+    if first + second <= room:
+        return first, second
+    if first > second:
+        return longest_first(second, first, room)[::-1]
+    shorter = min(first, room // 2)
+    return shorter, room - shorter
 
 
 def with_token(tokens: list[int], token: int | None, wanted: bool | None, at_end: bool) -> list[int]:

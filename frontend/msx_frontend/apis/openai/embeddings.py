@@ -10,18 +10,16 @@ import msgspec
 
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.inputs import Inputs, text_inputs
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
-from msx_sdk.generation._wire import Integer, Positive
-
-MOST_INPUTS = 2048
-"""OpenAI's limit."""
+from msx_sdk.generation._wire import Positive
 
 
 class EmbeddingRequest(msgspec.Struct, kw_only=True):
-    input: str | list[str | Integer | list[Integer]]
+    input: Inputs
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Positive | None = None
@@ -35,7 +33,7 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
     _check_dimensions(asked.dimensions, version.capabilities or Capabilities())
     requests = [
         EmbedRequest(input=one, dimensions=asked.dimensions, truncate=asked.truncate_prompt_tokens)
-        for one in _inputs(asked.input)
+        for one in text_inputs("input", asked.input)
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
@@ -46,21 +44,6 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
         return JsonReply({"object": "list", "model": version.source.name, "data": data, "usage": usage})
 
     return OperationReply(version, EMBED, requests, EmbedReply, write)
-
-
-def _inputs(given: str | list[str | int | list[int]]) -> list[str | tuple[int, ...]]:
-    """A text, token ids, or a list of either. Raises WrongParameter."""
-    if isinstance(given, str):
-        given = [given]
-    if given and all(isinstance(item, int) for item in given):
-        given = [given]  # type: ignore[list-item]  # which all() has proved
-    if not given or not all(item != "" and item != [] for item in given):
-        raise WrongParameter("input", "a text, token ids, or a list of them is needed, and none of them empty")
-    if len(given) > MOST_INPUTS:
-        raise WrongParameter("input", f"at most {MOST_INPUTS} in one request, not {len(given)}")
-    if any(isinstance(item, int) for item in given):
-        raise WrongParameter("input", "token ids and texts in one list")
-    return [tuple(item) if isinstance(item, list) else str(item) for item in given]
 
 
 def _check_dimensions(dimensions: int | None, offered: Capabilities) -> None:

@@ -14,6 +14,7 @@ from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, openai_failure
+from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
 from msx_frontend.net.http.family import Failure, Family, Route
@@ -74,6 +75,15 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=EmbeddingRequest,
         example={"input": ["a text", "another one"]},
         response_schema=schemas.EmbeddingList,
+    )
+    yield Route(
+        "POST",
+        "/v1/rerank",
+        text_route(api, rerank),
+        summary="Documents by how well they fit a query (Cohere's and Jina's shape)",
+        request_schema=RerankRequest,
+        example={"query": "Why is the sea salty?", "documents": ["Rivers carry salts.", "Cats sleep."]},
+        response_schema=Ranking,
     )
     yield Route(
         "GET",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import UnionType
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ class Components(SharedSchemas):
         super().__init__()
         self.responses: dict[str, Schema] = {}
 
-    def schema(self, schema: JsonSchema | type[Any], prefix: str) -> Schema:
+    def schema(self, schema: JsonSchema | type[Any] | UnionType, prefix: str) -> Schema:
         """A struct that a family has in several places is one component.
 
         Raises ValueError for two structs of a family that have one name.

@@ -57,18 +57,31 @@ class ChatTokens(Struct):
     templated_text: str | None
 
 
-class Info(Struct):
+Ids = dict[str, dict[str, str | int]]
+
+
+class Info(Struct, kw_only=True):
+    """TGI's members of a server that generates; TEI's of one whose models embed or classify."""
+
     model_id: str
     model_sha: str | None
-    model_pipeline_tag: str | None
     max_concurrent_requests: int | None
-    max_best_of: int
-    max_stop_sequences: int
-    max_input_tokens: int | None
-    max_total_tokens: int | None
-    validation_workers: int
     max_client_batch_size: int
     router: str
     version: str
     sha: str | None
     docker_label: str | None
+    model_pipeline_tag: str | UnsetType | None = UNSET
+    max_best_of: int | UnsetType = UNSET
+    max_stop_sequences: int | UnsetType = UNSET
+    max_input_tokens: int | UnsetType | None = UNSET
+    max_total_tokens: int | UnsetType | None = UNSET
+    validation_workers: int | UnsetType = UNSET
+    model_dtype: str | UnsetType | None = UNSET
+    model_type: dict[str, Ids] | UnsetType = UNSET
+    """`embedding`, `reranker` or `classifier`; of the last two `id2label` and `label2id`."""
+    max_input_length: int | UnsetType | None = UNSET
+    max_batch_tokens: int | UnsetType | None = UNSET
+    max_batch_requests: int | UnsetType | None = UNSET
+    auto_truncate: bool | UnsetType = UNSET
+    tokenization_workers: int | UnsetType = UNSET

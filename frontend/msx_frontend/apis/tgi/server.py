@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from msx_frontend import __version__
+from msx_frontend.apis.tgi.encoder_info import encoder_info
 from msx_frontend.apis.tgi.request import TgiRequest
 from msx_frontend.apis.tgi.timings import named
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
 from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.directory import Directory
+from msx_frontend.generation.directory import Directory, operations_of
 from msx_frontend.generation.errors import Invalid, NoChatTemplate, Unhealthy
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
@@ -20,7 +21,7 @@ from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.family import JSON, Reply
 from msx_frontend.net.http.request import Request
-from msx_sdk.generation import GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 
 
 def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
@@ -56,8 +57,14 @@ class ServerInfo:
         self._directory = directory
 
     async def info(self, request: Request) -> Reply:
-        version = self._directory.seen_by(request.call.limited_key).find_for_tgi(None, GENERATE)
-        return Reply(msgspec.json.encode(_described(version)), headers=[*JSON, named(version)])
+        """Of the model that TGI's clients mean; where none generates, of the first that embeds, else classifies."""
+        directory = self._directory.seen_by(request.call.limited_key)
+        offered = {operation for one in directory.language_models() for operation in operations_of(one)}
+        if GENERATE in offered or not offered:
+            version = directory.find_for_tgi(None, GENERATE)
+            return Reply(msgspec.json.encode(_described(version)), headers=[*JSON, named(version)])
+        version = directory.find_for_tei(None, EMBED if EMBED in offered else CLASSIFY)
+        return Reply(msgspec.json.encode(encoder_info(version)), headers=[*JSON, named(version)])
 
     async def health(self, request: Request) -> Reply:
         """200 without a body while a language model answers."""

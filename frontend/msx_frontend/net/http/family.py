@@ -6,6 +6,7 @@ The router (`router.py`) finds the route of a request, the exchange (`exchange.p
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import UnionType
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -100,7 +101,7 @@ class Route(NamedTuple):
     """Of a JSON body; a struct has its own schema."""
     example: Any = None
     """A body that fits `request_schema`."""
-    response_schema: JsonSchema | type[Any] | None = None
+    response_schema: JsonSchema | type[Any] | UnionType | None = None
     """Of a JSON reply; a type that msgspec knows has its own schema."""
     events_schema: type[msgspec.Struct] | None = None
     """Of the data of the server-sent events that a streamed reply is made of."""

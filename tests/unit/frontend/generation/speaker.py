@@ -12,6 +12,7 @@ import msgspec
 
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.generation.text_models import TextModels
@@ -25,10 +26,12 @@ from msx_frontend.net.http.admission import ChecksKeys
 from msx_frontend.net.http.family import Route
 from msx_frontend.net.http.router import Router
 from msx_sdk.generation import (
+    CLASSIFY,
     EMBED,
     GENERATE,
     TOKENIZE,
     Capabilities,
+    ClassifyRequest,
     EmbedRequest,
     GenerateDelta,
     GenerateRequest,
@@ -51,7 +54,12 @@ ALL = Capabilities(
     max_total_tokens=200,
     embedding_size=8,
 )
-REQUESTS: dict[str, Any] = {GENERATE: GenerateRequest, TOKENIZE: TokenizeRequest, EMBED: EmbedRequest}
+REQUESTS: dict[str, Any] = {
+    GENERATE: GenerateRequest,
+    TOKENIZE: TokenizeRequest,
+    EMBED: EmbedRequest,
+    CLASSIFY: ClassifyRequest,
+}
 
 Answer = msgspec.Struct | bytes | ServiceError
 
@@ -107,7 +115,7 @@ class Speaker:
         }
         self.log = FakeAccessLog()
         texts = TextModels(cast(Registry, self), self.default_llm)
-        families = TORCHSERVE, openai(texts), tgi(texts), kserve_generate(texts)
+        families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
         self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
         self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=10_000, tokens=tokens)

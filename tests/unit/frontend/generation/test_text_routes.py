@@ -9,6 +9,7 @@ import pytest
 
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.errors import InvalidKey
 from msx_frontend.generation.text_models import TextModels
@@ -22,7 +23,11 @@ from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
 
 DOCS = Path(__file__).parents[4] / "docs" / "language-models.md"
 TEXTS = TextModels(as_registry(FakeRegistry()))
-ROUTES = [(family, route) for family in (openai(TEXTS), tgi(TEXTS), kserve_generate(TEXTS)) for route in family.routes]
+ROUTES = [
+    (family, route)
+    for family in (openai(TEXTS), tgi(TEXTS), tei(TEXTS), kserve_generate(TEXTS))
+    for route in family.routes
+]
 UNDESCRIBED = {"/v1/models/{model:path}", "/openai/v1/models/{model:path}"}
 EXACT = [(family, route.path) for family, route in ROUTES if "{" not in route.path and route.path != "/"]
 

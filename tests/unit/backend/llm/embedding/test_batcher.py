@@ -32,7 +32,7 @@ class Net:
         return np.array([[text[0], len(text)] for text in texts], np.float32)
 
 
-def run(test: Callable[[Net, Batcher], Awaitable[None]]) -> None:
+def run(test: Callable[[Net, Batcher[Any]], Awaitable[None]]) -> None:
     async def main() -> None:
         net = Net()
         await asyncio.wait_for(test(net, Batcher(SHAPES, net)), 60)
@@ -40,7 +40,7 @@ def run(test: Callable[[Net, Batcher], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def start(batcher: Batcher, *texts: list[int]) -> list[asyncio.Task[Array]]:
+def start(batcher: Batcher[Any], *texts: list[int]) -> list[asyncio.Task[Array]]:
     return [asyncio.create_task(batcher.embed(text)) for text in texts]
 
 
@@ -50,7 +50,7 @@ async def until(condition: Callable[[], Any]) -> None:
 
 
 def test_a_lone_text_starts_at_once_and_alone() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         net.go.set()
         assert (await batcher.embed([7, 1, 1])).tolist() == [7, 3]
         assert (await batcher.embed([8])).tolist() == [8, 1]
@@ -60,7 +60,7 @@ def test_a_lone_text_starts_at_once_and_alone() -> None:
 
 
 def test_texts_that_come_together_share_a_call() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         net.go.set()
         tasks = start(batcher, [1], [2] * 10, [3], [4] * 3)
         assert [vector.tolist() for vector in await asyncio.gather(*tasks)] == [[1, 1], [2, 10], [3, 1], [4, 3]]
@@ -70,7 +70,7 @@ def test_texts_that_come_together_share_a_call() -> None:
 
 
 def test_texts_that_come_while_a_call_runs_share_the_next_one() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         first = start(batcher, [1])
         await until(lambda: net.calls)
         rest = start(batcher, [2], [3], [4], [5])
@@ -84,7 +84,7 @@ def test_texts_that_come_while_a_call_runs_share_the_next_one() -> None:
 
 
 def test_what_is_cancelled_before_its_turn_takes_no_part() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         first, left, stays = start(batcher, [1] * 10, [2], [3])
         await until(lambda: net.calls)
         left.cancel()
@@ -98,7 +98,7 @@ def test_what_is_cancelled_before_its_turn_takes_no_part() -> None:
 
 
 def test_what_is_cancelled_in_a_call_does_not_harm_its_neighbours() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         left, *others = start(batcher, [1], [2], [3])
         await until(lambda: net.calls)
         left.cancel()
@@ -110,7 +110,7 @@ def test_what_is_cancelled_in_a_call_does_not_harm_its_neighbours() -> None:
 
 
 def test_a_failed_call_fails_its_own_texts_only() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         net.go.set()
         net.error = RuntimeError("out of memory")
         failed = await asyncio.gather(*start(batcher, [1], [2], [3]), return_exceptions=True)
@@ -122,7 +122,7 @@ def test_a_failed_call_fails_its_own_texts_only() -> None:
 
 
 def test_what_is_cancelled_in_a_call_that_fails_does_not_harm_the_next_one() -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         net.error = RuntimeError("out of memory")
         left, stays = start(batcher, [1], [2] * 10)
         await until(lambda: net.calls)
@@ -137,7 +137,7 @@ def test_what_is_cancelled_in_a_call_that_fails_does_not_harm_the_next_one() -> 
 
 @pytest.mark.parametrize("count", [1, 3, 11])
 def test_every_text_gets_its_own_vector(count: int) -> None:
-    async def test(net: Net, batcher: Batcher) -> None:
+    async def test(net: Net, batcher: Batcher[Any]) -> None:
         net.go.set()
         texts = [[n + 1] * (1 + 5 * n % 16) for n in range(count)]
         vectors = await asyncio.gather(*start(batcher, *texts))

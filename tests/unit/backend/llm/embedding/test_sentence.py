@@ -65,15 +65,20 @@ def test_a_dense_layer_behind_the_pooling(bert: Path, activation: str, value: fl
     modules(bert, ("Transformer", ""), ("Dense", "2_Dense"))
     found = read_sentence(bert, NOTHING)
     assert found.size(HIDDEN) == 3
-    vectors = found.finish(np.array([[[0.5, 1.0]]], np.float32), np.zeros((1, 2), np.float32))
+    vectors = found.vectors(np.array([[[0.5, 1.0]]], np.float32), np.zeros((1, 2), np.float32))
     assert vectors[0, 0] == vectors[0, 2] == pytest.approx(value)
 
 
 def test_vectors_are_normalized_where_the_model_says_so(bert: Path) -> None:
     sums, unused = np.array([[[3.0, 4]]], np.float32), np.zeros((1, 2), np.float32)
-    assert read_sentence(bert, NOTHING).finish(sums, unused).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]]
+    model = read_sentence(bert, NOTHING)
+    (vector,) = model.vectors(sums, unused)
+    assert model.finish(vector).tolist() == [pytest.approx(0.6), pytest.approx(0.8)]
+    assert model.finish(vector, normalize=False).tolist() == [3, 4]
     plain = read_sentence(bert, EmbeddingOptions(normalize=False))
-    assert plain.finish(sums, unused).tolist() == [[3, 4]]
+    assert plain.finish(vector).tolist() == [3, 4]
+    assert plain.finish(vector, normalize=True).tolist() == [pytest.approx(0.6), pytest.approx(0.8)]
+    assert plain.finish(vector, dimensions=1).tolist() == [1]
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "/v1/chat/completions": ("POST", {"model": "m", "messages": [{"role": "user", "content": "a"}]}),
     "/v1/responses": ("POST", {"model": "m", "input": "a"}),
     "/v1/embeddings": ("POST", {"model": "m", "input": "a", "dimensions": -1}),
+    "/v1/rerank": ("POST", {"model": "m", "query": "a", "documents": []}),
     "/v1/models": ("GET", {}),
     "/v1/models/{model:path}": ("GET", {}),
     "/v1/models/{model}": ("GET", {}),
 }
-"""A request for each route; that for embeddings is refused, in OpenAI's form."""
+"""A request for each route; those for embeddings and ranking are refused, in OpenAI's form."""
 DIFFERENT = ("id", "created", "created_at", "completed_at", "output")
 """What differs from reply to reply: ids and times."""
 

@@ -233,6 +233,29 @@ def test_tokenize_refusals() -> None:
     run(test())
 
 
+@pytest.mark.parametrize(
+    ("offered", "kind"),
+    [
+        (Capabilities(embed=True), {"embedding": {}}),
+        (
+            Capabilities(classify=True, rerank=True, labels=("L",)),
+            {"reranker": {"id2label": {"0": "L"}, "label2id": {"L": 0}}},
+        ),
+        (
+            Capabilities(classify=True, labels=("a", "b")),
+            {"classifier": {"id2label": {"0": "a", "1": "b"}, "label2id": {"a": 0, "b": 1}}},
+        ),
+    ],
+)
+def test_info_where_nothing_generates(offered: Capabilities, kind: object) -> None:
+    async def test() -> None:
+        exchange = await Speaker(models={"x": Capabilities(), "m": offered}).ask("/info", method="GET")
+        assert (exchange.json["model_type"], exchange.json["model_id"]) == (kind, "m")
+        assert exchange.headers["x-msx-model"] == "m"
+
+    run(test())
+
+
 def test_info_and_health() -> None:
     async def test() -> None:
         speaker = Speaker()

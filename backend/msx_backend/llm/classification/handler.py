@@ -1,0 +1,53 @@
+"""`--handler sequence_classification`: a text or a pair of texts in, a score for each label out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msx_backend.llm.classification.inputs import PairTokens
+from msx_backend.llm.classification.model import load_model
+from msx_backend.llm.embedding.batcher import Batcher
+from msx_backend.llm.embedding.pooling import Array
+from msx_backend.llm.embedding.shapes import BatchShape
+from msx_backend.llm.text import LONG
+from msx_sdk.context import Context
+from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest
+from msx_sdk.text_generation import TextGenerationHandler
+
+
+class ClassificationHandler(TextGenerationHandler):
+    """Many requests at once, one text or pair each; those that wait share a call of the network."""
+
+    parallel_types = ()
+
+    def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        self.model = load_model(context)
+        self.model.warm_up(context.report_progress)
+        self.batcher = Batcher(self.model.shapes, self._run)
+
+    async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
+        tokens = await self._tokens(request)
+        logits = await self.batcher.embed(tokens)
+        scores: list[Any] = self.model.scales.apply(request.scale, logits).tolist()
+        return ClassifyReply(scores=tuple(scores), prompt_tokens=len(tokens))
+
+    def capabilities(self) -> Capabilities:
+        labels = self.model.labels
+        return Capabilities(
+            classify=True,
+            rerank=len(labels) == 1,
+            labels=labels,
+            model_id=self.context.model_name,
+            model_type=self.model.model_type,
+            max_input_tokens=self.model.longest,
+        )
+
+    async def _tokens(self, request: ClassifyRequest) -> PairTokens:
+        if len(request.input) + len(request.pair or "") > LONG:
+            return await asyncio.to_thread(self.model.inputs.tokens, request)
+        return self.model.inputs.tokens(request)
+
+    async def _run(self, texts: list[PairTokens], shape: BatchShape) -> Array:
+        return await self.context.run(self.model, texts, shape)

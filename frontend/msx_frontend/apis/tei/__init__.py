@@ -1,0 +1,1 @@
+"""The routes of text-embeddings-inference (TEI): embeddings, ranking and classification."""

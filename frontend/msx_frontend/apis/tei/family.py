@@ -1,0 +1,63 @@
+"""TEI's API. Its clients know of one model and do not name it, as TGI's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msx_frontend.apis.tei.embed import EmbedTexts, SimilarityRequest, embed, similarity
+from msx_frontend.apis.tei.predict import PredictRequest, ScoredLabel, predict
+from msx_frontend.apis.tei.rerank import RankedText, RerankTexts, rerank
+from msx_frontend.errors import ServiceError
+from msx_frontend.generation.errors import as_json, tgi_failure
+from msx_frontend.generation.ranking import Ranking
+from msx_frontend.generation.text_models import TextModels
+from msx_frontend.generation.text_route import text_route
+from msx_frontend.net.http.family import Failure, Family, Route
+
+
+def tei(models: TextModels) -> Family:
+    return Family("TEI", tuple(_routes(models)), failure)
+
+
+def failure(error: ServiceError) -> Failure:
+    return as_json(tgi_failure(error))
+
+
+def _routes(models: TextModels) -> Iterator[Route]:
+    api = models.api(tgi_failure)
+    yield Route(
+        "POST",
+        "/embed",
+        text_route(api, embed),
+        summary="Vectors of texts",
+        request_schema=EmbedTexts,
+        example={"inputs": ["a text", "another one"]},
+        response_schema=list[list[float]],
+    )
+    yield Route(
+        "POST",
+        "/similarity",
+        text_route(api, similarity),
+        summary="How alike texts are to one of them",
+        request_schema=SimilarityRequest,
+        example={"inputs": {"source_sentence": "The sea is salty", "sentences": ["Salt water", "A cat"]}},
+        response_schema=list[float],
+    )
+    yield Route(
+        "POST",
+        "/rerank",
+        text_route(api, rerank),
+        summary="Texts by how well they fit a query; with documents in Cohere's shape",
+        request_schema=RerankTexts,
+        example={"query": "Why is the sea salty?", "texts": ["Rivers carry salts.", "Cats sleep."]},
+        response_schema=list[RankedText] | Ranking,
+    )
+    yield Route(
+        "POST",
+        "/predict",
+        text_route(api, predict),
+        summary="Labels of texts, or of pairs of texts",
+        request_schema=PredictRequest,
+        example={"inputs": "What a good day"},
+        response_schema=list[ScoredLabel | list[ScoredLabel]],
+    )

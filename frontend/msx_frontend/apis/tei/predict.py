@@ -1,0 +1,81 @@
+"""TEI's `/predict`: labels and their scores."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from msx_frontend.apis.tei.embed import check_unserved, limit, named
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.ranking import count_tokens, scale_of
+from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.text_request import TextRequest
+from msx_sdk.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
+from msx_sdk.generation._classify import by_label
+
+Inputs = str | list[str | list[str]]
+
+
+class PredictRequest(msgspec.Struct, kw_only=True):
+    """`inputs` is a text, a pair of texts, or a list that has lists of one or two texts."""
+
+    inputs: Inputs
+    raw_scores: bool = False
+    truncate: bool | None = None
+    truncation_direction: str = "Right"
+    model: str | None = None
+    """MSX's own member: TEI serves one model."""
+
+
+class ScoredLabel(msgspec.Struct):
+    score: float
+    label: str
+
+
+class Pair(NamedTuple):
+    text: str
+    second: str | None = None
+
+
+def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
+    asked = decode(request.body, PredictRequest)
+    request.names = {"input": "inputs"}
+    check_unserved(asked.truncation_direction)
+    pairs, batch = _pairs(asked.inputs)
+    version = request.directory.find_for_tei(asked.model, CLASSIFY)
+    scale, most = scale_of(raw=asked.raw_scores), limit(version, asked.truncate)
+    messages = [ClassifyRequest(input=one.text, pair=one.second, scale=scale, truncate=most) for one in pairs]
+    labels = (version.capabilities or Capabilities()).labels
+
+    def write(replies: list[ClassifyReply]) -> JsonReply:
+        count_tokens(version, replies)
+        found = [_labels(labels, reply) for reply in replies]
+        return JsonReply(found if batch else found[0], [named(version)])
+
+    return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
+
+
+def _pairs(given: Inputs) -> tuple[list[Pair], bool]:
+    """The texts, and whether they are a list of several. Raises WrongParameter."""
+    batch = isinstance(given, list) and not all(isinstance(one, str) for one in given)
+    check_count("inputs", given)
+    parts = list(given) if batch else [given]
+    pairs = [_pair([one] if isinstance(one, str) else one) for one in parts]
+    return pairs, batch
+
+
+def _pair(texts: list[str | list[str]] | list[str]) -> Pair:
+    words = [one for one in texts if isinstance(one, str)]
+    if len(words) not in (1, 2) or not all(words):
+        raise WrongParameter("inputs", "a text, a pair of texts, or a list of lists of one or two texts is needed")
+    return Pair(*words)
+
+
+def _labels(labels: tuple[str, ...], reply: ClassifyReply) -> list[ScoredLabel]:
+    """The likeliest first."""
+    found = [ScoredLabel(score, label) for label, score in by_label(labels, reply.scores).items()]
+    return sorted(found, key=lambda one: -one.score)

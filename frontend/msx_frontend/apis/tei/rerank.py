@@ -1,0 +1,84 @@
+"""TEI's `/rerank`; clients of Cohere and Jina that call the same path are told by their `documents`."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from msx_frontend.apis.tei.embed import check_unserved, limit, named
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.ranking import (
+    RERANK,
+    Document,
+    RerankRequest,
+    by_score,
+    check_query,
+    count_tokens,
+    ranking,
+    scale_of,
+)
+from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.text_request import TextRequest
+from msx_sdk.generation import CLASSIFY, ClassifyReply, ClassifyRequest
+from msx_sdk.generation._wire import Positive
+
+
+class RerankTexts(msgspec.Struct, kw_only=True):
+    """TEI's members, and those of Cohere and Jina; either `texts` or `documents`."""
+
+    query: str
+    texts: list[str] | None = None
+    raw_scores: bool = False
+    return_text: bool = False
+    truncate: bool | None = None
+    truncation_direction: str = "Right"
+    documents: list[str | Document] | None = None
+    top_n: Positive | None = None
+    return_documents: bool | None = None
+    truncate_prompt_tokens: Positive | None = None
+    model: str | None = None
+
+
+class RankedText(msgspec.Struct, kw_only=True):
+    index: int
+    score: float
+    text: str | UnsetType = UNSET
+
+
+def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
+    asked = decode(request.body, RerankTexts)
+    if (asked.texts is None) == (asked.documents is None):
+        raise WrongParameter("texts", "needed, or documents; one of them alone")
+    version = request.directory.find_for_tei(asked.model, RERANK)
+    if asked.documents is not None:
+        return ranking(request, _in_coheres_shape(asked, asked.documents), version)
+    texts = asked.texts or []
+    request.names = {"input": "query"}
+    check_query(asked.query)
+    check_unserved(asked.truncation_direction)
+    check_count("texts", texts)
+    scale, most = scale_of(raw=asked.raw_scores), limit(version, asked.truncate)
+    messages = [ClassifyRequest(input=asked.query, pair=text, scale=scale, truncate=most) for text in texts]
+
+    def write(replies: list[ClassifyReply]) -> JsonReply:
+        count_tokens(version, replies)
+        ranked = [
+            RankedText(index=place, score=replies[place].scores[0], text=texts[place] if asked.return_text else UNSET)
+            for place in by_score(replies)
+        ]
+        return JsonReply(ranked, [named(version)])
+
+    return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
+
+
+def _in_coheres_shape(asked: RerankTexts, documents: list[str | Document]) -> RerankRequest:
+    return RerankRequest(
+        query=asked.query,
+        documents=documents,
+        top_n=asked.top_n,
+        return_documents=asked.return_documents,
+        truncate_prompt_tokens=asked.truncate_prompt_tokens,
+    )

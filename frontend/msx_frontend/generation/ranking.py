@@ -1,0 +1,118 @@
+"""Documents by how well they fit a query, in the shape of Cohere and Jina."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
+from msx_sdk.generation._classify import Scale
+from msx_sdk.generation._wire import Positive
+
+RERANK = "rerank"
+"""The capability: such models answer to CLASSIFY with one score."""
+
+
+class Document(Struct):
+    text: str
+
+
+class RerankRequest(Struct, kw_only=True):
+    query: str
+    documents: list[str | Document]
+    model: str | None = None
+    top_n: Positive | None = None
+    return_documents: bool | None = None
+    truncate_prompt_tokens: Positive | None = None
+
+
+class RankedDocument(Struct, kw_only=True):
+    index: int
+    relevance_score: float
+    document: Document | UnsetType = UNSET
+
+
+class TokenCount(Struct):
+    input_tokens: int
+
+
+class RankingMeta(Struct):
+    tokens: TokenCount
+
+
+class RankingUsage(Struct):
+    prompt_tokens: int
+    total_tokens: int
+
+
+class Ranking(Struct):
+    """`usage` is Jina's, `meta` is Cohere's."""
+
+    id: str
+    model: str
+    results: list[RankedDocument]
+    usage: RankingUsage
+    meta: RankingMeta
+
+
+def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
+    """For clients that name the model."""
+    asked = decode(request.body, RerankRequest)
+    return ranking(request, asked, request.directory.find(asked.model, RERANK))
+
+
+def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -> OperationReply[ClassifyReply]:
+    """Pairs that are too long are cut, as Cohere's and Jina's servers do. Raises WrongParameter."""
+    request.names = {"truncate": "truncate_prompt_tokens", "input": "query"}
+    texts = [one if isinstance(one, str) else one.text for one in asked.documents]
+    check_query(asked.query)
+    check_count("documents", texts)
+    most = asked.truncate_prompt_tokens or (version.capabilities or Capabilities()).max_input_tokens
+    messages = [ClassifyRequest(input=asked.query, pair=text, truncate=most) for text in texts]
+
+    def write(replies: list[ClassifyReply]) -> JsonReply:
+        places = by_score(replies)[: asked.top_n]
+        tokens = count_tokens(version, replies)
+        results = [
+            RankedDocument(
+                index=place,
+                relevance_score=replies[place].scores[0],
+                document=Document(texts[place]) if asked.return_documents else UNSET,
+            )
+            for place in places
+        ]
+        usage, meta = RankingUsage(tokens, tokens), RankingMeta(TokenCount(tokens))
+        return JsonReply(Ranking(f"rerank-{request.id}", version.source.name, results, usage, meta))
+
+    return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
+
+
+def check_query(query: str) -> None:
+    """Raises WrongParameter."""
+    if not query:
+        raise WrongParameter("query", "a text of at least one character is needed")
+
+
+def scale_of(*, raw: bool) -> Scale:
+    """TEI's `raw_scores`."""
+    return "logit" if raw else "probability"
+
+
+def by_score(replies: Sequence[ClassifyReply]) -> list[int]:
+    """The places of the replies, the highest score first, and the first of equal ones."""
+    return sorted(range(len(replies)), key=lambda place: -replies[place].scores[0])
+
+
+def count_tokens(version: ModelVersion, replies: Sequence[ClassifyReply]) -> int:
+    """Of all prompts, which the model's metric counts."""
+    tokens = sum(reply.prompt_tokens for reply in replies)
+    version.metrics.text.prompt.inc(tokens)
+    return tokens

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+
+from msx_sdk.generation import EmbedReply, EmbedRequest
+from tests.unit.frontend.generation.speaker import Speaker, refused
+from tests.unit.frontend.jobs import run
+
+
+def reply(*numbers: float) -> list[EmbedReply]:
+    return [EmbedReply(embedding=struct.pack(f"<{len(numbers)}f", *numbers), prompt_tokens=2)]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "asked"),
+    [("x", ["x"]), (["x", "y"], ["x", "y"]), ([1, 2], [(1, 2)]), ([[1], [2]], [(1,), (2,)])],
+)
+def test_vectors_alone(inputs: Any, asked: list[Any]) -> None:
+    async def test() -> None:
+        speaker = Speaker([reply(0.5, -1)])
+        exchange = await speaker.ask("/embed", {"inputs": inputs})
+        assert exchange.json == [[0.5, -1]] * len(asked)
+        assert exchange.headers["x-msx-model"] == "m"
+        assert speaker.asked == [EmbedRequest(input=one, normalize=True) for one in asked]
+
+    run(test())
+
+
+def test_options() -> None:
+    async def test() -> None:
+        speaker = Speaker([reply(1)])
+        await speaker.ask("/embed", {"inputs": "x", "normalize": False, "truncate": True, "dimensions": 4})
+        assert speaker.asked == [EmbedRequest(input="x", normalize=False, truncate=100, dimensions=4)]
+
+    run(test())
+
+
+def test_how_alike_texts_are() -> None:
+    async def test() -> None:
+        speaker = Speaker([reply(0.5, 0.5), reply(1, 0), reply(0, -1)])
+        asked = {"inputs": {"source_sentence": "x", "sentences": ["y", "z"]}}
+        assert (await speaker.ask("/similarity", asked)).json == [0.5, -0.5]
+        assert speaker.asked == [EmbedRequest(input=text, normalize=True) for text in "xyz"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/embed", {"inputs": ""}, "inputs: a text, token ids"),
+        ("/embed", {"inputs": ["x"] * 2049}, "inputs: at most 2048"),
+        ("/embed", {"inputs": "x", "prompt_name": "query"}, "prompt_name: not served"),
+        ("/similarity", {"inputs": {"source_sentence": "x", "sentences": []}}, "inputs.sentences: at least one"),
+        ("/similarity", {"inputs": {"source_sentence": "", "sentences": ["y"]}}, "inputs: texts of at least one"),
+    ],
+)
+def test_what_is_wrong_is_named(path: str, body: Any, message: str) -> None:
+    async def test() -> None:
+        error = (await refused(Speaker([reply(1)]), path, body, 422))["error"]
+        assert error.startswith(f"Input validation error: {message}")
+
+    run(test())
