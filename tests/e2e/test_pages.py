@@ -120,9 +120,11 @@ def qwen(shell: PageShell) -> None:
 
 
 def embeddings(shell: PageShell) -> None:
-    from tests.unit.backend.llm.embedding.checkpoints import write_checkpoint  # needs NumPy
+    from tests.unit.backend.llm.classification.checkpoints import write_classifier  # needs NumPy
+    from tests.unit.backend.llm.embedding.checkpoints import write_checkpoint
 
     write_checkpoint(shell.folder / "minilm")
+    write_classifier(shell.folder / "reranker", reranks=True)
     shutil.copytree(ROOT / "model-configs", shell.folder / "model-configs")
 
 
@@ -212,6 +214,8 @@ NOT_RUN = {
     "docs/embeddings.md": {
         "hf download": HUB,
         "curl http://127.0.0.1:8080/predictions/minilm": "needs the vectors of 384 numbers of the real model",
+        "curl http://127.0.0.1:8080/predictions/ranker": "needs a server; tests/e2e/test_classification.py asks one",
+        "curl http://127.0.0.1:8080/v1/rerank": "needs a server; tests/e2e/test_classification.py asks one",
     },
     "docs/stages.md": {
         "msx-archiver --model-name images": "needs a MindIR file; tests/unit/archiver packs the same options",
