@@ -1,4 +1,4 @@
-"""A model that reranks and one that classifies behind the server's routes, asked over HTTP and by the client library."""
+"""A model that reranks and one that classifies behind the server's routes, asked over HTTP and by the client."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("numpy")
 pytest.importorskip("mindspore")
 
-from msx_archiver.options import PackOptions  # noqa: E402
-from msx_archiver.pack import pack  # noqa: E402
-from msx_client import Client  # noqa: E402
-from tests.e2e.server import RunningServer, new_store, run_server  # noqa: E402
-from tests.unit.backend.llm.classification.checkpoints import LABELS, write_classifier  # noqa: E402
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
+from msx_client import Client
+from tests.e2e.server import RunningServer, new_store, run_server
+from tests.unit.backend.llm.classification.checkpoints import LABELS, write_classifier
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
 

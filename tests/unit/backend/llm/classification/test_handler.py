@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from msx_backend.llm.classification.model import load_model
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import CLASSIFY, ClassifyReply, ClassifyRequest
 from msx_sdk.generation._wire import encode
@@ -72,8 +71,21 @@ def test_labels_as_sentence_transformers_has_them(kind: str, tmp_path: Path) -> 
         raised = np.exp(golden["texts"][0])
         (likely,) = answers(model, ClassifyRequest(input=OTHERS[0], scale="probability"))
         np.testing.assert_allclose(scores(likely), raised / raised.sum(), atol=1e-4)
-        described = model.describe() if hasattr(model, "describe") else None
-        assert described is None or described["labels"] == [*LABELS]
+        assert [*model.predict([OTHERS[0]])[0].json()] == [*LABELS]
+
+
+def test_a_roberta_never_tells_the_second_text_from_the_first(tmp_path: Path) -> None:
+    """Though its file has two types: its tokenizer makes one of them."""
+    folder, tensors = (
+        write_classifier(tmp_path, "roberta", reranks=True, type_vocab_size=2),
+        headed_tensors("roberta", 1),
+    )
+    types = "roberta.embeddings.token_type_embeddings.weight"
+    tensors[types] = np.concatenate([tensors[types], tensors[types] + 1])
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with LocalModel("sequence_classification", folder, config=CONFIG) as model:
+        found = [scores(reply) for reply in answers(model, *pairs())]
+        np.testing.assert_allclose(found, GOLDENS["roberta-rerank"]["scores"], atol=1e-4)
 
 
 def test_an_input_that_is_too_long(tmp_path: Path) -> None:
@@ -113,7 +125,3 @@ def test_a_checkpoint_without_a_head_or_of_other_labels(tmp_path: Path) -> None:
     assert "id2label: expected the labels 0 to 2, as the weights have" in refusal(other)
     unknown = write_classifier(tmp_path / "act", sentence_transformers={"activation_fn": "torch.nn.modules.x.Mish"})
     assert "the activation Mish is not one of Identity, Sigmoid, Softmax, Tanh" in refusal(unknown)
-
-
-def test_the_model_is_load_models() -> None:
-    assert load_model.__module__ == "msx_backend.llm.classification.model"

@@ -188,7 +188,7 @@ def tokenizer(lowercase: bool = True) -> Tokenizer:
     made.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     frame = [(token, VOCABULARY.index(token)) for token in ("[CLS]", "[SEP]")]
-    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B [SEP]", frame)
+    made.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", frame)
     made.add_special_tokens(SPECIAL)
     made.enable_truncation(16)
     made.enable_padding(length=16)
