@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from msx_frontend.tracing.sampled_request import SampledRequest
-from msx_frontend.tracing.span_texts import BATCH, batch_attributes, link_to, new_id, parent_of, state_of
+from msx_frontend.tracing.span_texts import BATCH, batch_attributes, link_to, new_ids, parent_of, state_of
 from msx_sdk._internal.tracing.otlp_json import span_of
 
 MOST_KNOWN = 1024
@@ -16,7 +16,7 @@ class TracedBatch:
     """What is known of it after its first request."""
 
     def __init__(self, first: SampledRequest) -> None:
-        self.first, self.trace, self.span = first, first.traced.trace, new_id()
+        self.first, self.trace, [self.span] = first, first.traced.trace, new_ids(1)
         self.link = link_to(self.trace, self.span)
         self.links = list[str]()
         self.start, self.end = first.phases.begun, 0.0

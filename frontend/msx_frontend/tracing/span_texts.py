@@ -9,32 +9,62 @@ from __future__ import annotations
 from functools import lru_cache
 from random import getrandbits
 
-from msx_sdk._internal.tracing.otlp_json import BILLION, ERROR, INTERNAL, SERVER, attributes_of, json_of
+from msx_sdk._internal.tracing.otlp_json import (
+    BILLION,
+    ERROR,
+    INTERNAL,
+    SERVER,
+    attributes_of,
+    json_of,
+    span_format,
+)
 from msx_sdk._internal.tracing.span import Value
 from msx_sdk._internal.tracing.trace_context import TraceContext
 
 KEPT = 1024
 """Texts of one kind."""
+WORKED = ("worker", "prefill")
+LASTS = {
+    "parse": ("came", "enqueued"),
+    "queue": ("enqueued", "sent"),
+    "batch wait": ("sent", "begun"),
+    "worker": ("begun", "answered"),
+    "prefill": ("begun", "answered"),
+    "reply": ("answered", "ended"),
+    "decode": ("answered", "ended"),
+}
+"""The instants between which a part lasts."""
 BATCH = f'"name":"batch","kind":{INTERNAL}'
 
 
 @lru_cache(KEPT)
-def request_members(model: str, version: str, kind: str, status: int) -> str:
-    """The name, the kind and the attributes, but for the request's id as JSON and the brackets behind it."""
+def tree(model: str, version: str, kind: str, status: int, parts: tuple[str, ...], has_batch: bool) -> str:
+    """The spans of a request, a line each: a format of its ids, of its instants in nanoseconds, and of the members
+    that it alone has. The id of a part is in the format by the part's name."""
+    links = ',"links":[%(batch)s]' if has_batch else ""
+    lines = [_span("own", "came", "ended", f"{_own(model, version, kind, status)}%(state)s%(more)s")]
+    for name in parts:
+        members = f'"name":{json_of(name)},"kind":{INTERNAL},{parent_of("%(own)s")}%(state)s'
+        lines.append(_span(name, *LASTS[name], f"{members}{links if name in WORKED else ''}"))
+    return "\n".join(lines)
+
+
+def _span(name: str, start: str, end: str, members: str) -> str:
+    return span_format("%(trace)s", f"%({name})s", f"%({start})d", f"%({end})d", members)
+
+
+def _own(model: str, version: str, kind: str, status: int) -> str:
+    """The name, the kind and the attributes."""
     attributes = {**_model(model, version), "msx.operation": kind, "http.response.status_code": status}
-    name = json_of(f"{kind or 'predict'} {model}")
-    known = json_of(attributes_of(attributes))[:-1]
-    return f'"name":{name},"kind":{SERVER},"attributes":{known},{{"key":"msx.request.id","value":{{"stringValue":'
+    name = json_of(f"{kind or 'predict'} {model}").replace("%", "%%")
+    known = json_of(attributes_of(attributes))[:-1].replace("%", "%%")
+    id = '{"key":"msx.request.id","value":{"stringValue":%(request)s}}'
+    return f'"name":{name},"kind":{SERVER},"attributes":{known},{id}]'
 
 
 @lru_cache(KEPT)
 def batch_attributes(model: str, version: str, size: int) -> str:
     return f'"attributes":{json_of(attributes_of({**_model(model, version), "msx.batch.size": size}))}'
-
-
-@lru_cache(KEPT)
-def part_members(name: str) -> str:
-    return f'"name":{json_of(name)},"kind":{INTERNAL}'
 
 
 def parent_of(span: str) -> str:
@@ -58,9 +88,10 @@ def failed(why: str) -> str:
     return f',"status":{{"code":{ERROR},"message":{json_of(why)}}}'
 
 
-def new_id() -> str:
-    """Of a span, in hexadecimal."""
-    return f"{getrandbits(64) or 1:016x}"
+def new_ids(count: int) -> list[str]:
+    """Of spans, in hexadecimal: pieces of one number. That one is 0, which is not an id, does not happen: 2**-64."""
+    text = f"{getrandbits(64 * count):0{16 * count}x}" if count else ""
+    return [text[at : at + 16] for at in range(0, 16 * count, 16)]
 
 
 def _model(model: str, version: str) -> dict[str, Value]:

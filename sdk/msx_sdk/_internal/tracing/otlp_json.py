@@ -17,7 +17,6 @@ from msx_sdk._internal.tracing.span import Span, Value
 INTERNAL, SERVER = 1, 2
 ERROR = 2
 BILLION = 1_000_000_000
-_SPAN = '{"traceId":"%s","spanId":"%s","startTimeUnixNano":"%d","endTimeUnixNano":"%d",%s}'
 _encoded = msgspec.json.Encoder().encode
 
 
@@ -50,7 +49,13 @@ def encoded(span: Span) -> bytes:
 
 def span_of(trace: str, span: str, start: float, end: float, members: str) -> bytes:
     """One span of these ids; `members` are its others as JSON, without the braces."""
-    return (_SPAN % (trace, span, start * BILLION, end * BILLION, members)).encode()
+    return span_format(trace, span, f"{int(start * BILLION)}", f"{int(end * BILLION)}", members).encode()
+
+
+def span_format(trace: str, span: str, start: str, end: str, members: str) -> str:
+    """`start`, `end`: nanoseconds as texts."""
+    ids = f'"traceId":"{trace}","spanId":"{span}"'
+    return f'{{{ids},"startTimeUnixNano":"{start}","endTimeUnixNano":"{end}",{members}}}'
 
 
 def json_of(value: object) -> str:
