@@ -13,6 +13,7 @@ from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import Turns, TurnSink
 from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import ClassifyReply, EmbedReply
 
 M = TypeVar("M", bound=msgspec.Struct)
 
@@ -67,3 +68,10 @@ class _MessageSink(TurnSink):
 
     def complete(self) -> None:
         self._operations.answered(self._number, b"".join(self._chunks))
+
+
+def count_tokens(version: ModelVersion, replies: Sequence[EmbedReply] | Sequence[ClassifyReply]) -> int:
+    """Of all prompts, which the model's metric counts."""
+    tokens = sum(reply.prompt_tokens for reply in replies)
+    version.metrics.text.prompt.inc(tokens)
+    return tokens

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_count
-from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
@@ -109,10 +109,3 @@ def scale_of(*, raw: bool) -> Scale:
 def by_score(replies: Sequence[ClassifyReply]) -> list[int]:
     """The places of the replies, the highest score first, and the first of equal ones."""
     return sorted(range(len(replies)), key=lambda place: -replies[place].scores[0])
-
-
-def count_tokens(version: ModelVersion, replies: Sequence[ClassifyReply]) -> int:
-    """Of all prompts, which the model's metric counts."""
-    tokens = sum(reply.prompt_tokens for reply in replies)
-    version.metrics.text.prompt.inc(tokens)
-    return tokens

@@ -127,3 +127,8 @@ class EventsOfText:
 
     def event(self, text: str) -> bytes:
         return b"%b%b%b" % (self._before, _encode(text), self._after)
+
+
+def model_header(version: ModelVersion) -> tuple[str, str]:
+    """The header that names the model: clients of TGI and TEI do not name one."""
+    return "x-msx-model", version.source.name

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msx_backend.llm.checks import too_long
-from msx_backend.llm.embedding.inputs import LIMIT, InputTokenizer
+from msx_backend.llm.embedding.inputs import InputTokenizer, check_truncate
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ClassifyRequest, ContextLengthExceeded, EmbedRequest
@@ -43,10 +43,7 @@ class PairTokenizer:
         return PairTokens(ids, segments)
 
     def _check_truncate(self, truncate: int | None) -> None:
-        if truncate is None:
-            return
-        if truncate > self._longest:
-            raise InvalidInput(f"truncate: {truncate} is more than {LIMIT}, {self._longest}")
-        if truncate < self._tokenizer.pair_frame + 2:
-            frame = self._tokenizer.pair_frame
+        check_truncate(truncate, self._longest)
+        frame = self._tokenizer.pair_frame
+        if truncate is not None and truncate < frame + 2:
             raise InvalidInput(f"truncate: expected at least {frame + 2}: {frame} are special tokens")

@@ -19,8 +19,7 @@ class InputTokenizer:
 
     def tokens(self, request: EmbedRequest) -> list[int]:
         """Raises InvalidInput, which names the parameter and its limit."""
-        if request.truncate is not None and request.truncate > self._longest:
-            raise InvalidInput(f"truncate: {request.truncate} is more than {LIMIT}, {self._longest}")
+        check_truncate(request.truncate, self._longest)
         if isinstance(request.input, str):
             tokens = self._of_text(request.input, request.truncate)
         else:
@@ -43,3 +42,9 @@ class InputTokenizer:
                 raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
             ids = ids[: truncate - frame]
         return [*self._tokenizer.before, *ids, *self._tokenizer.after]
+
+
+def check_truncate(truncate: int | None, longest: int) -> None:
+    """Raises InvalidInput."""
+    if truncate is not None and truncate > longest:
+        raise InvalidInput(f"truncate: {truncate} is more than {LIMIT}, {longest}")

@@ -6,6 +6,7 @@ of those that are not read.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -274,13 +275,15 @@ def turning_of(hub: HubConfig, rope: dict[str, Any], head_dim: int | None = None
     return turning
 
 
-def windows_of(hub: HubConfig, window: int | None, first: int = 0) -> tuple[int | None, ...]:
-    """Each layer's window: by `layer_types`, else that of all layers from `first` on. Raises HandlerLoadError."""
+def windows_of(
+    hub: HubConfig, window: int | None, has_window: Callable[[int], bool] = lambda layer: True
+) -> tuple[int | None, ...]:
+    """Each layer's window: by `layer_types`, else where the family says. Raises HandlerLoadError."""
     kinds = hub.layer_types
     if window == 0:
         raise _wrong("sliding_window", 0, "is not a number of positions; give null for layers without a window")
     if kinds is None:
-        return tuple(window if layer >= first else None for layer in range(hub.num_hidden_layers))
+        return tuple(window if has_window(layer) else None for layer in range(hub.num_hidden_layers))
     if len(kinds) != hub.num_hidden_layers:
         raise _wrong("layer_types", kinds, f"has {len(kinds)} entries for {hub.num_hidden_layers} layers")
     if odd := set(kinds) - {"full_attention", "sliding_attention"}:
@@ -297,11 +300,17 @@ def rope_of(hub: HubConfig) -> dict[str, Any]:
     given = dict(hub.rope_scaling or hub.rope_parameters or {})
     if nested := [name for name, value in given.items() if isinstance(value, dict)]:
         raise _wrong(f"{key}.{nested[0]}", given[nested[0]], "is not supported: all layers have the same angles")
-    given["rope_type"] = given.get("rope_type") or given.pop("type", None) or "default"
+    given = typed_rope(given)
     given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or 10000.0
     if hub.original_max_position_embeddings and given["rope_type"] in ("llama3", "longrope", "yarn"):
         given["original_max_position_embeddings"] = hub.original_max_position_embeddings
     return given
+
+
+def typed_rope(given: dict[str, Any]) -> dict[str, Any]:
+    """Older files call the type `type`."""
+    others = {name: value for name, value in given.items() if name != "type"}
+    return others | {"rope_type": given.get("rope_type") or given.get("type") or "default"}
 
 
 def _positions(hub: HubConfig, rope: dict[str, Any]) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, LayerNorms, neutral, windows_of
+from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, LayerNorms, neutral, typed_rope, windows_of
 from msx_backend.llm.models.members import FILE, IGNORED, NEUTRAL, ConfigMembers
 from msx_sdk.errors import HandlerLoadError
 
@@ -35,6 +34,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
     if activation != ACTIVATION:
         raise HandlerLoadError(f"{FILE}, hidden_activation: {activation} is not supported; {ACTIVATION} is")
     window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
+    pattern = hub.sliding_window_pattern or PATTERN
     whole, local = ropes(hub)
     return neutral(
         hub,
@@ -42,7 +42,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
         head_dim=HEAD_DIM,
         rope=whole,
         local_rope=local,
-        windows=windows_of(_layered(hub), window),
+        windows=windows_of(hub, window, lambda layer: (layer + 1) % pattern != 0),
         tied=hub.tie_word_embeddings is not False,
         qkv_bias=hub.attention_bias,
         o_bias=hub.attention_bias,
@@ -60,19 +60,4 @@ def ropes(hub: HubConfig) -> tuple[dict[str, Any], dict[str, Any]]:
     given = hub.rope_parameters or {}
     whole = {"rope_theta": hub.rope_theta or GLOBAL} | (given.get("full_attention") or {}) | (hub.rope_scaling or {})
     local = {"rope_theta": hub.rope_local_base_freq or LOCAL} | (given.get("sliding_attention") or {})
-    return _typed(whole), _typed(local)
-
-
-def _typed(rope: dict[str, Any]) -> dict[str, Any]:
-    return rope | {"rope_type": rope.get("rope_type") or rope.pop("type", None) or "default"}
-
-
-def _layered(hub: HubConfig) -> HubConfig:
-    """Every sixth layer sees all."""
-    if hub.layer_types is not None:
-        return hub
-    pattern = hub.sliding_window_pattern or PATTERN
-    kinds = [
-        "sliding_attention" if (layer + 1) % pattern else "full_attention" for layer in range(hub.num_hidden_layers)
-    ]
-    return replace(hub, layer_types=kinds)
+    return typed_rope(whole), typed_rope(local)

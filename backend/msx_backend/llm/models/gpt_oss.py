@@ -38,6 +38,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
         clamp=(hub.swiglu_alpha, hub.swiglu_limit),
         packed=hub.quantization_config is not None,
     )
+    window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
     rope = rope_of(hub) if hub.rope_scaling or hub.rope_parameters else dict(ROPE)
     return neutral(
         hub,
@@ -47,14 +48,6 @@ def configure(hub: HubConfig) -> DecoderConfig:
         qkv_bias=True,
         o_bias=True,
         sinks=True,
-        windows=_windows(hub),
+        windows=windows_of(hub, window, lambda layer: layer % 2 == 0),
         experts=experts,
     )
-
-
-def _windows(hub: HubConfig) -> tuple[int | None, ...]:
-    """Without `layer_types`, every other layer has a window, the first one too."""
-    window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
-    if hub.layer_types is not None:
-        return windows_of(hub, window)
-    return tuple(window if layer % 2 == 0 else None for layer in range(hub.num_hidden_layers))

@@ -35,6 +35,11 @@ class Heads:
     def scale(self) -> float:
         return 1 / math.sqrt(self.size) if self.factor is None else self.factor
 
+    def own(self, parallel: Parallel) -> slice:
+        """The rank's query heads among those of all ranks."""
+        first = self.queries * parallel.tp_rank
+        return slice(first, first + self.queries)
+
 
 @dataclass(frozen=True)
 class Projection:

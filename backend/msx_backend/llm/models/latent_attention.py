@@ -8,7 +8,9 @@ from mindspore import nn
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
-from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.latent import LatentConfig, read_absorbed
+from msx_sdk.mindspore._loading import fill, load_shards
+from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 EPS = 1e-6
@@ -46,3 +48,12 @@ class LatentAttention(nn.Cell):  # type: ignore[misc]
         if self.short:
             q = self.up(self.q_a_layernorm(q)[0])[0]
         return self.o_proj(self.attend(q, latent, step))
+
+
+def load_absorbed(cell: Any, weights: Weights, name: str) -> None:
+    """Fills a device's cell: `of_keys` and `of_values` of its `own` heads, and its `norm`."""
+    place = name.rpartition(".")[0]
+    keys, values = read_absorbed(weights, f"{place}.kv_b_proj", cell.latent, cell.own)
+    fill(cell.of_keys, keys)
+    fill(cell.of_values, values)
+    load_shards(cell.norm, weights, f"{place}.kv_a_layernorm")

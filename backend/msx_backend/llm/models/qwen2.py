@@ -15,7 +15,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
 
 
 def windows(hub: HubConfig) -> tuple[int | None, ...]:
-    return windows_of(hub, window_of(hub), first=hub.max_window_layers)
+    return windows_of(hub, window_of(hub), lambda layer: layer >= hub.max_window_layers)
 
 
 def window_of(hub: HubConfig) -> int | None:

@@ -20,15 +20,6 @@ def configure(hub: HubConfig) -> DecoderConfig:
         hub,
         kv_heads=KV_HEADS,
         qkv_bias=hub.qkv_bias,
-        windows=_windows(hub),
+        windows=windows_of(hub, window_of(hub), lambda layer: layer % 2 == 0 and layer < hub.max_window_layers),
         experts=spread_experts(hub, hub.num_hidden_layers, SIZES),
     )
-
-
-def _windows(hub: HubConfig) -> tuple[int | None, ...]:
-    """Without `layer_types`, every other one of the first `max_window_layers` layers has a window."""
-    window = window_of(hub)
-    if hub.layer_types is not None:
-        return windows_of(hub, window)
-    layers = range(hub.num_hidden_layers)
-    return tuple(window if layer % 2 == 0 and layer < hub.max_window_layers else None for layer in layers)

@@ -11,7 +11,7 @@ import msgspec
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, text_inputs
-from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
@@ -38,8 +38,7 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         data = [_item(number, reply, asked.encoding_format) for number, reply in enumerate(replies)]
-        tokens = sum(reply.prompt_tokens for reply in replies)
-        version.metrics.text.prompt.inc(tokens)
+        tokens = count_tokens(version, replies)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return JsonReply({"object": "list", "model": version.source.name, "data": data, "usage": usage})
 

@@ -6,14 +6,15 @@ import struct
 
 import msgspec
 
+from msx_frontend.apis.tei.truncation import check_unserved, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, check_count, text_inputs
-from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
+from msx_sdk.generation import EMBED, EmbedReply, EmbedRequest
 from msx_sdk.generation._wire import Positive
 
 
@@ -59,7 +60,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        return JsonReply(_vectors(version, replies), [named(version)])
+        return JsonReply(_vectors(version, replies), [model_header(version)])
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
 
@@ -81,29 +82,11 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     def write(replies: list[EmbedReply]) -> JsonReply:
         source, *others = _vectors(version, replies)
         cosines = [sum(a * b for a, b in zip(source, other, strict=True)) for other in others]
-        return JsonReply(cosines, [named(version)])
+        return JsonReply(cosines, [model_header(version)])
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
 
 
-def check_unserved(direction: str, prompt_name: str | None = None) -> None:
-    """Raises WrongParameter for what would give other numbers than were asked for."""
-    if direction.lower() != "right":
-        raise WrongParameter("truncation_direction", f"only Right is served, not {direction}: cut the text yourself")
-    if prompt_name is not None:
-        raise WrongParameter("prompt_name", "not served: write the prompt before the text")
-
-
-def limit(version: ModelVersion, truncate: bool | None) -> int | None:
-    """The most tokens of a text that may be cut."""
-    return (version.capabilities or Capabilities()).max_input_tokens if truncate else None
-
-
-def named(version: ModelVersion) -> tuple[str, str]:
-    """The header that names the model: TEI's clients do not name one."""
-    return "x-msx-model", version.source.name
-
-
 def _vectors(version: ModelVersion, replies: list[EmbedReply]) -> list[tuple[float, ...]]:
-    version.metrics.text.prompt.inc(sum(reply.prompt_tokens for reply in replies))
+    count_tokens(version, replies)
     return [struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding) for reply in replies]

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from msx_frontend.apis.tei.embed import check_unserved, limit, named
+from msx_frontend.apis.tei.truncation import check_unserved, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_count
-from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.ranking import count_tokens, scale_of
-from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.ranking import scale_of
+from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
 from msx_sdk.generation._classify import by_label
@@ -54,7 +54,7 @@ def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
     def write(replies: list[ClassifyReply]) -> JsonReply:
         count_tokens(version, replies)
         found = [_labels(labels, reply) for reply in replies]
-        return JsonReply(found if batch else found[0], [named(version)])
+        return JsonReply(found if batch else found[0], [model_header(version)])
 
     return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
 

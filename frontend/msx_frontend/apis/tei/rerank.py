@@ -5,22 +5,21 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from msx_frontend.apis.tei.embed import check_unserved, limit, named
+from msx_frontend.apis.tei.truncation import check_unserved, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_count
-from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.ranking import (
     RERANK,
     Document,
     RerankRequest,
     by_score,
     check_query,
-    count_tokens,
     ranking,
     scale_of,
 )
-from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_sdk.generation import CLASSIFY, ClassifyReply, ClassifyRequest
 from msx_sdk.generation._wire import Positive
@@ -69,7 +68,7 @@ def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
             RankedText(index=place, score=replies[place].scores[0], text=texts[place] if asked.return_text else UNSET)
             for place in by_score(replies)
         ]
-        return JsonReply(ranked, [named(version)])
+        return JsonReply(ranked, [model_header(version)])
 
     return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
 

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec import structs
 
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
-from msx_frontend.apis.tgi.timings import Timings, compute_type, named
+from msx_frontend.apis.tgi.timings import Timings, compute_type
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.generation import Generation, Text, TextDelta
-from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event
+from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event, model_header
 from msx_frontend.generation.schemas import ignored
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
@@ -51,7 +51,7 @@ def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) ->
         reply = _written(asked, texts[0])
         if asked.asked.details and len(texts) > 1:
             reply["details"]["best_of_sequences"] = [_sequence(asked, text) for text in texts[1:]]
-        headers = [named(version), compute_type(version), *timings.headers(generation)]
+        headers = [model_header(version), compute_type(version), *timings.headers(generation)]
         return JsonReply([reply] if in_list else reply, headers)
 
     return CompleteTextReply(generation, write)
@@ -59,7 +59,7 @@ def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) ->
 
 def _stream(request: TextRequest, asked: TgiRequest) -> StreamedTextReply:
     version, generation = _generation(request, asked, stream=True)
-    headers = [named(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
+    headers = [model_header(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
     return StreamedTextReply(generation, _TgiStream(asked, generation), headers)
 
 

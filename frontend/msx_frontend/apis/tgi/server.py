@@ -9,14 +9,13 @@ import msgspec
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.encoder_info import encoder_info
 from msx_frontend.apis.tgi.request import TgiRequest
-from msx_frontend.apis.tgi.timings import named
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory, operations_of
 from msx_frontend.generation.errors import Invalid, NoChatTemplate, Unhealthy
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.replies import JsonReply
+from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.family import JSON, Reply
@@ -32,7 +31,7 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     message = TokenizeRequest(prompt=asked.inputs)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
-        return JsonReply(_spans(replies[0]), [named(version)])
+        return JsonReply(_spans(replies[0]), [model_header(version)])
 
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
@@ -45,7 +44,9 @@ def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
-        return JsonReply({"tokenize_response": _spans(replies[0]), "templated_text": replies[0].text}, [named(version)])
+        return JsonReply(
+            {"tokenize_response": _spans(replies[0]), "templated_text": replies[0].text}, [model_header(version)]
+        )
 
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
@@ -62,9 +63,9 @@ class ServerInfo:
         offered = {operation for one in directory.language_models() for operation in operations_of(one)}
         if GENERATE in offered or not offered:
             version = directory.find_for_tgi(None, GENERATE)
-            return Reply(msgspec.json.encode(_described(version)), headers=[*JSON, named(version)])
+            return Reply(msgspec.json.encode(_described(version)), headers=[*JSON, model_header(version)])
         version = directory.find_for_tei(None, EMBED if EMBED in offered else CLASSIFY)
-        return Reply(msgspec.json.encode(encoder_info(version)), headers=[*JSON, named(version)])
+        return Reply(msgspec.json.encode(encoder_info(version)), headers=[*JSON, model_header(version)])
 
     async def health(self, request: Request) -> Reply:
         """200 without a body while a language model answers."""

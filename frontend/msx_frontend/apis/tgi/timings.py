@@ -37,11 +37,6 @@ class Timings:
         ]
 
 
-def named(version: ModelVersion) -> tuple[str, str]:
-    """The header that names the model: TGI's clients do not name one."""
-    return "x-msx-model", version.source.name
-
-
 def compute_type(version: ModelVersion) -> tuple[str, str]:
     return "x-compute-type", version.device_type
 

@@ -9,11 +9,9 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.kernels.ascend import operators
-from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.expert_weights import ExpertWeights
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.routing import ExpertChoice
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights, part
-from msx_sdk.mindspore.layers._shards import check_divisible
 from msx_sdk.mindspore.parallel import Parallel
 
 COUNTS, ROWS, BY_ROWS = 1, 3, 0
@@ -83,20 +81,12 @@ def router_of(hidden: int, experts: ExpertsConfig, dtype: Any) -> Any:
     return kind(hidden, experts, dtype)
 
 
-class RoutedExperts(nn.Cell):  # type: ignore[misc]
+class RoutedExperts(ExpertWeights):
     """`MoeInitRoutingV2` sorts rows by expert, two `GroupedMatmulV4` compute, and `MoeTokenUnpermute` adds each token's
     rows up by their weights. Weights lie as [experts, in, out], not transposed as those of other products."""
 
-    loads_inner = True
-
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
-        super().__init__()
-        check_divisible("moe_intermediate_size", experts.inner, parallel)
-        self.count, self.inner = experts.count, experts.inner // parallel.tp_size
-        self.own = part(experts.inner, parallel.tp_size, parallel.tp_rank)
-        up, down = (self.count, hidden, 2 * self.inner), (self.count, self.inner, hidden)
-        self.gate_up = Parameter(initializer("zeros", up, dtype), name="gate_up")
-        self.down = Parameter(initializer("zeros", down, dtype), name="down")
+        super().__init__(hidden, experts, parallel, dtype)
         self.route, self.back = operators.MoeInitRoutingV2(), operators.MoeTokenUnpermute()
         self.grouped, self.cast, self.split = operators.GroupedMatmulV4(), operators.Cast(), operators.SplitWithSize()
         self.silu, self.mul = operators.SiLU(), operators.Mul()
@@ -111,11 +101,6 @@ class RoutedExperts(nn.Cell):  # type: ignore[misc]
     def product(self, rows: Any, weight: Any, counts: Any) -> Any:
         none = (None, None, None)
         return self.grouped([rows], [weight], *NOTHING, counts, *none, ROWS, BY_ROWS, COUNTS)[0]
-
-    def load_shard(self, weights: Weights, name: str) -> None:
-        whole, outputs = slice(None), ("gate_proj", "up_proj")
-        fill(self.gate_up, read_experts(weights, name, self.gate_up.shape, outputs, (self.own, whole)))
-        fill(self.down, read_experts(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
 
 
 class SharedExpertGate(nn.Cell):  # type: ignore[misc]

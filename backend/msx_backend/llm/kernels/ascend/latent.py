@@ -11,9 +11,8 @@ from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.cells import Norm
 from msx_backend.llm.kernels.ascend.inputs import PREFILL
 from msx_backend.llm.models.kernels import Heads
-from msx_backend.llm.models.latent import LatentConfig, read_absorbed
-from msx_backend.llm.models.latent_attention import EPS
-from msx_sdk.mindspore._loading import fill, load_shards
+from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.latent_attention import EPS, load_absorbed
 from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -31,8 +30,7 @@ class LatentBlockAttention(nn.Cell):  # type: ignore[misc]
     def __init__(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, dtype: Any) -> None:
         super().__init__()
         self.latent, self.layer, self.heads, scale = latent, layer, heads.queries, heads.scale
-        first = heads.queries * parallel.tp_rank
-        self.own = slice(first, first + heads.queries)
+        self.own = heads.own(parallel)
         keys, values = ((heads.queries, size, latent.rank) for size in (latent.still, latent.value))
         self.of_keys = Parameter(initializer("zeros", keys, dtype), name="of_keys")
         self.of_values = Parameter(initializer("zeros", values, dtype), name="of_values")
@@ -79,8 +77,4 @@ class LatentBlockAttention(nn.Cell):  # type: ignore[misc]
         return made.reshape((-1, self.heads, size))
 
     def load_shard(self, weights: Weights, name: str) -> None:
-        place = name.rpartition(".")[0]
-        keys, values = read_absorbed(weights, f"{place}.kv_b_proj", self.latent, self.own)
-        fill(self.of_keys, keys)
-        fill(self.of_values, values)
-        load_shards(self.norm, weights, f"{place}.kv_a_layernorm")
+        load_absorbed(self, weights, name)

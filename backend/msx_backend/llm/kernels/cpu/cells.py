@@ -96,23 +96,31 @@ class GeluGate(nn.Cell):  # type: ignore[misc]
 GATES = {"silu": SiluGate, "gelu_tanh": GeluGate}
 
 
+class HalfTurn(nn.Cell):  # type: ignore[misc]
+    """x [T, N, D], cos and sin [T, N, D] -> x, whose halves turned together"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
+
+    def construct(self, x: Any, angles: Any) -> Any:
+        cos, sin = angles
+        first, second = self.halves(x)
+        return x * cos + self.join((self.negate(second), first)) * sin
+
+
 class Rotary(nn.Cell):  # type: ignore[misc]
     def __init__(self, heads: Heads, rope: int) -> None:
         super().__init__()
         self.rope = rope
         self.queries, self.keys, self.size = heads.queries, heads.keys, heads.size
-        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
+        self.turn = HalfTurn()
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """-> q [T, N, D], k [T, K, D]"""
         of_queries, of_keys = step[0][self.rope]
         q, k = q.reshape((-1, self.queries, self.size)), k.reshape((-1, self.keys, self.size))
-        return self.rotate(q, of_queries), self.rotate(k, of_keys)
-
-    def rotate(self, x: Any, angles: Any) -> Any:
-        cos, sin = angles
-        first, second = self.halves(x)
-        return x * cos + self.join((self.negate(second), first)) * sin
+        return self.turn(q, of_queries), self.turn(k, of_keys)
 
 
 class CpuEmbedding(VocabParallelEmbedding):

@@ -9,11 +9,11 @@ import mindspore as ms
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.expert_weights import ExpertWeights
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.routing import ExpertChoice
 from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights, part
-from msx_sdk.mindspore.layers._shards import check_divisible
+from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -43,21 +43,13 @@ class ExpertRouter(nn.Cell):  # type: ignore[misc]
             fill(self.shift, weights.read(f"{name}.bias"))
 
 
-class BlockedExperts(nn.Cell):  # type: ignore[misc]
+class BlockedExperts(ExpertWeights):
     """Rows of tokens lie by expert in blocks of one size, each of which has one expert: a batch of products, for which
     the weights of each block's expert are gathered. With few rows a block is a row."""
 
-    loads_inner = True
-
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
-        super().__init__()
-        check_divisible("moe_intermediate_size", experts.inner, parallel)
-        self.count, self.chosen, self.hidden = experts.count, experts.chosen, hidden
-        self.inner = experts.inner // parallel.tp_size
-        self.own = part(experts.inner, parallel.tp_size, parallel.tp_rank)
-        up, down = (self.count, hidden, 2 * self.inner), (self.count, self.inner, hidden)
-        self.gate_up = Parameter(initializer("zeros", up, dtype), name="gate_up")
-        self.down = Parameter(initializer("zeros", down, dtype), name="down")
+        super().__init__(hidden, experts, parallel, dtype)
+        self.chosen, self.hidden = experts.chosen, hidden
         self.gather, self.pick, self.place = ops.Gather(), ops.GatherD(), ops.TensorScatterUpdate()
         self.product, self.halves, self.sigmoid = ops.BatchMatMul(), ops.Split(-1, 2), ops.Sigmoid()
         self.add_up, self.sum, self.ceil = ops.CumSum(), ops.ReduceSum(), ops.Ceil()
@@ -98,14 +90,6 @@ class BlockedExperts(nn.Cell):  # type: ignore[misc]
 
     def numbers(self, count: int) -> Any:
         return ops.arange(0, count, 1, dtype=ms.int32)
-
-    def load_shard(self, weights: Weights, name: str) -> None:
-        whole = slice(None)
-        fill(
-            self.gate_up,
-            read_experts(weights, name, self.gate_up.shape, ("gate_proj", "up_proj"), (self.own, whole)),
-        )
-        fill(self.down, read_experts(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
 
 
 class SharedGate(nn.Cell):  # type: ignore[misc]

@@ -9,12 +9,11 @@ import mindspore as ms
 from mindspore import Parameter, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.kernels.cpu.cells import ResidualNorm
+from msx_backend.llm.kernels.cpu.cells import HalfTurn, ResidualNorm
 from msx_backend.llm.kernels.cpu.slots import SlotAttention, SlotLayout
 from msx_backend.llm.models.kernels import Heads
-from msx_backend.llm.models.latent import LatentConfig, read_absorbed
-from msx_backend.llm.models.latent_attention import EPS
-from msx_sdk.mindspore._loading import fill, load_shards
+from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.latent_attention import EPS, load_absorbed
 from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -24,13 +23,12 @@ class SlotLatentAttention(SlotAttention):
 
     def __init__(self, heads: Heads, latent: LatentConfig, parallel: Parallel, window: int, dtype: Any) -> None:
         super().__init__(heads, window)
-        first = heads.queries * parallel.tp_rank
-        self.latent, self.own = latent, slice(first, first + heads.queries)
+        self.latent, self.own = latent, heads.own(parallel)
         keys, values = ((heads.queries, size, latent.rank) for size in (latent.still, latent.value))
         self.of_keys = Parameter(initializer("zeros", keys, dtype), name="of_keys")
         self.of_values = Parameter(initializer("zeros", values, dtype), name="of_values")
         self.norm = ResidualNorm(latent.rank, EPS, dtype)
-        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
+        self.turn, self.join = HalfTurn(), ops.Concat(-1)
 
     def prepare(self, layout: SlotLayout, name: str) -> None:
         shape = (layout.size, self.size)
@@ -52,26 +50,17 @@ class SlotLatentAttention(SlotAttention):
         """-> [T, 1, width]"""
         rank = self.latent.rank
         still = self.norm(x[:, :rank])[0].reshape((-1, 1, rank))
-        return self.join((still, self.turned(x[:, rank:].reshape((-1, 1, self.latent.turning)), angles)))
+        return self.join((still, self.turn(x[:, rank:].reshape((-1, 1, self.latent.turning)), angles)))
 
     def query(self, q: Any, angles: Any) -> Any:
         """-> [T, heads, width]"""
         q = q.reshape((-1, self.heads, self.latent.query))
         still = self.mix(q[:, :, : self.latent.still].transpose((1, 0, 2)), self.of_keys).transpose((1, 0, 2))
-        return self.join((still, self.turned(q[:, :, self.latent.still :], angles)))
+        return self.join((still, self.turn(q[:, :, self.latent.still :], angles)))
 
     def values(self, mixed: Any) -> Any:
         mixed = mixed.reshape((-1, self.heads, self.size))[:, :, : self.latent.rank].transpose((1, 0, 2))
         return self.scores(mixed, self.of_values).transpose((1, 0, 2)).reshape((-1, self.heads * self.latent.value))
 
-    def turned(self, x: Any, angles: Any) -> Any:
-        cos, sin = angles
-        first, second = self.halves(x)
-        return x * cos + self.join((self.negate(second), first)) * sin
-
     def load_shard(self, weights: Weights, name: str) -> None:
-        place = name.rpartition(".")[0]
-        keys, values = read_absorbed(weights, f"{place}.kv_b_proj", self.latent, self.own)
-        fill(self.of_keys, keys)
-        fill(self.of_values, values)
-        load_shards(self.norm, weights, f"{place}.kv_a_layernorm")
+        load_absorbed(self, weights, name)

@@ -20,8 +20,7 @@ class SinkAttention(SlotAttention):
 
     def __init__(self, heads: Heads, parallel: Parallel, window: int) -> None:
         super().__init__(heads, window)
-        first = heads.queries * parallel.tp_rank
-        self.own = slice(first, first + heads.queries)
+        self.own = heads.own(parallel)
         self.sinks = Parameter(initializer("zeros", (heads.queries,), ms.float32), name="sinks")
         self.join, self.tile = ops.Concat(-1), ops.Tile()
 
