@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 
 from tests.e2e.server import wait_until
+from tests.free_ports import free_ports
 
 PORTS = {
     "8080": "inference_address=http://127.0.0.1:{}",
@@ -31,7 +30,7 @@ class PageShell:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
+        self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         self._said: list[str] = []
         self._config = folder / "free-ports.properties"
         self.configure("")
@@ -85,11 +84,3 @@ class PageShell:
     def _wait(self) -> None:
         address = f"http://127.0.0.1:{self.ports['8080']}/readyz"
         wait_until(lambda: httpx.get(address).status_code == 200, "the models are ready")
-
-
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]

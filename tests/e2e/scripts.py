@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,12 +18,6 @@ READY = "print('READY', flush=True)\n"
 """The end of a script: what it starts has been started."""
 
 BEGIN = "import sys\nfrom mindspore_serving import server\n"
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 class RunningScript:

@@ -25,6 +25,7 @@ import pytest
 from tests.certificates import Certificate, write_pem
 from tests.disks import fill, small_disk
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment, wait_until
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.e2e
 
@@ -200,9 +201,7 @@ def test_status_of_models_that_failed(terminal: Terminal) -> None:
 def test_status_needs_no_key_and_no_listener(terminal: Terminal, tmp_path: Path) -> None:
     """Keys have expired; one listener for all, with TLS, by a certificate that no one else trusts."""
     key, certificate = write_pem(Certificate.make(), tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"https://127.0.0.1:{probe.getsockname()[1]}"
+    address = f"https://127.0.0.1:{free_port()}"
     addresses = f"inference_address={address}\nmanagement_address={address}\n"
     tls = f"private_key_file={key}\ncertificate_file={certificate}\n"
     grpc = "grpc_inference_port=0\ngrpc_management_port=0\nenable_metrics_api=false\n"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +19,7 @@ import pytest
 from msx_archiver.servable import pack_servable
 from tests.e2e.server import new_store, run_server, wait_until
 from tests.e2e.test_mindir_groups import run_example
+from tests.free_ports import free_ports
 from tests.unit.sdk.test_group_config import group
 
 pytest.importorskip("mindspore")
@@ -93,14 +92,6 @@ client = Client("127.0.0.1:{grpc}", "matmul", "predict")
 result = client.infer([{{"x": np.ones((128, 96), np.float32)}}])
 print(result[0]["y"].shape, np.unique(result[0]["y"]))
 """
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as probes:
-        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
-        for probe in sockets:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in sockets]
 
 
 class Tutorial:

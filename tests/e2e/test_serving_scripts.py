@@ -16,8 +16,9 @@ import psutil
 import pytest
 
 from tests.certificates import Certificate, write_pem
-from tests.e2e.scripts import BEGIN, READY, free_port, run_script
+from tests.e2e.scripts import BEGIN, READY, run_script
 from tests.e2e.server import server_environment, wait_until
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.e2e
 

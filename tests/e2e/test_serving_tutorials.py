@@ -15,8 +15,9 @@ import pytest
 
 from msx_sdk.compat.mindspore_serving.client import Client, SSLConfig
 from tests.certificates import Certificate, write_pem
-from tests.e2e.scripts import BEGIN, READY, RunningScript, free_port, run_script
+from tests.e2e.scripts import BEGIN, READY, RunningScript, run_script
 from tests.e2e.server import run_server, wait_until
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.e2e
 

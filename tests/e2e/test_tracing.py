@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from tests.contract.torchserve.grpc_client import INFERENCE, stub_of
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.free_ports import free_port
 from tests.otlp_receiver import Collector, ReceivedSpan, collecting
 
 pytestmark = pytest.mark.e2e
@@ -152,11 +152,6 @@ def test_what_is_not_sampled_has_no_spans(server: RunningServer, collector: Coll
     assert server.predict("traced", {}, headers={"traceparent": f"00-{'a' * 32}-{CLIENT}-01"}).status_code == 200
     whole(collector, "predict traced", "a" * 32)
     assert reply.headers["x-request-id"] not in {span.attributes.get("msx.request.id") for span in collector.spans}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
 
 
 def test_a_collector_that_is_not_there(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.sdk.mindspore_parallel.ranks import Results, free_port, results, start
+from tests.free_ports import free_port
+from tests.unit.sdk.mindspore_parallel.ranks import Results, results, start
 
 pytest.importorskip("mindspore")
 pytest.importorskip("safetensors")

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 from msx_sdk.mindspore.collectives import disagreement
+from tests.free_ports import free_port
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near
 from tests.unit.backend.llm.kernels_under_test import KINDS
 from tests.unit.backend.llm.rank import ALONE, LENGTHS
 from tests.unit.backend.llm.runners import limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
-from tests.unit.sdk.mindspore_parallel.ranks import ROOT, Results, config, free_port, needs_mindspore, results, start
+from tests.unit.sdk.mindspore_parallel.ranks import ROOT, Results, config, needs_mindspore, results, start
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 CLOSE = 1e-4

@@ -21,6 +21,7 @@ from msx_frontend.models.state_store import StateStore
 from msx_frontend.net.grpc.listen import GrpcListenError
 from msx_frontend.net.listening.bind import ListenError
 from msx_frontend.start_errors import StartError
+from tests.free_ports import free_port
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
 
@@ -71,12 +72,6 @@ def taken_port() -> Iterator[int]:
         other.bind(("127.0.0.1", 0))
         other.listen()
         yield other.getsockname()[1]
-
-
-def free_port() -> int:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        return int(other.getsockname()[1])
 
 
 def start_fails(config: ServerConfig, error: type[StartError]) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.free_ports import free_port
 
 needs_mindspore = pytest.mark.skipif(find_spec("mindspore") is None, reason="the extra `mindspore` is not installed")
 Results = list[dict[str, Any]]
@@ -80,10 +81,3 @@ def start(command: list[str], environ: dict[str, str], folder: Path) -> "subproc
 def end(process: "subprocess.Popen[str]") -> None:
     process.kill()
     process.communicate()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

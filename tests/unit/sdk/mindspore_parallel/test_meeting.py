@@ -11,7 +11,8 @@ import pytest
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives, parallel
-from tests.unit.sdk.mindspore_parallel.ranks import config, end, free_port, needs_mindspore, run_ranks, start_rank
+from tests.free_ports import free_port
+from tests.unit.sdk.mindspore_parallel.ranks import config, end, needs_mindspore, run_ranks, start_rank
 
 SOON = {"startupTimeout": 2}
 

@@ -172,7 +172,7 @@ class Peer:
 
     async def received(self) -> list[Frame]:
         """Everything that came since the last time, once the loop's turn is over."""
-        while self.transport.paused:
+        while self.transport.paused and not self.transport.closed:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
