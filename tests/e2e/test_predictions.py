@@ -90,6 +90,6 @@ def test_request_id(server: RunningServer) -> None:
 def test_who_asks_is_told_where_the_time_went(server: RunningServer) -> None:
     told = server.predict("echo", b"x", headers={"x-msx-timing": "1"}).headers["server-timing"]
     names = [part.partition(";dur=")[0] for part in told.split(", ")]
-    assert names == ["parse", "queue", "batch", "handler"]
+    assert names == ["parse", "queue", "batch", "handler", "rest"]
     assert all(float(part.partition(";dur=")[2]) >= 0 for part in told.split(", "))
     assert "server-timing" not in server.predict("echo", b"x").headers

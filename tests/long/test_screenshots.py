@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import Browser, browser, needs_browser
-from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_browser import give_key
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, needs_browser, pytest.mark.timeout(300)]
@@ -53,7 +53,7 @@ def test_a_view_in_light_and_dark(server: RunningServer, view: str, tmp_path: Pa
             tab.wait_for("This server asks for")
             give_key(server, tab, listener)
         tab.wait_for(words)
-        act(tab, view)
+        act(server, tab, view)
         for scheme in ("light", "dark"):
             tab.dark(scheme == "dark")
             tab.picture(folder / f"{view}-{scheme}.png")
@@ -63,21 +63,31 @@ def test_a_view_in_light_and_dark(server: RunningServer, view: str, tmp_path: Pa
         assert tab.other_hosts() == set()
 
 
-def act(tab: Browser, view: str) -> None:
+def act(server: RunningServer, tab: Browser, view: str) -> None:
     """Something to look at."""
     if view == "playground-predict":
         tab.press("Send")
-        tab.wait_for("whole answer after")
+        tab.wait_for("handler ")
     elif view == "playground-chat":
         tab.write("#message", "What is a model server?")
         tab.press("Send")
-        tab.wait_for("first token after")
+        tab.wait_for("handler ")
     elif view == "playground-embed":
         tab.write("#texts", "The sea is salty\nSalt is in the sea\nA model server")
         tab.press("Embed")
         tab.wait_for("4 numbers each")
+        tab.wait_for("handler ")
     elif view in ("overview", "model"):
         tab.wait_for("READY")
+        wait_until(lambda: has_curve(server, tab), "a chart has a curve")
+
+
+def has_curve(server: RunningServer, tab: Browser) -> bool:
+    """Of three points, which the server makes every 10 s: until then it has something to count."""
+    for number in range(20):
+        server.predict("echo", b"x" * number)
+    drawn = tab.driver.execute_script("return document.querySelector('path.curve')?.getAttribute('d') ?? ''")
+    return str(drawn).count("L") >= 2
 
 
 def test_the_pictures_are_there() -> None:

@@ -13,10 +13,11 @@ from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Field, Job, Sink
 from msx_frontend.keys.key import Key
+from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.first_load import LoadWait
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import reported
-from msx_frontend.net.http.family import Names, ReplySink
+from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_sdk.generation._wire import encode
 
@@ -74,7 +75,7 @@ class TextRequest:
     )
 
     def __init__(
-        self, api: TextApi, id: str, body: bytes, path: Names, headers: Headers, key: Key | None, sink: ReplySink
+        self, api: TextApi, id: str, body: bytes, path: Names, headers: Headers, key: Key | None, sink: Sink
     ) -> None:
         """`headers` are the client's; `key` is None where it is good for all models."""
         self.api, self.id, self.body, self.path, self.sink = api, id, body, path, sink
@@ -100,6 +101,8 @@ class TextRequest:
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
         job.api = self.api
+        if not number and isinstance(self.sink, TimedSink):
+            self.sink.job = job
         self.api.submit(job)
         self._jobs.append(job)
         return job

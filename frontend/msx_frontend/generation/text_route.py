@@ -10,6 +10,7 @@ from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.generation.text_request import TextApi, TextRequest
 from msx_frontend.job import KeptHeaders
 from msx_frontend.keys.key import Key
+from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
 
@@ -35,15 +36,17 @@ def text_route(api: TextApi, answer: Answer) -> JobRoute:
 class TextTemplate:
     """What the head of a request says of its jobs."""
 
-    __slots__ = ("_answer", "_api", "_headers", "_path", "key")
+    __slots__ = ("_answer", "_api", "_headers", "_path", "_timed", "key")
 
     def __init__(self, api: TextApi, answer: Answer, head: Head, names: Names) -> None:
         self._api, self._answer, self._path = api, answer, names
         self._headers = KeptHeaders(head.headers())
+        self._timed = asks_for_timing(head.raw_headers)
         self.key: Key | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
-        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, sink)
+        own = TimedSink(sink) if self._timed else sink
+        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, own)
         sink.job = request
         try:
             self._begin(request)

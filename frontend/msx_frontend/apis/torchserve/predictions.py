@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
-from msx_frontend.apis.torchserve.timed_sink import ASKS, TimedSink
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
+from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import torchserve_failure
@@ -129,7 +129,7 @@ class PredictionTemplate:
         self._headers, self._kind = KeptHeaders([*head.headers(), *meaning.headers, *told]), meaning.kind
         if method := names.get(METHOD):
             self._kind = method_kind(method)
-        self._timed = any(name == ASKS for name, _ in head.raw_headers)
+        self._timed = asks_for_timing(head.raw_headers)
         self.key: Key | None = None
         self._fields = fields_parser(head.content_type)
         """Makes fields of a body. Raises BadRequest."""

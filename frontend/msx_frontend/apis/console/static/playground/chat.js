@@ -1,6 +1,6 @@
 // A conversation with a language model, streamed; with a temperature, tools and a JSON schema.
 
-import { curl, events } from "../shared/api.js";
+import { TIMED, curl, events, timing } from "../shared/api.js";
 import { h } from "../shared/dom.js";
 import { notice } from "../shared/elements.js";
 import "./answer.js";
@@ -91,9 +91,11 @@ class Chat extends HTMLElement {
     const times = h("p", { class: "small quiet" }, "Waiting…");
     this.talk.append(bubble, times);
     this.#running(true);
-    const told = { text: "", calls: [], started: performance.now(), first: 0, tokens: 0, finish: "" };
+    const told = { text: "", calls: [], started: performance.now(), first: 0, tokens: 0, finish: "", spent: "", id: "" };
+    const opened = (reply) => Object.assign(told, { spent: timing(reply), id: reply.headers.get("x-request-id") ?? "" });
+    const asked = { method: "POST", json: body, headers: TIMED, signal: this.abort.signal, opened };
     try {
-      for await (const { data } of events("inference", PATH, { method: "POST", json: body, signal: this.abort.signal })) {
+      for await (const { data } of events("inference", PATH, asked)) {
         if (data === "[DONE]") break;
         this.#piece(JSON.parse(data), told, bubble, times);
       }
@@ -130,7 +132,8 @@ class Chat extends HTMLElement {
     const seconds = (now - told.started) / 1000;
     const rate = told.tokens ? `${told.tokens} tokens, ${(told.tokens / seconds).toFixed(1)} a second` : "";
     times.textContent = [told.first ? `first token after ${(told.first - told.started).toFixed(0)} ms` : "",
-      ended ? `${seconds.toFixed(2)} s` : "", rate, ended ? told.finish : ""].filter(Boolean).join(" · ");
+      ended ? `${seconds.toFixed(2)} s` : "", rate, ended ? told.finish : "", told.spent,
+      told.id && `request ${told.id}`].filter(Boolean).join(" · ");
   }
 
   #running(on) {

@@ -1,6 +1,6 @@
 // Texts as vectors, and how near they are to the first one.
 
-import { call, curl } from "../shared/api.js";
+import { TIMED, curl, request, timing } from "../shared/api.js";
 import { h } from "../shared/dom.js";
 import { table } from "../shared/elements.js";
 import "./answer.js";
@@ -23,10 +23,12 @@ class Embed extends HTMLElement {
     const json = { model: this.model, input };
     this.answer.begin(curl("inference", "POST", PATH, { json }));
     try {
-      const { data, usage } = await call("inference", "POST", PATH, { json });
+      const reply = await request("inference", "POST", PATH, { json, headers: TIMED });
+      const { data, usage } = await reply.json();
       const vectors = [...data].sort((one, other) => one.index - other.index).map((one) => one.embedding);
       this.answer.put(this.#table(input, vectors));
-      this.answer.end("", `${vectors[0]?.length ?? 0} numbers each · ${usage?.prompt_tokens ?? 0} tokens`);
+      const sizes = `${vectors[0]?.length ?? 0} numbers each · ${usage?.prompt_tokens ?? 0} tokens`;
+      this.answer.end(reply.headers.get("x-request-id") ?? "", sizes, timing(reply));
     } catch (error) {
       this.answer.failed(error);
     }

@@ -1,6 +1,6 @@
 // Any model: a body as text, as JSON by its inputs, or as a file, to /predictions; the answer as it comes.
 
-import { call, curl, request } from "../shared/api.js";
+import { TIMED, call, curl, request, timing } from "../shared/api.js";
 import { h } from "../shared/dom.js";
 import "./answer.js";
 
@@ -63,7 +63,7 @@ class Predict extends HTMLElement {
     this.answer.begin(this.#line(path, type, file));
     try {
       const body = file ?? this.text.value;
-      const reply = await request("inference", "POST", path, { body, headers: { "content-type": type, "x-msx-timing": "1" }, signal: this.abort.signal });
+      const reply = await request("inference", "POST", path, { body, headers: { "content-type": type, ...TIMED }, signal: this.abort.signal });
       await this.#read(reply);
     } catch (error) {
       this.answer.failed(error);
@@ -103,12 +103,6 @@ class Predict extends HTMLElement {
     this.send.disabled = on;
     this.halt.disabled = !on;
   }
-}
-
-/** What the server says of the time until the first byte: "queue 0.1 ms, handler 2.3 ms". */
-function timing(reply) {
-  const parts = (reply.headers.get("server-timing") ?? "").split(", ").filter(Boolean).map((one) => one.split(";dur="));
-  return parts.map(([name, spent]) => `${name} ${Number(spent).toFixed(1)} ms`).join(", ");
 }
 
 function zeros({ name, datatype, shape }) {

@@ -59,6 +59,15 @@ export async function request(kind, method, path, { query, json, body, headers, 
   return reply;
 }
 
+/** The header that asks the server where the time of a request went. */
+export const TIMED = { "x-msx-timing": "1" };
+
+/** What it says: "queue 0.1 ms, handler 2.3 ms". */
+export function timing(reply) {
+  const parts = (reply.headers.get("server-timing") ?? "").split(", ").filter(Boolean).map((one) => one.split(";dur="));
+  return parts.map(([name, spent]) => `${name} ${Number(spent).toFixed(1)} ms`).join(", ");
+}
+
 /** A call whose reply is JSON. */
 export async function call(kind, method, path, options) {
   const reply = await request(kind, method, path, options);
@@ -83,9 +92,10 @@ export function refused(status, text, phrase = "") {
   return error;
 }
 
-/** The events of a server-sent stream: {event, data} with `data` as it was sent. */
-export async function* events(kind, path, { signal, method = "GET", ...options } = {}) {
+/** The events of a server-sent stream: {event, data} with `data` as it was sent. `opened` is given the reply first. */
+export async function* events(kind, path, { signal, method = "GET", opened, ...options } = {}) {
   const reply = await request(kind, method, path, { ...options, signal });
+  opened?.(reply);
   const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.apis.torchserve.timed_sink import timing
+from msx_frontend.metrics.timed_sink import timing
 
 
 def job(**instants: float) -> Any:
@@ -20,9 +20,9 @@ def job(**instants: float) -> Any:
     [
         (
             {"started": 10.25, "first_chunk": 11.0},
-            "parse;dur=500.000, queue;dur=250.000, batch;dur=0.000, handler;dur=750.000",
+            "parse;dur=500.000, queue;dur=250.000, batch;dur=0.000, handler;dur=750.000, rest;dur=1000.000",
         ),
-        ({}, "parse;dur=500.000, queue;dur=2000.000, batch;dur=0.000, handler;dur=0.000"),
+        ({}, "parse;dur=500.000, queue;dur=2000.000, batch;dur=0.000, handler;dur=0.000, rest;dur=0.000"),
     ],
 )
 def test_spans_of_a_job(instants: dict[str, float], wanted: str) -> None:
