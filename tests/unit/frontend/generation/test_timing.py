@@ -8,7 +8,7 @@ from tests.unit.frontend.generation.speaker import Speaker, words
 from tests.unit.frontend.jobs import run
 
 NAMES = ["parse", "queue", "batch", "handler", "rest"]
-BODIES = {
+BODIES: dict[str, dict[str, object]] = {
     "/v1/completions": {"prompt": ["x", "y"]},
     "/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}]},
     "/generate": {"inputs": "x"},
