@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.load.collector import collector
-from benchmarks.load.wrk import wrk
+from benchmarks.load.wrk import Wrk, wrk
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.table import Report, Table, Target
 from benchmarks.servers.msx import serve
@@ -24,26 +23,29 @@ RATIOS = {NONE: 0.0, TENTH: 0.1, ALL: 1.0}
 
 
 @benchmark("tracing")
-@click.option("--rounds", default=9, type=click.IntRange(1), help="Of each server, in turn.")
-@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each round.")
+@click.option("--rounds", default=9, type=click.IntRange(1), help="Of new servers, in turn.")
+@click.option("--seconds", default=3.0, type=click.FloatRange(1), help="Of each server in a round.")
 def main(report: Report, rounds: int, seconds: float) -> None:
     """Predictions per second of servers that trace no, 10 % and all requests, beside one that does not trace."""
     rates: dict[str, list[float]] = {name: [] for name in (OFF, *RATIOS)}
-    with ExitStack() as parts:
-        endpoint = parts.enter_context(collector())
-        load = parts.enter_context(wrk(BODY))
-        servers = {OFF: parts.enter_context(serve("echo", CONFIG))}
-        for name, ratio in RATIOS.items():
-            lines = f"otlp_endpoint={endpoint}\ntrace_sample_ratio={ratio}\n"
-            servers[name] = parts.enter_context(serve("echo", CONFIG, properties=lines))
-        for number in range(rounds + 1):
-            for name, server in servers.items():
-                found = load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=seconds)
-                if number:  # the first one warms up
-                    rates[name].append(found.per_second)
-            progress(f"tracing: round {number} of {rounds}")
+    with collector() as endpoint, wrk(BODY) as load:
+        for number in range(rounds):
+            for name in rates:
+                rates[name].append(_rate(load, _settings(name, endpoint), seconds))
+            progress(f"tracing: round {number + 1} of {rounds}")
     report.notes.append(f"{rounds} rounds of {seconds:g} s each, {CONNECTIONS} connections, {BODY} bytes; wrk")
     tell(report, rates)
+
+
+def _rate(load: Wrk, settings: str, seconds: float) -> float:
+    """Of a new server: two processes that do the same differ by up to a tenth, for as long as they live."""
+    with serve("echo", CONFIG, properties=settings) as server:
+        load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=1)  # what the first ones bring
+        return load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=seconds).per_second
+
+
+def _settings(name: str, endpoint: str) -> str:
+    return "" if name == OFF else f"otlp_endpoint={endpoint}\ntrace_sample_ratio={RATIOS[name]}\n"
 
 
 def tell(report: Report, rates: Mapping[str, Sequence[float]]) -> None:

@@ -16,7 +16,7 @@ from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk._internal.methods import METHOD, PACKED_METHOD
-from msx_sdk._internal.tracing.trace_context import PARENT, STATE
+from msx_sdk._internal.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
@@ -64,6 +64,20 @@ class KeptHeaders(list[tuple[str, str]]):
     @cached_property
     def trace(self) -> tuple[str, str]:
         return trace_headers(self)
+
+    def with_parent(self, parent: str) -> KeptHeaders:
+        """The same with this `traceparent`, in the place of another. What it has in common with others is kept."""
+        others, raw = self._without_parent
+        made = KeptHeaders(others)
+        made.append((PARENT, parent))
+        made.raw, made.priority = msgspec.Raw(raw + parent.encode()), self.priority
+        return made
+
+    @cached_property
+    def _without_parent(self) -> tuple[list[tuple[str, str]], bytes]:
+        """And the encoding of it, up to the value of a `traceparent` behind it."""
+        others, any = [pair for pair in self if pair[0].lower() != PARENT], "0" * PARENT_LENGTH
+        return others, bytes(encode_headers([*others, (PARENT, any)]))[:-PARENT_LENGTH]
 
 
 def trace_headers(headers: list[tuple[str, str]]) -> tuple[str, str]:

@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from msx_frontend.job import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
-from msx_frontend.tracing.batch_spans import BatchSpans
 from msx_frontend.tracing.request_tree import spans_of
 from msx_frontend.tracing.sampled_request import SampledRequest, Traced
-from msx_sdk._internal.tracing.trace_context import PARENT, TraceContext, new_trace, parsed
+from msx_frontend.tracing.traced_batches import TracedBatches
+from msx_sdk._internal.tracing.trace_context import TraceContext, new_trace, parsed
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""
@@ -50,7 +50,7 @@ class RequestSpans:
 
     def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
-        self._batches = BatchSpans()
+        self._batches = TracedBatches()
         self._sampled: OrderedDict[str, str] = OrderedDict()
         self._ended: list[SampledRequest] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -68,19 +68,20 @@ class RequestSpans:
             return
         else:
             context = parent.child()
-        job.traced = traced = Traced(context, parent, context.trace)
-        job.headers = _with_parent(job.headers, context)
-        self._remember(job.id, traced.trace)
+        traced: Traced = context, parent
+        headers = job.headers if isinstance(job.headers, KeptHeaders) else KeptHeaders(job.headers)
+        job.traced, job.headers = traced, headers.with_parent(context.header)
+        self._remember(job.id, context.trace)
 
     def ended(self, jobs: list[Any], now: float, of: TracedModel) -> None:
         """Jobs that ended together."""
         for job in [job for job in jobs if getattr(job, "traced", None) is not None]:
-            traced, job.traced = job.traced, None  # it is told once
-            of.exemplify(now - job.enqueued, traced.trace)
+            (context, parent), job.traced = job.traced, None  # it is told once
+            of.exemplify(now - job.enqueued, context.trace)
             error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
-            own, phases, group = traced.context.span, phases_of(job, now), id(getattr(job, "group", None))
+            phases, group = phases_of(job, now), id(getattr(job, "group", None))
             self._ended.append(
-                SampledRequest(traced, own, job.id, job.kind, job.status, error, phases, group, *of.labels)
+                SampledRequest(context, parent, job.id, job.kind, job.status, error, phases, group, *of.labels)
             )
         if self._ended:
             self._flush_soon()
@@ -96,7 +97,7 @@ class RequestSpans:
         epoch, spans = time.time() - time.monotonic(), list[bytes]()
         for one, batch in zip(ended, batches, strict=True):
             spans += spans_of(one, epoch, batch)
-        self._export.offer_all(spans + self._batches.take(epoch))
+        self._export.offer_all(spans)
 
     def traces_of(self, ids: list[str]) -> dict[str, str]:
         """The traces of those that are sampled, in hexadecimal."""
@@ -126,10 +127,3 @@ def _parent(job: Any) -> TraceContext | None:
             return None
         parent, state = trace
     return parsed(parent, state)
-
-
-def _with_parent(headers: list[tuple[str, str]], context: TraceContext) -> KeptHeaders:
-    made = KeptHeaders([*(pair for pair in headers if pair[0].lower() != PARENT), (PARENT, context.header)])
-    if isinstance(headers, KeptHeaders):
-        made.priority = headers.priority  # which is kept with what many requests share
-    return made

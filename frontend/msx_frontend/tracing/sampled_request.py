@@ -7,20 +7,14 @@ from typing import NamedTuple
 from msx_frontend.metrics.phases import Phases
 from msx_sdk._internal.tracing.trace_context import TraceContext
 
-
-class Traced(NamedTuple):
-    """What a sampled job keeps until its end. `parent` is the client's span."""
-
-    context: TraceContext
-    parent: TraceContext | None
-    trace: str
-    """The id of the trace in hexadecimal."""
+Traced = tuple[TraceContext, TraceContext | None]
+"""What a sampled job keeps until its end: its own span, and the client's."""
 
 
 class SampledRequest(NamedTuple):
-    traced: Traced
-    own: str
-    """The id of its own span in hexadecimal."""
+    context: TraceContext
+    parent: TraceContext | None
+    """The client's span."""
     id: str
     kind: str
     status: int

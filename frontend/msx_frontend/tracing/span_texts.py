@@ -24,6 +24,7 @@ from msx_sdk._internal.tracing.trace_context import TraceContext
 KEPT = 1024
 """Texts of one kind."""
 WORKED = ("worker", "prefill")
+BATCH = "batch"
 LASTS = {
     "parse": ("came", "enqueued"),
     "queue": ("enqueued", "sent"),
@@ -32,21 +33,29 @@ LASTS = {
     "prefill": ("begun", "answered"),
     "reply": ("answered", "ended"),
     "decode": ("answered", "ended"),
+    BATCH: ("begun", "batch answered"),
 }
 """The instants between which a part lasts."""
-BATCH = f'"name":"batch","kind":{INTERNAL}'
 
 
 @lru_cache(KEPT)
-def tree(model: str, version: str, kind: str, status: int, parts: tuple[str, ...], has_batch: bool) -> str:
+def tree(
+    model: str, version: str, kind: str, status: int, parts: tuple[str, ...], has_batch: bool, batch_size: int
+) -> str:
     """The spans of a request, a line each: a format of its ids, of its instants in nanoseconds, and of the members
     that it alone has. The id of a part is in the format by the part's name."""
-    links = ',"links":[%(batch)s]' if has_batch else ""
+    links = ',"links":[%(link)s]' if has_batch else ""
     lines = [_span("own", "came", "ended", f"{_own(model, version, kind, status)}%(state)s%(more)s")]
     for name in parts:
         members = f'"name":{json_of(name)},"kind":{INTERNAL},{parent_of("%(own)s")}%(state)s'
-        lines.append(_span(name, *LASTS[name], f"{members}{links if name in WORKED else ''}"))
+        own = _batch(model, version, batch_size) if name == BATCH else links if name in WORKED else ""
+        lines.append(_span(name, *LASTS[name], f"{members}{own}"))
     return "\n".join(lines)
+
+
+def _batch(model: str, version: str, size: int) -> str:
+    attributes = json_of(attributes_of({**_model(model, version), "msx.batch.size": size})).replace("%", "%%")
+    return f',"attributes":{attributes},"links":[%(links)s]'
 
 
 def _span(name: str, start: str, end: str, members: str) -> str:
@@ -60,11 +69,6 @@ def _own(model: str, version: str, kind: str, status: int) -> str:
     known = json_of(attributes_of(attributes))[:-1].replace("%", "%%")
     id = '{"key":"msx.request.id","value":{"stringValue":%(request)s}}'
     return f'"name":{name},"kind":{SERVER},"attributes":{known},{id}]'
-
-
-@lru_cache(KEPT)
-def batch_attributes(model: str, version: str, size: int) -> str:
-    return f'"attributes":{json_of(attributes_of({**_model(model, version), "msx.batch.size": size}))}'
 
 
 def parent_of(span: str) -> str:

@@ -7,6 +7,8 @@ from random import getrandbits
 from typing import NamedTuple
 
 PARENT, STATE = "traceparent", "tracestate"
+PARENT_LENGTH = 55
+"""Characters of a `traceparent` that is made here."""
 LONGEST_STATE = 512
 """Characters that must be passed on at least; a longer one is left out."""
 
@@ -18,33 +20,29 @@ _SAMPLED = 1
 
 
 class TraceContext(NamedTuple):
-    """A span that has a place in a trace."""
+    """A span that has a place in a trace. Ids are hexadecimal, as they are written everywhere: 32 and 16 digits."""
 
-    trace_id: int
-    span_id: int
+    trace: str
+    span: str
     sampled: bool
     state: str = ""
 
     @property
-    def trace(self) -> str:
-        """The id of the trace in hexadecimal, as it is written everywhere."""
-        return f"{self.trace_id:032x}"
-
-    @property
-    def span(self) -> str:
-        return f"{self.span_id:016x}"
-
-    @property
     def header(self) -> str:
-        return f"00-{self.trace}-{self.span}-{int(self.sampled):02x}"
+        return f"00-{self.trace}-{self.span}-0{int(self.sampled)}"
 
     def child(self) -> TraceContext:
         """A new span of the same trace."""
-        return TraceContext(self.trace_id, getrandbits(64) or 1, self.sampled, self.state)
+        return TraceContext(self.trace, new_span(), self.sampled, self.state)
 
 
 def new_trace(*, sampled: bool = True) -> TraceContext:
-    return TraceContext(getrandbits(128) or 1, getrandbits(64) or 1, sampled)
+    text = f"{getrandbits(192):048x}"  # that an id of it is 0, which is not one, does not happen: 2**-64
+    return TraceContext(text[:32], text[32:], sampled)
+
+
+def new_span() -> str:
+    return f"{getrandbits(64):016x}"
 
 
 def parsed(parent: str, state: str = "") -> TraceContext | None:
@@ -53,4 +51,4 @@ def parsed(parent: str, state: str = "") -> TraceContext | None:
     if found is None or (found[1] == "00" and found[5]):
         return None
     kept = state if len(state) <= LONGEST_STATE else ""
-    return TraceContext(int(found[2], 16), int(found[3], 16), bool(int(found[4], 16) & _SAMPLED), kept)
+    return TraceContext(found[2], found[3], bool(int(found[4], 16) & _SAMPLED), kept)

@@ -17,9 +17,9 @@ from msx_sdk._internal.tracing.otlp_json import encoded, request_of
 from msx_sdk._internal.tracing.span import Span
 from msx_sdk._internal.tracing.trace_context import TraceContext
 
-CONTEXT = TraceContext(1, 2, True, "a=b")
+CONTEXT = TraceContext(f"{1:032x}", f"{2:016x}", True, "a=b")
 URL = "http://127.0.0.1:4318"
-SPAN = Span("n", CONTEXT, CONTEXT._replace(span_id=3), 1.5, 2.5, {"t": "x", "i": 5, "f": 0.5, "b": True})
+SPAN = Span("n", CONTEXT, CONTEXT._replace(span=f"{3:016x}"), 1.5, 2.5, {"t": "x", "i": 5, "f": 0.5, "b": True})
 
 
 def test_how_a_span_is_written() -> None:

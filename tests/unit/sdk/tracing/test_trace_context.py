@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.tracing.trace_context import TraceContext, new_trace, parsed
+from msx_sdk._internal.tracing.trace_context import PARENT_LENGTH, TraceContext, new_trace, parsed
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -10,7 +10,7 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 def test_a_header_there_and_back() -> None:
     header = f"00-{TRACE}-{SPAN}-01"
     found = parsed(header, "a=b")
-    assert found == TraceContext(int(TRACE, 16), int(SPAN, 16), True, "a=b")
+    assert found == TraceContext(TRACE, SPAN, True, "a=b")
     assert found.header == header
 
 
@@ -57,6 +57,8 @@ def test_a_state_that_is_too_long_is_left_out() -> None:
 def test_a_child_is_another_span_of_the_trace() -> None:
     whole = new_trace()
     child = whole.child()
-    assert child.trace_id == whole.trace_id
-    assert child.span_id != whole.span_id
+    assert child.trace == whole.trace
+    assert child.span != whole.span
     assert child.sampled
+    assert (len(child.trace), len(child.span)) == (32, 16)
+    assert len(child.header) == PARENT_LENGTH
