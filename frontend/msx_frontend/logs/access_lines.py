@@ -80,12 +80,12 @@ class AccessLines:
 
     def _with_traces(self, entries: list[Entry], traces_of: TracesOf) -> list[str]:
         """The ids, each with the trace of its request, where that is sampled."""
-        ids = self._ids(entries)
-        if traces := traces_of([id for _, id, _, _ in entries]):
+        ids, asked = self._ids(entries), [id for _, id, _, _ in entries]
+        if traces := traces_of(asked):
             between = '","trace_id":"' if self._as_json else " "
-            for at, (_, id, _, _) in enumerate(entries):
-                if id in traces:
-                    ids[at] += between + traces[id]
+            places = dict(zip(asked, range(len(asked)), strict=True))  # few are sampled: the others need no look
+            for id, trace in traces.items():
+                ids[places[id]] += between + trace
         return ids
 
     def _moment(self, millis: int) -> Texts:
