@@ -20,8 +20,10 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.slots import SlotPool
+from msx_backend.llm.speculator import Speculator
 from msx_backend.llm.stats import EngineStats
 from msx_backend.llm.text import Tokenizer
+from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk._internal.failures import summary
 from msx_sdk._internal.statuses import PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
@@ -36,8 +38,9 @@ class Engine:
     """The engine of one model, on one event loop; everything but `run` happens on that loop's thread.
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
-    depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `on_failure` is
-    called once, when the runner stops working.
+    depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `speculative`: the
+    runner takes the same slot several times in a step, at the positions after each other. `on_failure` is called once,
+    when the runner stops working.
     """
 
     def __init__(
@@ -52,14 +55,16 @@ class Engine:
         pool: BlockPool | None = None,
         native: int | None = None,
         mixes: bool = False,
+        speculative: SpeculativeOptions | None = None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._run = run
         self._limits = limits
         self._lanes = lanes
         self._on_failure = on_failure
+        self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
-        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes))
+        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes, self._speculator))
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None
@@ -94,6 +99,8 @@ class Engine:
             job.timer = loop.call_later(deadline - time.monotonic(), self._expire, job)
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
+            if self._speculator is not None and request.params.speculative:
+                sequence.drafts = self._speculator.drafts_of_text()
             self._state.scheduler.add(sequence)
         self._state.wake()
         return job.handle
@@ -115,6 +122,8 @@ class Engine:
             prefix_hit=self._pool.prefixes.hit,
             prompt_tokens=self._prompt_tokens,
             completion_tokens=self._state.completion_tokens,
+            drafted=0 if self._speculator is None else self._speculator.drafted,
+            accepted=0 if self._speculator is None else self._speculator.accepted,
             steps=self._state.steps,
             seconds=msgspec.structs.replace(self._state.seconds),
         )

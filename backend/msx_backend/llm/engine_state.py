@@ -7,6 +7,7 @@ import time
 
 from msx_backend.llm.job import GenerationJob
 from msx_backend.llm.scheduler import Scheduler
+from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.stats import StepSeconds
 from msx_backend.llm.step import Step
 from msx_sdk.errors import PredictionError
@@ -40,11 +41,18 @@ class EngineState:
         job.handle.end(error)
         self.wake()
 
+    def verified(self, sequence: TokenSequence, drafted: int, accepted: int) -> None:
+        """Of a text's drafted tokens, so many were right."""
+        if drafted and (speculator := self.scheduler.speculator) is not None:
+            speculator.note(sequence, drafted, accepted)
+
     def took(self, step: Step, start: float) -> None:
         """A step that was started at `start` is done. Its own time began when the step before it was done."""
         now = time.perf_counter()
         self.seconds.add("model", now - max(start, self._last_step_done))
         self.scheduler.pace.note(step, now - max(start, self._last_step_done))
+        if self.scheduler.speculator is not None:
+            self.scheduler.speculator.took(step, now - max(start, self._last_step_done))
         self._last_step_done = now
 
     def wake(self) -> None:

@@ -22,6 +22,8 @@ HELP = {
     "blocks_total": "Blocks of the cache of keys and values",
     "prefix_hit_tokens": "Tokens of placed texts that the cache had already",
     "prefix_placed_tokens": "Tokens of texts that got a place",
+    "drafted_tokens": "Drafted tokens that steps computed",
+    "accepted_tokens": "Drafted tokens that became tokens of texts",
 }
 
 

@@ -36,7 +36,7 @@ from msx_backend.llm.text.request_template import RequestTemplates
 from msx_sdk import Context, InvalidInput
 from msx_sdk._internal.cgroup import memory_limit
 from msx_sdk._internal.config import ModelConfig as YamlConfig
-from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
 from msx_sdk._internal.tool_calls import DEFAULT
 from msx_sdk.generation import (
     GENERATE,
@@ -186,10 +186,15 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
+            speculative=self._speculative(),
             on_failure=self._end_worker,
         )
         self.engine.start()
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
+
+    def _speculative(self) -> SpeculativeOptions | None:
+        """None: each step makes one token of a text."""
+        return self.yaml.speculative
 
     def _pool(self) -> BlockPool | None:
         return pool_of(self.runner, self.limits.slots)

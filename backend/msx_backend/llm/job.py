@@ -13,7 +13,15 @@ from msx_backend.llm.checks import limit_of, prompt_of, texts_of
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
-from msx_backend.llm.sampling import BadWords, Constraints, ConstraintState, PromptScore, Sampler, prompt_logprobs
+from msx_backend.llm.sampling import (
+    BadWords,
+    Chosen,
+    Constraints,
+    ConstraintState,
+    PromptScore,
+    Sampler,
+    prompt_logprobs,
+)
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.stats import RequestTimes
 from msx_backend.llm.step import Array
@@ -48,10 +56,11 @@ class GenerationJob:
             self.handle.times.started = now
             self.replies.cached(sequence.cached or 0)
 
-    def end_of(self, sequence: TokenSequence, token: int) -> TextEnd | None:
+    def end_of(self, sequence: TokenSequence, chosen: Chosen) -> TextEnd | None:
+        token = chosen.token
         if token in self.eos:
             return TextEnd("eos")
-        if sequence.sampler.finished:
+        if chosen.complete:
             return TextEnd("eos", spoken=True)
         if token in self.stops:
             return TextEnd("stop", token)

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
-from msx_backend.llm.sampling import Chosen, Sampler, choose_all
+from msx_backend.llm.sampling import Chosen, choose_all, verify_all
 from msx_backend.llm.scheduler import StepPlan, appended
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step
@@ -21,6 +21,8 @@ from msx_sdk.errors import PredictionError
 Run = Callable[[Step], Awaitable[Array | None]]
 """Executes a step off the loop, and raises what it raises. Steps take effect in the order of the calls. The call itself
 should start the step, as `loop.run_in_executor` does: until it is awaited, the engine does other work."""
+
+Choices = TypeVar("Choices")
 
 log = logging.getLogger("msx.llm")
 
@@ -102,18 +104,31 @@ class Lane:
                 await asyncio.to_thread(self._score, plan.sequences[0], plan.step.start, logits)
             if not places:
                 return []
+            samplers = [sequence.sampler for sequence in sequences]
+            if plan.drafts:
+                return await self._verify(plan, places, logits)
             last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]
             rows = last if len(places) == len(last) else last[places]
-            choices = await self._choose([sequence.sampler for sequence in sequences], rows)
+            choices = await self._timed(lambda: choose_all(samplers, rows))
         except Exception as error:  # which of them was it? They may have been changed already, so none can go on
             self._fail(plan.sequences, error, "sampling")
             return []
         return list(zip(sequences, choices, strict=True))
 
-    async def _choose(self, samplers: list[Sampler], logits: Array) -> list[Chosen]:
+    async def _verify(self, plan: StepPlan, places: list[int], logits: Array) -> list[tuple[TokenSequence, Chosen]]:
+        """One token of each text, and one more for each drafted token that was right."""
+        sequences, drafts = [plan.sequences[place] for place in places], [plan.drafts[place] for place in places]
+        rows = [logits[slice(*plan.rows[place])] for place in places]
+        samplers = [sequence.sampler for sequence in sequences]
+        texts = await self._timed(lambda: verify_all(samplers, rows, drafts))
+        for sequence, draft, choices in zip(sequences, drafts, texts, strict=True):
+            self._state.verified(sequence, len(draft), len(choices) - 1)
+        return [(sequence, chosen) for sequence, choices in zip(sequences, texts, strict=True) for chosen in choices]
+
+    async def _timed(self, choose: Callable[[], Choices]) -> Choices:
         """Samples in a thread if the last time would have blocked the loop."""
         start = time.perf_counter()
-        choices = await asyncio.to_thread(choose_all, samplers, logits) if self._slow else choose_all(samplers, logits)
+        choices = await asyncio.to_thread(choose) if self._slow else choose()
         self._slow = time.perf_counter() - start > SLOW
         return choices
 
@@ -128,8 +143,9 @@ class Lane:
         if chosen.failure is not None:
             self._state.end(job, chosen.failure)
             return None
+        sequence.computed = len(sequence.tokens)  # behind the first token, these are drafted ones that were right
         sequence.tokens.append(chosen.token)
-        end = job.end_of(sequence, chosen.token)
+        end = job.end_of(sequence, chosen)
         if end is not None:
             self._state.scheduler.end(sequence)
         return PendingToken(sequence, chosen, end)
@@ -145,7 +161,7 @@ class Lane:
     def _tell(self, growth: PendingToken, now: float) -> None:
         sequence, chosen, end = growth
         job = self._state.jobs.get(sequence.request)
-        if job is None:
+        if job is None or not job.replies.is_open(sequence.index):  # a stop string was before this token
             return
         job.grew(sequence.index, now)
         try:

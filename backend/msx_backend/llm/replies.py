@@ -107,6 +107,10 @@ class RequestDeltas:
         deltas = [text.delta(index, end)] if self._stream or end is not None else []
         return self._finished(deltas), end
 
+    def is_open(self, index: int) -> bool:
+        """The text has not ended."""
+        return index in self._open
+
     @property
     def over(self) -> bool:
         return not self._open

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from operator import attrgetter
 
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
 from msx_backend.llm.sequence import TokenSequence
+from msx_backend.llm.speculator import Drafts, Speculator
 from msx_backend.llm.step import Decode, Mixed, Prefill, Step, Stretch, TokenChunk
 
 _order = attrgetter("order")
@@ -23,6 +25,15 @@ class StepPlan:
 
     step: Step
     sequences: list[TokenSequence]
+    drafts: Drafts = field(default_factory=list)
+    """The drafted tokens of each sequence, which have a row of logits each behind that of the last token; empty if
+    there are none at all."""
+
+    @property
+    def rows(self) -> list[tuple[int, int]]:
+        """The rows of logits of each sequence, where there are drafts."""
+        ends = list(accumulate(1 + len(draft) for draft in self.drafts))
+        return list(zip([0, *ends], ends, strict=False))
 
 
 class Scheduler:
@@ -43,6 +54,8 @@ class Scheduler:
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
       prompts as fit a chunk. A prompt whose logits are all wanted has steps of its own.
+    - Drafted tokens take places of a step that no text takes: the same slot again, at the next positions. They never
+      make a text leave.
     """
 
     def __init__(
@@ -52,7 +65,9 @@ class Scheduler:
         lanes: int = 1,
         native: int | None = None,
         mixes: bool = False,
+        speculator: Speculator | None = None,
     ) -> None:
+        self.speculator = speculator
         self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
@@ -102,6 +117,8 @@ class Scheduler:
                 sequence.computed += more
                 if sequence.shares:
                     self._pool.wrote(sequence.slot, sequence.computed)
+                if sequence.drafts is not None:
+                    sequence.drafts.read(sequence.tokens, sequence.computed)
 
     def failed(self, plan: StepPlan) -> list[Step]:
         """The step raised, and its sequences are finished. -> Steps that test whether the runner still works."""
@@ -165,21 +182,36 @@ class Scheduler:
         batch = self._grown(ready)
         if not batch:
             return None
-        return self._prepare(batch) or self._launch(_decoding(batch), batch)
+        drafts = self._drafts(batch, self._slots - len(batch))
+        return self._prepare(batch) or self._launch(_decoding(batch, drafts), batch, drafts)
 
     def _mix(self, ready: list[TokenSequence], filling: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0
         batch = self._grown(ready)
+        drafts = self._drafts(batch, self._slots - len(self.running))
         if plan := self._prepare(batch):
             return plan
-        chunks = [_chunk(sequence, 1) for sequence in batch]
+        chunks = [chunk for rows in _rows(batch, drafts) for chunk in rows]
         room = min(self.pace.chunk, self._chunk) if batch else self._chunk
         for sequence in filling:
             if room and sequence.slot is not None and not sequence.scored:
                 chunks.append(_chunk(sequence, min(sequence.left, room)))
                 batch.append(sequence)
                 room -= len(chunks[-1].tokens)
-        return self._launch(Mixed(tuple(chunks)), batch) if batch else None
+        drafts += [[] for _ in batch[len(drafts) :]] if drafts else []
+        return self._launch(Mixed(tuple(chunks)), batch, drafts) if batch else None
+
+    def _drafts(self, batch: list[TokenSequence], room: int) -> Drafts:
+        """Those for which there is room in the cache, too."""
+        drafts = [] if self.speculator is None else self.speculator.drafts(batch, room)
+        for sequence, draft in zip(batch, drafts, strict=False):
+            assert sequence.slot is not None
+            steps = self._pool.grow(sequence.slot, len(sequence.tokens) + len(draft))
+            if steps is None:
+                draft.clear()
+            else:
+                sequence.before += steps
+        return drafts
 
     def _grown(self, ready: list[TokenSequence]) -> list[TokenSequence]:
         """One lane's share of those that decode, with room for another token. Later ones may have to leave for it."""
@@ -211,18 +243,19 @@ class Scheduler:
         insort(self.waiting, sequence, key=_order)
         self.preempted += 1
 
-    def _launch(self, step: Step, sequences: list[TokenSequence]) -> StepPlan:
+    def _launch(self, step: Step, sequences: list[TokenSequence], drafts: Drafts | None = None) -> StepPlan:
         self._turns += 1
         for sequence in sequences:
             sequence.in_flight, sequence.turn = True, self._turns
-        return StepPlan(step, sequences)
+        return StepPlan(step, sequences, drafts or [])
 
 
 def appended(plan: StepPlan) -> list[int]:
-    """How many tokens the step appends to each of its sequences."""
+    """How many tokens the step appends to each of its sequences, besides drafted ones."""
     step = plan.step
     if isinstance(step, Mixed):
-        return [len(chunk.tokens) for chunk in step.chunks]
+        counts = [len(chunk.tokens) for chunk in step.chunks]
+        return [counts[first] for first, _ in plan.rows] if plan.drafts else counts
     count = len(step.tokens) if isinstance(step, Prefill) else int(isinstance(step, Decode))
     return [count] * len(plan.sequences)
 
@@ -233,9 +266,19 @@ def _chunk(sequence: TokenSequence, count: int) -> TokenChunk:
     return TokenChunk(slot, start, tuple(sequence.tokens[start : start + count]))
 
 
-def _decoding(batch: list[TokenSequence]) -> Decode:
-    places = [
-        (sequence.slot, sequence.tokens[-1], sequence.computed) for sequence in batch if sequence.slot is not None
-    ]
+def _rows(batch: list[TokenSequence], drafts: Drafts) -> list[list[TokenChunk]]:
+    """The last token of each text, and its drafted ones, in rows of their own."""
+    if not drafts:
+        return [[_chunk(sequence, 1)] for sequence in batch]
+    return [[_chunk(sequence, 1), *_drafted(sequence, draft)] for sequence, draft in zip(batch, drafts, strict=True)]
+
+
+def _drafted(sequence: TokenSequence, draft: list[int]) -> list[TokenChunk]:
+    assert sequence.slot is not None
+    return [TokenChunk(sequence.slot, place, (token,)) for place, token in enumerate(draft, len(sequence.tokens))]
+
+
+def _decoding(batch: list[TokenSequence], drafts: Drafts) -> Decode:
+    places = [(row.slot, row.tokens[0], row.start) for rows in _rows(batch, drafts) for row in rows]
     slots, tokens, positions = zip(*places, strict=True)
     return Decode(slots, tokens, positions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from msx_backend.llm.sampling import Sampler
+from msx_backend.llm.speculation.drafts import TextDrafts
 from msx_backend.llm.step import Step
 
 Order = tuple[int, int, int]
@@ -33,6 +34,8 @@ class TokenSequence:
     finished: bool = False
     cached: int | None = None
     """Tokens of the prompt that were cached when the sequence first got a slot."""
+    drafts: TextDrafts | None = None
+    """None: the text is made token by token."""
     turn: int = 0
     """The number of the last step with this sequence."""
 

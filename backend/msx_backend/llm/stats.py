@@ -50,6 +50,9 @@ class EngineStats(msgspec.Struct, kw_only=True):
     prefix_hit: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    drafted: int = 0
+    """Tokens of drafts that were computed; of these, `accepted` became tokens of texts."""
+    accepted: int = 0
     steps: int = 0
     seconds: StepSeconds = msgspec.field(default_factory=StepSeconds)
 

@@ -56,6 +56,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
     truncate_prompt_tokens: Positive | None = None
     add_special_tokens: bool | None = None
     priority: Integer | None = None
+    speculative: bool | None = None
 
     @property
     def told_usage(self) -> StreamOptions:
@@ -129,6 +130,7 @@ def sampling_params(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         constraint=constraint or asked,
+        speculative=fields.speculative is not False,
     )
 
 

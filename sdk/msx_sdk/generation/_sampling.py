@@ -64,6 +64,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     prompt_logprobs: bool = False
     """Log-probabilities of the prompt's tokens, too."""
     constraint: Constraint | None = None
+    speculative: bool = True
+    """False: the text is made token by token even if the model's configuration says `speculative`."""
 
 
 class SamplingDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,6 +5,7 @@ Its engine is that of `--handler text_generation`; prompts are not cached, nor d
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,12 @@ from msx_backend.llm.mindir.pool import RowPool
 from msx_backend.llm.mindir.runner import ExportedGraph, TwoFileRunner
 from msx_sdk import Context, HandlerLoadError, InvalidInput
 from msx_sdk._internal.config import ModelConfig as YamlConfig
-from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
 from msx_sdk.generation import GenerateRequest
 from msx_sdk.mindspore import model_file, read_options, setup
 from msx_sdk.mindspore._network import flat, load_mindir_file
+
+log = logging.getLogger("msx.llm")
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,12 @@ class MindIRTextGenerator(TextGenerator):
         if request.params.prompt_logprobs and not self.runner.all_logits:
             raise InvalidInput("prompt_logprobs: the model was exported with the logits of a prompt's last token alone")
         return await super()._prepared(request)
+
+    def _speculative(self) -> SpeculativeOptions | None:
+        """Each text has a row of the graph's inputs, and no further ones for drafted tokens."""
+        if self.yaml.speculative is not None:
+            log.warning("speculative: has no effect on a model of two MindIR files and is ignored")
+        return None
 
     def _pool(self) -> BlockPool | None:
         return RowPool(self.runner.slots, self.runner.context)

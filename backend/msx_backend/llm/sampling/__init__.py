@@ -3,7 +3,7 @@
 from msx_backend.llm.sampling.bad_words import BadWords
 from msx_backend.llm.sampling.constraint import Constraints, ConstraintState
 from msx_backend.llm.sampling.logprobs import PromptScore, prompt_logprobs
-from msx_backend.llm.sampling.sampler import Chosen, Sampler, choose_all
+from msx_backend.llm.sampling.sampler import Chosen, Sampler, choose_all, verify_all
 
 __all__ = [
     "BadWords",
@@ -14,4 +14,5 @@ __all__ = [
     "Sampler",
     "choose_all",
     "prompt_logprobs",
+    "verify_all",
 ]

@@ -30,6 +30,8 @@ class Chosen(msgspec.Struct, frozen=True):
     token: int
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
+    complete: bool = False
+    """The constraint is complete: only the end of the text may follow."""
     failure: PredictionError | None = None
 
 
@@ -79,9 +81,9 @@ class Sampler:
         if self._constraint is not None and not self._constraint.accept(token):
             return Chosen(token, failure=self._constraint.failure)
         if self._params.logprobs is None:
-            return Chosen(token)
+            return Chosen(token, complete=self.finished)
         logprobs = Logprobs(logits)
-        return Chosen(token, logprobs.of(token), logprobs.top(self._params.logprobs))
+        return Chosen(token, logprobs.of(token), logprobs.top(self._params.logprobs), self.finished)
 
     def _allowed(self, logits: Row) -> Row:
         row = logits if self._adjust is None else self._adjust.apply(logits)
@@ -122,3 +124,22 @@ class Sampler:
 def choose_all(samplers: Sequence[Sampler], logits: Row) -> list[Chosen]:
     """One token for each text of a step, as each sampler alone would choose. logits [n, vocab] float32."""
     return [sampler.choose(row) for sampler, row in zip(samplers, logits, strict=True)]
+
+
+def verify_all(
+    samplers: Sequence[Sampler], logits: Sequence[Row], drafts: Sequence[Sequence[int]]
+) -> list[list[Chosen]]:
+    return [verify(*text) for text in zip(samplers, logits, drafts, strict=True)]
+
+
+def verify(sampler: Sampler, logits: Row, draft: Sequence[int]) -> list[Chosen]:
+    """Chooses tokens as if each had a step of its own, as long as they are the drafted ones: each comes of the model's
+    own distribution, and by a seed's same numbers, whatever was drafted. logits [1 + draft, vocab]: of the place before
+    each drafted token, and of that behind the last."""
+    chosen = [sampler.choose(logits[0])]
+    for row, token in zip(logits[1:], draft, strict=True):
+        last = chosen[-1]
+        if last.token != token or last.complete or last.failure is not None:
+            break
+        chosen.append(sampler.choose(row))
+    return chosen

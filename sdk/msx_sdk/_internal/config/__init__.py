@@ -9,6 +9,7 @@ from msx_sdk._internal.config.keys import (
     MindSporeOptions,
     ParallelSplit,
     ServableOptions,
+    SpeculativeOptions,
 )
 from msx_sdk._internal.config.layout import ParallelLayout
 from msx_sdk._internal.config.model_config import ModelConfig, load_model_config, parse_model_config
@@ -25,6 +26,7 @@ __all__ = [
     "ParallelSplit",
     "Pipeline",
     "ServableOptions",
+    "SpeculativeOptions",
     "StageConfig",
     "load_model_config",
     "parse_model_config",

@@ -6,11 +6,14 @@ from msx_sdk._internal.config.sections import (
     Buckets,
     DecMode,
     DeviceType,
+    DraftMethod,
+    DraftTokens,
     GenerationConfig,
     Ids,
     Isa,
     JsonBodies,
     Mode,
+    NgramSize,
     ParallelType,
     PlacementRule,
     Policy,
@@ -52,6 +55,14 @@ class MindSporeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"
     threads: Positive | None = None
     compile_cache: Switch | Text | None = None
     mode: Mode | None = None
+
+
+class SpeculativeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`speculative:`, tokens that a text is likely to go on with are computed along with its last one."""
+
+    method: DraftMethod = "ngram"
+    tokens: DraftTokens = 7
+    ngram: NgramSize = 3
 
 
 class ServableOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,6 +153,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
+    speculative: SpeculativeOptions | None = None
     generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None

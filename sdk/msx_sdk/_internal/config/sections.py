@@ -31,6 +31,9 @@ PlacementRule = Annotated[
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
 GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]
+DraftMethod = Annotated[Literal["ngram"], Meta(description="ngram")]
+DraftTokens = Annotated[int, Meta(ge=1, le=32, description="a number of tokens from 1 to 32")]
+NgramSize = Annotated[int, Meta(ge=1, le=16, description="a number of tokens from 1 to 16")]
 JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
 ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
 ReasoningParser = Annotated[

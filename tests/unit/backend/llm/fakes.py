@@ -20,6 +20,7 @@ from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.step import Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
+from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 
 EMPTY = -1
@@ -73,7 +74,7 @@ class FakeRunner:
         return np.stack([logits_of(state) for state in states]) if all_logits else logits_of(states[-1])
 
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
-        assert len(set(slots)) == len(slots)
+        assert len(slots) <= self.slots
         rows = zip(slots, positions, tokens, strict=True)
         logits = np.stack([logits_of(self._append(*row)) for row in rows])
         logits[[token == self.poison for token in tokens]] = np.nan
@@ -145,7 +146,7 @@ class FakeMixingRunner(FakePagedRunner):
 
     def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
         assert sum(len(chunk.tokens) for chunk in chunks) <= self.chunk + self.slots
-        assert len({chunk.slot for chunk in chunks}) == len(chunks)
+        assert len(chunks) <= self.slots
         logits = np.stack([self.prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks])
         logits[[self.poison in chunk.tokens for chunk in chunks]] = np.nan
         return logits
@@ -233,6 +234,7 @@ class EngineHarness:
         mixes: bool = False,
         constraints: Constraints | None = None,
         native: int | None = None,
+        speculative: SpeculativeOptions | None = None,
     ) -> None:
         shape = shape or limits()
         sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
@@ -254,6 +256,7 @@ class EngineHarness:
             pool=pool,
             native=native,
             mixes=mixes,
+            speculative=speculative,
             on_failure=self.failures.append,
         )
 

@@ -18,6 +18,7 @@ from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.step import MixingRunner, Step, decode, encode, execute
+from msx_sdk._internal.config import SpeculativeOptions
 from tests.unit.backend.llm.fakes import Steps, make_tokenizer
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.runners import limits, make_runner
@@ -136,7 +137,13 @@ class LoggedRunner:
 class KernelsHarness:
     """An engine on kernels."""
 
-    def __init__(self, kernels: KernelsUnderTest, pool: BlockPool | None = None, gated: bool = False) -> None:
+    def __init__(
+        self,
+        kernels: KernelsUnderTest,
+        pool: BlockPool | None = None,
+        gated: bool = False,
+        speculative: SpeculativeOptions | None = None,
+    ) -> None:
         tokenizer = make_tokenizer()
         self.runner = LoggedRunner(kernels.runner)
         self.steps = Steps(self.runner, gated)  # type: ignore[arg-type]
@@ -148,6 +155,7 @@ class KernelsHarness:
             constraints=Constraints(tokenizer.to_json(), tokenizer.eos, VOCAB),
             pool=pool or pool_of(kernels.runner, SLOTS),
             mixes=kernels.mixes,
+            speculative=speculative,
         )
 
     async def __aenter__(self) -> KernelsHarness:

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_backend.llm import speculator
+from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.step import Mixed
+from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.generation import Constraint
 from tests.unit.backend.llm.fakes import ids, read, request
 from tests.unit.backend.llm.kernels_under_test import (
@@ -197,3 +200,27 @@ def test_a_text_that_is_cancelled_leaves_the_others_as_they_are(
         assert ids(await stays) == reference.greedy(tokens(2, 20), 12)
 
     play(scene, kernels)
+
+
+def test_drafted_tokens_right_and_wrong(
+    kernels: KernelsUnderTest, reference: Reference, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside a prompt in chunks: what was computed of wrong tokens is written over, and never seen."""
+    prompts = [tokens(3, 21), tokens(4, 110)]
+    texts = [reference.greedy(prompt, 16) for prompt in prompts]
+
+    def draft(index: NgramIndex, said: list[int], most: int) -> list[int]:
+        prompt, text = next(it for it in zip(prompts, texts, strict=True) if said[0] == it[0][0])
+        made = len(said) - len(prompt)
+        return [(token + (place % 5 == 4)) % VOCAB for place, token in enumerate(text)][made:][: max(most, 0)]
+
+    monkeypatch.setattr(NgramIndex, "draft", draft)
+    monkeypatch.setattr(speculator, "TRIAL", 1e9)
+
+    async def scene(harness: KernelsHarness) -> None:
+        found = await asyncio.gather(*(answer(harness, prompt, 16, logprobs=0) for prompt in prompts))
+        assert [ids(deltas) for deltas in found] == texts
+        stats = harness.engine.stats()
+        assert 3 < stats.accepted < stats.drafted
+
+    play(scene, kernels, speculative=SpeculativeOptions(tokens=3))

@@ -1,0 +1,34 @@
+"""The drafts of one text, and how many of their tokens it is expected to accept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msx_backend.llm.speculation.ngram import NgramIndex
+
+WEIGHT = 0.15
+"""The weight of a new observation."""
+
+
+def learned(rate: float, drafted: int, accepted: int, weight: float) -> float:
+    """Each accepted token is an observation; so is the first that was not, those behind it are not."""
+    for _ in range(accepted):
+        rate += weight * (1 - rate)
+    return rate if accepted >= drafted else rate - weight * rate
+
+
+class TextDrafts:
+    """`rate`: the share of drafted tokens that the text accepts, as far as the tokens before them were accepted."""
+
+    def __init__(self, index: NgramIndex, most: int, rate: float) -> None:
+        self._index, self._most, self.rate = index, most, rate
+
+    def read(self, tokens: Sequence[int], stop: int) -> None:
+        """The first `stop` tokens are computed: their runs are noted piece by piece, as a long prompt is."""
+        self._index.read(tokens, stop)
+
+    def propose(self, tokens: Sequence[int], room: int) -> list[int]:
+        return self._index.draft(tokens, min(self._most, room))
+
+    def note(self, drafted: int, accepted: int) -> None:
+        self.rate = learned(self.rate, drafted, accepted, WEIGHT)
