@@ -28,6 +28,7 @@ class ReceivedSpan(NamedTuple):
     end: int
     resource: dict[str, Any]
     events: list[str]
+    state: str
 
 
 class Collector:
@@ -92,6 +93,7 @@ def _span(span: Any, resource: dict[str, Any]) -> ReceivedSpan:
         span.end_time_unix_nano,
         resource,
         [event.name for event in span.events],
+        span.trace_state,
     )
 
 

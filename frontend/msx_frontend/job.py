@@ -156,6 +156,7 @@ class Job:
         "listener",
         "model_name",
         "number",
+        "of_nodes",
         "queue",
         "sink",
         "started",
@@ -198,6 +199,8 @@ class Job:
         self.failure: ServiceError
         """While `fail` ends it; not set otherwise, which would cost each job."""
         self.cancelled = self.done = False
+        self.of_nodes: bool
+        """The jobs of a graph's nodes tell where its time goes; not set where it has none."""
         self.traced: object
         """What `tracing` keeps of a sampled request, None of others; not set where requests are not traced."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 
 from tests.contract.torchserve.grpc_client import INFERENCE, stub_of
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.test_stages import CONFIGS, pack_stages
 from tests.free_ports import free_port
 from tests.otlp_receiver import Collector, ReceivedSpan, collecting
+from tests.wars import CHAIN, MODELS, pack_node, pack_war
 
 pytestmark = pytest.mark.e2e
 
@@ -52,9 +55,9 @@ def whole(collector: Collector, name: str, trace: str, count: int = 1) -> list[R
 
 
 def test_a_request_in_the_clients_trace(server: RunningServer, collector: Collector) -> None:
-    reply = server.predict("traced", {}, headers=ASKED)
+    reply = server.predict("traced", {}, headers={**ASKED, "tracestate": "a=b"})
     [request] = whole(collector, "predict traced", TRACE)
-    assert request.parent == CLIENT
+    assert (request.parent, request.state) == (CLIENT, "a=b")
     assert request.attributes["msx.model.name"] == "traced"
     assert request.attributes["http.response.status_code"] == 200
     assert request.attributes["msx.request.id"] == reply.headers["x-request-id"]
@@ -114,7 +117,9 @@ def test_grpc(server: RunningServer, collector: Collector) -> None:
             options={"metadata": [("traceparent", f"00-{trace}-{CLIENT}-01"), ("tracestate", "a=b")]},
         )
     [request] = whole(collector, "predict traced", trace)
-    assert request.parent == CLIENT
+    assert (request.parent, request.state) == (CLIENT, "a=b")
+    [own] = whole(collector, "look up", trace)
+    assert (own.parent, own.state) == (request.id, "a=b")
 
 
 def test_a_streamed_text(server: RunningServer, collector: Collector) -> None:
@@ -155,15 +160,86 @@ def test_what_is_not_sampled_has_no_spans(server: RunningServer, collector: Coll
 
 
 def test_a_collector_that_is_not_there(tmp_path: Path) -> None:
-    """One warning, no request lost, and an end in time: the spans of the last second wait in vain."""
+    """A warning of the server and one of its worker, no request lost, and an end in time."""
     store = new_store(tmp_path)
     pack_service("traced", store)
     settings = f"otlp_endpoint=http://127.0.0.1:{free_port()}\n"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
         with run_server(tmp_path, "--models", "traced.mar", properties=settings) as server:
-            for _ in range(3):
+
+            def warnings() -> int:
                 assert server.predict("traced", {}).status_code == 200
+                return server.tail().count("Spans cannot be sent")
+
+            wait_until(lambda: warnings() == 2, "both have tried")
+            assert server.predict("traced", {}).status_code == 200
             assert server.terminate() == 0
-            warnings = [line for line in server.tail().splitlines() if "Spans cannot be sent" in line]
-    assert len(warnings) <= 2, "one of the server, one of its worker"
+            assert server.tail().count("Spans cannot be sent") == 2
+
+
+def test_a_collector_that_does_not_answer(tmp_path: Path) -> None:
+    """Requests are answered, and the server ends in time and says what it has lost."""
+    store = new_store(tmp_path)
+    pack_service("echo", store)
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+        settings = f"otlp_endpoint=http://127.0.0.1:{silent.getsockname()[1]}\n"
+        with run_server(tmp_path, "--models", "echo.mar", properties=settings) as server:
+            assert server.predict("echo", "x").status_code == 200
+            silent.accept()[0].close()  # it has tried
+            kept = silent.accept()[0]
+            assert server.predict("echo", "x").status_code == 200
+            assert server.terminate() == 0
+            assert re.search(r"\d+ spans were not sent to http://127.0.0.1:\d+/v1/traces within 3 s", server.tail())
+            kept.close()
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory, collector: Collector) -> Iterator[RunningServer]:
+    """Every request is sampled."""
+    folder = tmp_path_factory.mktemp("graphs")
+    store = new_store(folder)
+    pack_stages(store, "diamond", CONFIGS["diamond"])
+    pack_service("parrot", store)
+    pack_node(store, "m1")
+    pack_war(store, "chain", MODELS + CHAIN)
+    settings = f"otlp_endpoint={collector.endpoint}\n"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+        with run_server(folder, "--models", "diamond.mar", "parrot.mar", properties=settings) as running:
+            assert running.management.post("/workflows", params={"url": "chain.war"}).status_code == 200
+            yield running
+
+
+GRAPHS = {
+    "diamond": ("/predictions/diamond", ["diamond/join", "diamond/one", "diamond/three", "diamond/two"]),
+    "chain": ("/wfpredict/chain", ["chain__m1", "chain__post", "chain__pre"]),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_nodes_of_a_graph_are_below_its_request(graphs: RunningServer, collector: Collector, name: str) -> None:
+    path, nodes = GRAPHS[name]
+    assert graphs.inference.post(path, content="x", headers={"content-type": "text/plain"}).status_code == 200
+    wait_until(lambda: collector.named(f"predict {name}"), "the request's span")
+    [request] = collector.named(f"predict {name}")
+    below = [span for span in collector.spans if span.parent == request.id]
+    found = [span for span in below if "msx.model.name" in span.attributes]
+    assert sorted(span.name for span in found) == [f"predict {node}" for node in nodes]
+    assert {span.name for span in below} - {span.name for span in found} <= {"parse", "queue"}, "nodes tell the rest"
+    assert {span.trace for span in below} == {request.trace}
+    for span in found:
+        batch = collector.children(span)["batch"]
+        assert batch.links == [(request.trace, span.id)]
+        assert request.start <= span.start <= batch.start <= batch.end <= span.end
+
+
+def test_the_prompts_of_a_request_are_one_trace(graphs: RunningServer, collector: Collector) -> None:
+    before = len(collector.named("generate parrot"))
+    body = {"model": "parrot", "prompt": ["a b", "c d", "e"]}
+    assert graphs.inference.post("/v1/completions", json=body).status_code == 200
+    wait_until(lambda: len(collector.named("generate parrot")) == before + 3, "three prompts")
+    texts = collector.named("generate parrot")[before:]
+    [first] = [span for span in texts if not span.parent]
+    assert {(span.trace, span.parent) for span in texts} == {(first.trace, ""), (first.trace, first.id)}

@@ -148,11 +148,12 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     servables = await asyncio.to_thread(packed_servables, config.servables, folder.servables)
     await asyncio.to_thread(link_checkpoints, config.huggingface, folder.huggingface, servables)
     snapshot = versions_of(config.model_snapshot, state_is_new=context.state.new)
+    workflows = WorkflowRegistry(context.monitoring.metrics.spans)
     return ServedModels(
         context=context,
         environments=environments,
         management=management,
-        workflows=WorkflowManagement(management, WorkflowRegistry(), context.state, config),
+        workflows=WorkflowManagement(management, workflows, context.state, config),
         startup=Startup(management, context.state, config.load_models, snapshot, servables),
         devices=devices.report,
         cluster_report=workplace.report,

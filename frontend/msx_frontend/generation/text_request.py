@@ -42,8 +42,10 @@ class TextApi(NamedTuple):
 class TextJob(Job):
     """A job whose errors have the statuses of its API."""
 
-    __slots__ = ("api",)
+    __slots__ = ("api", "first")
     api: TextApi
+    first: Job | None
+    """Of its request; None: it is that one."""
 
     def status_of(self, error: ServiceError) -> int:
         return self.api.failure(error).status
@@ -100,7 +102,7 @@ class TextRequest:
             self._key.check_model(source.name)
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
-        job.api = self.api
+        job.api, job.first = self.api, self._jobs[0] if number else None
         if not number and isinstance(self.sink, TimedSink):
             self.sink.job = job
         self.api.submit(job)

@@ -49,7 +49,7 @@ class Execution:
     def begin(self) -> None:
         """Raises ServiceError when the first node does not take the request."""
         job = self.job
-        job.group = self
+        job.group, job.of_nodes = self, True
         self.owner.add(self)
         try:
             self._try(Step(self, self.graph.start, job.fields, 0))
@@ -73,6 +73,8 @@ class Execution:
         node, job = step.node, self.job
         if job.done or not self._over(step):
             return
+        if node is self.graph.start and step.job is not None:
+            job.started = step.job.started
         if status >= 400:
             if status < 500 or not self._again(step, f"status {status}"):
                 self._finish(step, status, phrase, [*headers, (self.graph.form.header, node.name)], data)
@@ -87,7 +89,8 @@ class Execution:
         """The first piece of the leaf's reply is there."""
         job, own = self.job, step.job
         assert own is not None
-        job.status, job.credit, job.started, job.first_chunk = status, own.credit, own.started, own.first_chunk
+        job.status, job.credit, job.first_chunk = status, own.credit, own.first_chunk
+        job.started = job.started or own.started
         if status >= 400:
             headers = [*headers, (self.graph.form.header, step.node.name)]
         job.sink.start(status, phrase, headers)
@@ -221,7 +224,7 @@ class Execution:
         self._end()
         job, own = self.job, step.job
         if own is not None:
-            job.started, job.first_chunk, step.job = own.started, own.first_chunk, None
+            job.started, job.first_chunk, step.job = job.started or own.started, own.first_chunk, None
             _drop(own)
         job.answer(status, phrase, headers, data)
 

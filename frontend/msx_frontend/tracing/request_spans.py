@@ -17,9 +17,9 @@ from msx_frontend.job import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
 from msx_frontend.tracing.request_tree import spans_of
-from msx_frontend.tracing.sampled_request import SampledRequest, Traced
+from msx_frontend.tracing.sampled_request import SampledRequest, Traced, operation_of
 from msx_frontend.tracing.traced_batches import TracedBatches
-from msx_sdk._internal.tracing.trace_context import TraceContext, new_trace, parsed
+from msx_sdk._internal.tracing.trace_context import STATE, TraceContext, new_trace, parsed
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""
@@ -57,9 +57,14 @@ class RequestSpans:
         self._soon: asyncio.Handle | None = None
 
     def begin(self, job: Any) -> None:
-        """Of a job, or a request of several. Its headers tell its worker whose child the handler's spans are."""
+        """Of a job, or a request of several. Its headers tell its worker whose child the handler's spans are. Where a
+        request is jobs of their own, the others go with the first."""
         job.traced = None  # at the end, to look for what was never set costs three times as much
         parent = _parent(job)
+        if parent is None and (first := getattr(job, "first", None)) is not None:
+            parent = _parent(first)
+            if parent is None:
+                return  # it was not sampled
         if parent is None:
             if self._chance() >= self._ratio:
                 return
@@ -69,8 +74,7 @@ class RequestSpans:
         else:
             context = parent.child()
         traced: Traced = context, parent
-        headers = job.headers if isinstance(job.headers, KeptHeaders) else KeptHeaders(job.headers)
-        job.traced, job.headers = traced, headers.with_parent(context.header)
+        job.traced, job.headers = traced, _headers(job, context).with_parent(context.header)
         self._remember(job.id, context.trace)
 
     def ended(self, jobs: list[Any], now: float, of: TracedModel) -> None:
@@ -79,9 +83,10 @@ class RequestSpans:
             (context, parent), job.traced = job.traced, None  # it is told once
             of.exemplify(now - job.enqueued, context.trace)
             error = reason_of(job)[:LONGEST] if job.status >= FAILED else None
-            phases, group = phases_of(job, now), id(getattr(job, "group", None))
+            phases, operation = phases_of(job, now), operation_of(job.kind)
+            group = None if getattr(job, "of_nodes", False) else id(getattr(job, "group", None))
             self._ended.append(
-                SampledRequest(context, parent, job.id, job.kind, job.status, error, phases, group, *of.labels)
+                SampledRequest(context, parent, job.id, operation, job.status, error, phases, group, *of.labels)
             )
         if self._ended:
             self._flush_soon()
@@ -93,7 +98,7 @@ class RequestSpans:
                 handle.cancel()
         self._timer = self._soon = None
         ended, self._ended = self._ended, []
-        batches = [self._batches.add(one) if one.phases.sent else None for one in ended]
+        batches = [self._batches.add(one) if one.phases.sent and one.group is not None else None for one in ended]
         epoch, spans = time.time() - time.monotonic(), list[bytes]()
         for one, batch in zip(ended, batches, strict=True):
             spans += spans_of(one, epoch, batch)
@@ -115,6 +120,12 @@ class RequestSpans:
         self._sampled[id] = trace
         if len(self._sampled) > SAMPLED_KEPT:
             self._sampled.popitem(last=False)
+
+
+def _headers(job: Any, context: TraceContext) -> KeptHeaders:
+    """Its own, with the state of the trace, which those of a gRPC call do not have."""
+    headers = job.headers if isinstance(job.headers, KeptHeaders) else KeptHeaders(job.headers)
+    return KeptHeaders([*headers, (STATE, context.state)]) if context.state and not headers.trace[1] else headers
 
 
 def _parent(job: Any) -> TraceContext | None:

@@ -18,7 +18,7 @@ def spans_of(request: SampledRequest, epoch: float, batch: TracedBatch | None) -
     of phases."""
     context, phases = request.context, request.phases
     leads, size = batch is not None and batch.first is request, 0
-    parts = _parts(request.kind, phases, leads)
+    parts = _parts(request, leads)
     values: dict[str, object] = dict(zip(parts, new_ids(len(parts)), strict=True))
     for name, instant in zip(_INSTANTS, phases[1:7], strict=True):
         values[name] = int((instant + epoch) * BILLION)
@@ -33,7 +33,7 @@ def spans_of(request: SampledRequest, epoch: float, batch: TracedBatch | None) -
             values[BATCH], values["links"] = batch.span, ",".join(batch.links)
             values["batch answered"] = int((batch.end + epoch) * BILLION)
             parts = *parts, BATCH
-    text = tree(request.model, request.version, request.kind, request.status, parts, batch is not None, size)
+    text = tree(request.model, request.version, request.operation, request.status, parts, batch is not None, size)
     return (text % values).encode().split(b"\n")
 
 
@@ -44,22 +44,23 @@ def _more(request: SampledRequest, epoch: float) -> str:
     """Members of the request's own span that few have."""
     parent, answered = request.parent, request.phases.answered
     text = f",{parent_of(parent.span)}" if parent is not None else ""
-    if request.kind == GENERATE and answered:
+    if request.operation == GENERATE and answered:
         text += event("first token", answered + epoch)
     return text if request.error is None else text + failed(request.error)
 
 
-def _parts(kind: str, phases: Phases, leads: bool) -> tuple[str, ...]:
+def _parts(request: SampledRequest, leads: bool) -> tuple[str, ...]:
     """The names of what took time. The span of a batch says the same as that of its first request's worker."""
-    _, came, enqueued, sent, begun, answered, ended, _ = phases
+    _, came, enqueued, sent, begun, answered, ended, _ = request.phases
     parts = ["parse"] if enqueued - came >= SHORTEST else []
     if (sent or ended) - enqueued >= SHORTEST:
         parts.append("queue")
-    if sent:
+    if sent and request.group is not None:
         if begun - sent >= SHORTEST:
             parts.append("batch wait")
-        if kind == GENERATE or not leads:
-            parts.append("prefill" if kind == GENERATE else "worker")
+        text = request.operation == GENERATE
+        if text or not leads:
+            parts.append("prefill" if text else "worker")
         if ended - answered >= SHORTEST:
-            parts.append("decode" if kind == GENERATE else "reply")
+            parts.append("decode" if text else "reply")
     return tuple(parts)

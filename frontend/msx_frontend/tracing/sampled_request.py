@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msx_frontend.job import PREDICT
 from msx_frontend.metrics.phases import Phases
 from msx_sdk._internal.tracing.trace_context import TraceContext
 
@@ -11,17 +12,23 @@ Traced = tuple[TraceContext, TraceContext | None]
 """What a sampled job keeps until its end: its own span, and the client's."""
 
 
+def operation_of(kind: str) -> str:
+    """What the job of this kind asks for, as its span is named."""
+    _, colon, method = kind.partition(":")
+    return (method if colon else kind) or PREDICT
+
+
 class SampledRequest(NamedTuple):
     context: TraceContext
     parent: TraceContext | None
     """The client's span."""
     id: str
-    kind: str
+    operation: str
     status: int
     error: str | None
     """Why the server has failed."""
     phases: Phases
-    group: int
-    """A number of the worker group that had it."""
+    group: int | None
+    """A number of the worker group that had it; None where the spans of a graph's nodes are below it."""
     model: str
     version: str

@@ -40,12 +40,12 @@ LASTS = {
 
 @lru_cache(KEPT)
 def tree(
-    model: str, version: str, kind: str, status: int, parts: tuple[str, ...], has_batch: bool, batch_size: int
+    model: str, version: str, operation: str, status: int, parts: tuple[str, ...], has_batch: bool, batch_size: int
 ) -> str:
     """The spans of a request, a line each: a format of its ids, of its instants in nanoseconds, and of the members
     that it alone has. The id of a part is in the format by the part's name."""
     links = ',"links":[%(link)s]' if has_batch else ""
-    lines = [_span("own", "came", "ended", f"{_own(model, version, kind, status)}%(state)s%(more)s")]
+    lines = [_span("own", "came", "ended", f"{_own(model, version, operation, status)}%(state)s%(more)s")]
     for name in parts:
         members = f'"name":{json_of(name)},"kind":{INTERNAL},{parent_of("%(own)s")}%(state)s'
         own = _batch(model, version, batch_size) if name == BATCH else links if name in WORKED else ""
@@ -62,10 +62,10 @@ def _span(name: str, start: str, end: str, members: str) -> str:
     return span_format("%(trace)s", f"%({name})s", f"%({start})d", f"%({end})d", members)
 
 
-def _own(model: str, version: str, kind: str, status: int) -> str:
+def _own(model: str, version: str, operation: str, status: int) -> str:
     """The name, the kind and the attributes."""
-    attributes = {**_model(model, version), "msx.operation": kind, "http.response.status_code": status}
-    name = json_of(f"{kind or 'predict'} {model}").replace("%", "%%")
+    attributes = {**_model(model, version), "msx.operation": operation, "http.response.status_code": status}
+    name = json_of(f"{operation} {model}").replace("%", "%%")
     known = json_of(attributes_of(attributes))[:-1].replace("%", "%%")
     id = '{"key":"msx.request.id","value":{"stringValue":%(request)s}}'
     return f'"name":{name},"kind":{SERVER},"attributes":{known},{id}]'
@@ -99,4 +99,4 @@ def new_ids(count: int) -> list[str]:
 
 
 def _model(model: str, version: str) -> dict[str, Value]:
-    return {"msx.model.name": model, "msx.model.version": version}
+    return {"msx.model.name": model, "msx.model.version": version} if version else {"msx.model.name": model}

@@ -28,7 +28,7 @@ class TracedBatches:
     """The requests that end before a batch's span is written have links from it; later ones only to it."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[int, float], TracedBatch] = OrderedDict()
+        self._known: OrderedDict[tuple[int | None, float], TracedBatch] = OrderedDict()
 
     def add(self, request: SampledRequest) -> TracedBatch:
         """The batch of the request, which a worker has had."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +13,7 @@ from msx_frontend.graphs.graph import WORKFLOW, Attempts, Graph
 from msx_frontend.graphs.running import Running
 from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.management_errors import Conflict
+from msx_frontend.metrics.server import TracesJobs
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
 from msx_sdk._internal.workflow_spec import WorkflowSpec
@@ -59,8 +61,24 @@ class Workflow:
         Execution(self.graph, job, self.running, PREDICT).begin()
 
 
+class WorkflowSpans:
+    """Tells of the requests to one workflow, whose nodes' spans are below theirs."""
+
+    def __init__(self, name: str, spans: TracesJobs) -> None:
+        self.labels = name, ""
+        self._spans = spans
+
+    def jobs_ended(self, jobs: list[Job]) -> None:
+        self._spans.ended(jobs, time.monotonic(), self)
+
+    def exemplify(self, seconds: float, trace: str) -> None:
+        """A workflow has no histogram of its own."""
+
+
 class WorkflowRegistry:
-    def __init__(self) -> None:
+    def __init__(self, spans: TracesJobs | None = None) -> None:
+        """`spans`: where requests are traced."""
+        self._spans = spans
         self._workflows: dict[str, Workflow] = {}
         self._refusing = False
 
@@ -77,7 +95,11 @@ class WorkflowRegistry:
         self.check_serving()
         if job.kind not in (PREDICT, STREAM):
             raise BadRequest(f"Workflow {job.model_name} takes predictions alone.")
-        self.find(job.model_name).submit(job)
+        workflow = self.find(job.model_name)
+        if self._spans is not None:
+            self._spans.begin(job)
+            job.listener = WorkflowSpans(workflow.name, self._spans)
+        workflow.submit(job)
 
     def find(self, name: str) -> Workflow:
         if name not in self._workflows:

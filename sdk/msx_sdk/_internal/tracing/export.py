@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from urllib.parse import unquote
@@ -20,6 +21,8 @@ QUEUE, BATCH, DELAY = 2048, 512, 5000
 them."""
 TRIES, PAUSE = 3, 1.0
 """To send the same spans, and the seconds between two, which double."""
+QUIET = 60.0
+"""Seconds after a warning in which a collector that comes and goes is not told of again."""
 
 
 class SpanExport:
@@ -34,7 +37,9 @@ class SpanExport:
         self._batch = min(_number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", BATCH), self._most)
         self._delay = _number("OTEL_BSP_SCHEDULE_DELAY", DELAY) / 1000
         self._waiting: deque[bytes] = deque()
-        self._wake, self._closed, self._failing = threading.Event(), threading.Event(), False
+        self._wake, self._closed = threading.Event(), threading.Event()
+        self._failing, self._warned = False, -QUIET
+        self._sending = 0
         self.exported = self.failed = self.dropped = 0
         self._thread = threading.Thread(target=self._run, name="msx-spans", daemon=True)
         self._thread.start()
@@ -55,10 +60,12 @@ class SpanExport:
             self._wake.set()
 
     def close(self, limit: float) -> None:
-        """Sends what waits, for at most `limit` seconds."""
+        """Sends what waits, for at most `limit` seconds; what is left then is lost, and told."""
         self._closed.set()
         self._wake.set()
         self._thread.join(limit)
+        if left := len(self._waiting) + self._sending:
+            log.warning("%d spans were not sent to %s within %g s, and are lost.", left, self._collector.shown, limit)
 
     def _run(self) -> None:
         while not self._closed.is_set():
@@ -70,7 +77,9 @@ class SpanExport:
 
     def _send_all(self) -> None:
         while self._waiting:
-            self._send([self._waiting.popleft() for _ in range(min(len(self._waiting), self._batch))])
+            self._sending = min(len(self._waiting), self._batch)
+            self._send([self._waiting.popleft() for _ in range(self._sending)])
+            self._sending = 0
 
     def _send(self, spans: list[bytes]) -> None:
         body, pause = request_of(spans, self._resource), PAUSE
@@ -90,7 +99,9 @@ class SpanExport:
 
     def _told(self, error: SpansRefused) -> None:
         """Of a row of failures the first one."""
-        if not self._failing:
+        now = time.monotonic()
+        if not self._failing and now - self._warned >= QUIET:
+            self._warned = now
             log.warning(
                 "Spans cannot be sent to %s: %s. They are lost until it takes them, which is not said again.",
                 self._collector.shown,

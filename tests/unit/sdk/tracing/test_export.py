@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import logging
+import threading
 from typing import Any
 
 import pytest
@@ -131,6 +132,44 @@ def test_tries(
     assert (made.exported, made.failed, connection.statuses) == (exported, failed, [])
     assert caplog.text.count("Spans cannot be sent") == 1
     made.close(5)
+
+
+def test_a_collector_that_comes_and_goes_is_told_of_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made: Any = SpanExport(URL, "s")
+    made._collector, _ = collector_of(*[400, 200] * 3, 400)
+    for _ in range(6):
+        made._send([encoded(SPAN)])
+    assert (made.exported, made.failed) == (3, 3)
+    assert caplog.text.count("Spans cannot be sent") == 1
+    monkeypatch.setattr(export, "QUIET", 0.0)
+    made._send([encoded(SPAN)])
+    assert caplog.text.count("Spans cannot be sent") == 2
+    made.close(5)
+
+
+def test_what_is_left_at_the_end_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """The collector takes the connection, and never answers."""
+    silent, answer = threading.Event(), threading.Event()
+    made: Any = SpanExport(URL, "s")
+    made._collector, connection = collector_of(200, 200)
+
+    def getresponse() -> FakeConnection:
+        silent.set()
+        answer.wait(30)
+        return connection
+
+    connection.getresponse = getresponse  # type: ignore[method-assign]
+    made.offer(SPAN)
+    made.offer(SPAN)
+    made._wake.set()
+    assert silent.wait(30)
+    made.offer(SPAN)
+    made.close(0.01)
+    assert "3 spans were not sent to http://127.0.0.1:4318/v1/traces within 0.01 s, and are lost." in caplog.text
+    answer.set()
+    made._thread.join(30)
 
 
 def test_a_full_queue_drops(monkeypatch: pytest.MonkeyPatch) -> None:
