@@ -27,6 +27,7 @@ MODULES = {
     "client": "benchmarks.client.client",
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
+    "llm-speculation": "benchmarks.llm.speculation",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "autoscaling": "benchmarks.autoscaling.autoscaling",

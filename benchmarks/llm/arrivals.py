@@ -19,6 +19,8 @@ class Arrival:
     """Token ids."""
     output: int
     """Tokens."""
+    speculative: bool = True
+    """False: without speculation, where the model has it."""
 
 
 @dataclass

@@ -68,7 +68,8 @@ async def _one(address: Address, asked: Arrival, at: float) -> Trace:
 
 
 def _order(asked: Arrival) -> dict[str, Any]:
-    return {"prompt": asked.prompt, "max_tokens": asked.output, "temperature": 0, "stream": True, "ignore_eos": True}
+    order = {"prompt": asked.prompt, "max_tokens": asked.output, "temperature": 0, "stream": True, "ignore_eos": True}
+    return order if asked.speculative else {**order, "speculative": False}
 
 
 def trace(sent: float, pieces: Pieces, tokens: int) -> Trace:

@@ -37,8 +37,9 @@ class Speculator:
         self.drafted = self.accepted = 0
 
     def drafts_of_text(self) -> TextDrafts:
-        """Begins a text, which is expected to accept what others did."""
-        return TextDrafts(NgramIndex(self._options.ngram), self._options.tokens, self._rate)
+        """Begins a text, which is expected to accept what others did, and at first no more than `HOPE`: what is lost on
+        one that accepts nothing is little then."""
+        return TextDrafts(NgramIndex(self._options.ngram), self._options.tokens, min(self._rate, HOPE))
 
     def drafts(self, batch: Sequence[TokenSequence], room: int) -> Drafts:
         """The drafted tokens for each text; [] if none are worth it. `room`: places that no text takes."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msx_backend.llm.speculation.ngram import NgramIndex
 
-WEIGHT = 0.15
+WEIGHT = 0.2
 """The weight of a new observation."""
 
 
