@@ -48,12 +48,12 @@ class BlockPool(Protocol):
         """The number of blocks of sequences that have a slot."""
 
     def take(
-        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0, root: bytes = b""
     ) -> BlockPlacement | None:
         """A slot with room for `tokens`, or None where there is none with `spare` blocks left over.
 
         Of `tokens`, which may grow, at least the last is not cached. `like`: a slot whose tokens begin in the same
-        way, perhaps for less than a block.
+        way, perhaps for less than a block. Only texts with the same `root` share.
         """
 
     def grow(self, slot: int, length: int) -> list[Step] | None:

@@ -11,6 +11,8 @@ from functools import partial
 
 import msgspec
 
+from msx_backend.llm.adapters.catalog import AdapterCatalog
+from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
@@ -40,7 +42,7 @@ class Engine:
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
     depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `speculative`: the
     runner takes the same slot several times in a step, at the positions after each other. `on_failure` is called once,
-    when the runner stops working.
+    when the runner stops working. `adapters`: those that requests may choose, so many of them at once.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class Engine:
         native: int | None = None,
         mixes: bool = False,
         speculative: SpeculativeOptions | None = None,
+        adapters: AdapterCatalog | None = None,
+        adapter_places: int = 0,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._run = run
@@ -64,7 +68,9 @@ class Engine:
         self._on_failure = on_failure
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
-        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes, self._speculator))
+        self._adapters = adapters or AdapterCatalog({})
+        places = AdapterPlaces(adapter_places) if adapter_places else None
+        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, places))
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None
@@ -86,11 +92,12 @@ class Engine:
     def submit(self, request: GenerateRequest, *, deadline: float | None = None) -> RequestHandle:
         """`deadline` on the clock of `time.monotonic`: then the request fails with 504.
 
-        Raises InvalidInput, naming the parameter; PredictionError 429 when there are `maxConcurrent` requests in
+        Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are `maxConcurrent` requests in
         progress, and 503 after `close` or after the runner has stopped working. A constraint that `constraints` does
         not know yet is compiled here.
         """
         self._check_room()
+        adapter = self._adapters.find(request.adapter) if request.adapter else None
         number = next(self._numbers)
         job = self._maker.make(request, number, partial(self._cancel, number))
         self._state.jobs[number] = job
@@ -99,6 +106,7 @@ class Engine:
             job.timer = loop.call_later(deadline - time.monotonic(), self._expire, job)
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
+            sequence.adapter = adapter
             if self._speculator is not None and request.params.speculative:
                 sequence.drafts = self._speculator.drafts_of_text()
             self._state.scheduler.add(sequence)

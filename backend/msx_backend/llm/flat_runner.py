@@ -9,6 +9,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
+from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
@@ -20,6 +21,9 @@ from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.stage import Finish, StageMessages
 from msx_backend.llm.step import TokenChunk
+
+
+NO_PICKS = np.zeros(1, np.int32)
 
 
 class FlatRunner:
@@ -38,6 +42,7 @@ class FlatRunner:
         decoder.body.step.prepare(self.context)
         shape = (self.blocks, self.block, heads.keys, config.cache_size)
         self._graphs = FlatGraphs(decoder, config, shape, eager=parts.parallel.target != "Ascend")
+        self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
 
@@ -48,6 +53,11 @@ class FlatRunner:
     def stretch(self, slot: int, length: int) -> None:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
         self._text_angles.stretch(slot, length)
+
+    def adapt(self, slot: int, place: int, source: str) -> None:
+        """See `Adapt`. Only if the decoder has room for adapters."""
+        assert self._adapters is not None
+        self._adapters.adapt(slot, place, source)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
         return self.start_prefill(slot, start, tokens, all_logits)()
@@ -78,18 +88,20 @@ class FlatRunner:
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             arrays = self._tables.nowhere([count], start)
-            self._run(kind, np.zeros(count, np.int32), arrays, self._angles([0], arrays), np.array([count - 1]))()
+            self._run(kind, np.zeros(count, np.int32), arrays, [0], np.array([count - 1]))()
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array) -> Finish:
         self._check(chunks)
         slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
         arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
-        return self._run(kind_of(chunks), tokens, arrays, self._angles(slots, arrays), rows)
+        return self._run(kind_of(chunks), tokens, arrays, slots, rows)
 
-    def _run(self, kind: int, tokens: Array, arrays: FlatArrays, angles: Any, rows: Array) -> Finish:
+    def _run(self, kind: int, tokens: Array, arrays: FlatArrays, slots: Sequence[int], rows: Array) -> Finish:
         reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
-        positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, rows))
+        picks = NO_PICKS if self._adapters is None else self._adapters.picks(slots, arrays.q_lengths)
+        positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, rows, picks))
+        angles = self._angles(slots, arrays)
         return self._messages.run(tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows))
 
     def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.gauges import EngineGauges
@@ -88,6 +89,8 @@ class TextGenerator(TextGenerationHandler):
     stages = tensor_parallel = 1
     runner: StartingRunner
     config: EngineConfig
+    adapters = AdapterCatalog({})
+    adapter_places = 0
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
         super().initialize(context)
@@ -132,6 +135,7 @@ class TextGenerator(TextGenerationHandler):
             constraints=CONSTRAINTS if self.constraints else (),
             unheld_keywords=UNHELD if self.constraints else (),
             sampling=self.sampling,
+            adapters=self.adapters.names,
             tool_parser=self.tool_parser,
             reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
@@ -187,6 +191,8 @@ class TextGenerator(TextGenerationHandler):
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
             speculative=self._speculative(),
+            adapters=self.adapters,
+            adapter_places=self.adapter_places,
             on_failure=self._end_worker,
         )
         self.engine.start()
@@ -215,7 +221,10 @@ class TextGenerator(TextGenerationHandler):
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         plan = planned(context, self.yaml, config, self.parallel)
         context.report_progress("reading weights")
-        runner = load_runner(context.model_dir, config, plan, self.parallel)
+        self.adapters = packed_adapters(context.model_dir, self.yaml.adapters)
+        room = shape_of(self.adapters, config, self.yaml.adapters)
+        runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=room)
+        self.adapter_places = 0 if room is None else room.places
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
 

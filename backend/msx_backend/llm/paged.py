@@ -19,6 +19,7 @@ class BlockTable:
     tokens: list[int]
     blocks: list[int]
     names: list[bytes] = field(default_factory=list)
+    root: bytes = b""
 
 
 class PagedPool:
@@ -42,10 +43,10 @@ class PagedPool:
         return self.total - len(self._free)
 
     def take(
-        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0, root: bytes = b""
     ) -> BlockPlacement | None:
         """`like` is ignored: only full blocks are shared."""
-        names = self._shared(tokens) if reuse else []
+        names = self._shared(tokens, root) if reuse else []
         shared = [self._named[name] for name in names]
         need = blocks_for(len(tokens), self.block) - len(shared)
         room = len(self._free) - sum(block in self._free for block in shared)
@@ -54,7 +55,7 @@ class PagedPool:
         for block in shared:
             self._use(block)
         slot = self._slots.pop()
-        self._tables[slot] = BlockTable(tokens, [*shared, *(self._new() for _ in range(need))], names)
+        self._tables[slot] = BlockTable(tokens, [*shared, *(self._new() for _ in range(need))], names, root)
         self.prefixes.placed += len(tokens)
         self.prefixes.hit += len(shared) * self.block
         return BlockPlacement(slot, len(shared) * self.block, [self._assign(slot)])
@@ -71,7 +72,7 @@ class PagedPool:
         table, size = self._tables[slot], self.block
         while (len(table.names) + 1) * size <= length:
             number = len(table.names)
-            before = table.names[-1] if table.names else b""
+            before = table.names[-1] if table.names else table.root
             name = chained(before, table.tokens[number * size : (number + 1) * size])
             table.names.append(name)
             if name not in self._named:
@@ -87,11 +88,11 @@ class PagedPool:
         self.free(slot)
         return [AssignBlocks(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]
 
-    def _shared(self, tokens: list[int]) -> list[bytes]:
+    def _shared(self, tokens: list[int], root: bytes) -> list[bytes]:
         """Names of the cached full blocks, contiguous from the beginning."""
         names: list[bytes] = []
         for start in range(0, len(tokens) - self.block, self.block):
-            name = chained(names[-1] if names else b"", tokens[start : start + self.block])
+            name = chained(names[-1] if names else root, tokens[start : start + self.block])
             if name not in self._named:
                 break
             names.append(name)

@@ -12,6 +12,7 @@ from msx_backend.llm.flat_runner import FlatRunner
 from msx_backend.llm.kernels.ascend.factory import AscendKernels
 from msx_backend.llm.kernels.cpu.factory import CpuKernels
 from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Kernels
@@ -26,13 +27,18 @@ Runner = SlotRunner | FlatRunner
 
 
 def load_runner(
-    folder: Path, config: DecoderConfig, plan: Plan, parallel: Parallel, kernels: Kernels | None = None
+    folder: Path,
+    config: DecoderConfig,
+    plan: Plan,
+    parallel: Parallel,
+    kernels: Kernels | None = None,
+    adapters: AdapterShape | None = None,
 ) -> Runner:
     """Loads the weights first, because `plan` may ask the device how much memory they leave. `kernels`: others than
-    those of the device. Raises HandlerLoadError if the model cannot be divided like this, or cannot generate."""
+    those of the device. `adapters`: room for them. Raises HandlerLoadError if the model cannot be divided like this, or cannot generate."""
     check_generates(config)
     check_division(config, parallel)
-    parts = DecoderParts(parallel, kernels or kernels_of(config, parallel.target))
+    parts = DecoderParts(parallel, kernels or kernels_of(config, parallel.target), adapters)
     with Checkpoint(folder, config) as checkpoint:
         with without_data():
             decoder = Decoder(config, parts, own_layers(config, parallel))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from operator import attrgetter
 
+from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
@@ -54,6 +55,7 @@ class Scheduler:
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
       prompts as fit a chunk. A prompt whose logits are all wanted has steps of its own.
+    - A text with an adapter waits, and all behind it, until the device has a place for the adapter.
     - Drafted tokens take places of a step that no text takes: the same slot again, at the next positions. They never
       make a text leave.
     """
@@ -66,8 +68,9 @@ class Scheduler:
         native: int | None = None,
         mixes: bool = False,
         speculator: Speculator | None = None,
+        places: AdapterPlaces | None = None,
     ) -> None:
-        self.speculator = speculator
+        self.speculator, self._places = speculator, places
         self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
@@ -86,7 +89,7 @@ class Scheduler:
         if sequence.slot is None:
             self.waiting.remove(sequence)
         else:
-            self.running.remove(sequence)
+            self._leave(sequence)
             self._pool.free(sequence.slot)
 
     def next(self) -> StepPlan | None:
@@ -126,7 +129,7 @@ class Scheduler:
         for sequence in plan.sequences:
             sequence.in_flight = False
             if sequence.slot is not None and not sequence.finished:
-                self.running.remove(sequence)
+                self._leave(sequence)
                 sequence.finished = True
                 probe = self._pool.scrap(sequence.slot)
         return probe
@@ -151,13 +154,23 @@ class Scheduler:
         length = len(sequence.tokens)
         sequence.shares = self._native is None or length <= self._native
         reuse = sequence.shares and not sequence.scored
-        placement = self._pool.take(sequence.tokens, reuse=reuse, like=like, spare=len(self.running))
+        if self._places is not None and not self._places.has_room(sequence.adapter):
+            return False
+        root, spare = b"" if sequence.adapter is None else sequence.adapter.root, len(self.running)
+        placement = self._pool.take(sequence.tokens, reuse=reuse, like=like, spare=spare, root=root)
         if placement is None:
             return False
         sequence.place(*placement)
         if self._native is not None:
             sequence.before.insert(0, Stretch(placement.slot, 0 if sequence.shares else length))
+        if self._places is not None:
+            sequence.before.insert(0, self._places.take(sequence.adapter, placement.slot))
         return True
+
+    def _leave(self, sequence: TokenSequence) -> None:
+        self.running.remove(sequence)
+        if self._places is not None:
+            self._places.leave(sequence.adapter)
 
     def _prepare(self, sequences: list[TokenSequence]) -> StepPlan | None:
         for sequence in sequences:
@@ -238,7 +251,7 @@ class Scheduler:
     def _preempt(self, sequence: TokenSequence) -> None:
         assert sequence.slot is not None
         self._pool.free(sequence.slot)
-        self.running.remove(sequence)
+        self._leave(sequence)
         sequence.displace()
         insort(self.waiting, sequence, key=_order)
         self.preempted += 1

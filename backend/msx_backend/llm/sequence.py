@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.speculation.drafts import TextDrafts
 from msx_backend.llm.step import Step
@@ -21,6 +22,7 @@ class TokenSequence:
     limit: int
     """The most tokens of the text, including its prompt."""
     sampler: Sampler
+    adapter: Adapter | None = None
     scored: bool = False
     """The logits of all places of the prompt are wanted, so that none may come from the cache."""
     shares: bool = True

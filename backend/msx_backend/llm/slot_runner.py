@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
+from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.kernels.cpu.slots import SlotLayout
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
@@ -44,6 +45,7 @@ class SlotRunner:
         with without_data():
             for number, cache in enumerate(self._caches):
                 cache.prepare(self._layout, f"layers.{number}")
+        self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._last = parts.parallel.last_stage
         self._messages = StageMessages(config, parts)
         self._compile(decoder, parts.parallel)
@@ -80,6 +82,11 @@ class SlotRunner:
     def stretch(self, slot: int, length: int) -> None:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
         self._angles.stretch(slot, length)
+
+    def adapt(self, slot: int, place: int, source: str) -> None:
+        """See `Adapt`. Only if the decoder has room for adapters."""
+        assert self._adapters is not None
+        self._adapters.adapt(slot, place, source)
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copies the keys and values of a slot's first `length` positions to another slot."""
@@ -163,6 +170,8 @@ class SlotRunner:
         if self._config.stretches:
             rows = self._angles.rows(slots, own.shape[1], own.ravel())
             places = [*(Tensor(array, self._dtype) for array in rows), *places]
+        if self._adapters is not None:
+            places.append(_tensor(self._adapters.picks(slots, own.shape[1])))
         return [_tensor(own), _tensor(np.arange(context)), *places]
 
 

@@ -18,6 +18,7 @@ class SlotContent:
     names: list[bytes] = field(default_factory=list)
     blocks: int = 0
     """Reserved blocks; 0 for an unused slot."""
+    root: bytes = b""
 
 
 class SlotPool:
@@ -36,16 +37,17 @@ class SlotPool:
         self._holders: dict[bytes, dict[int, None]] = {}
 
     def take(
-        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0, root: bytes = b""
     ) -> BlockPlacement | None:
         need = blocks_for(len(tokens), self.block)
         if self.used + need + spare > self.total or not (self._empty or self._retired):
             return None
-        source, cached = self._best(tokens, like) if reuse else (None, 0)
+        source, cached = self._best(tokens, like, root) if reuse else (None, 0)
         slot = self._choose(source, cached)
         self.prefixes.placed += len(tokens)
         self.prefixes.hit += cached
         self._occupy(slot, tokens, cached if slot == source else 0, need)
+        self._held[slot].root = root
         if source is None or source == slot:
             return BlockPlacement(slot, cached, [])
         return BlockPlacement(slot, cached, [CopyPositions(source, slot, cached)])
@@ -65,7 +67,7 @@ class SlotPool:
         held.length = length
         while (len(held.names) + 1) * size <= length:
             start = len(held.names) * size
-            name = chained(held.names[-1] if held.names else b"", held.tokens[start : start + size])
+            name = chained(held.names[-1] if held.names else held.root, held.tokens[start : start + size])
             held.names.append(name)
             self._holders.setdefault(name, {})[slot] = None
 
@@ -84,23 +86,25 @@ class SlotPool:
         self.free(slot)
         return [Decode((slot,), (0,), (0,))]
 
-    def _best(self, tokens: list[int], like: int | None) -> tuple[int | None, int]:
+    def _best(self, tokens: list[int], like: int | None, root: bytes) -> tuple[int | None, int]:
         """The slot that holds the longest beginning of `tokens`, and its length."""
-        found = [self._by_blocks(tokens), self._by_tokens(tokens, like)]
+        found = [self._by_blocks(tokens, root), self._by_tokens(tokens, like, root)]
         slot, cached = max(found, key=lambda it: it[1])
         return (slot, cached) if cached else (None, 0)
 
-    def _by_blocks(self, tokens: list[int]) -> tuple[int | None, int]:
-        holders, name = None, b""
+    def _by_blocks(self, tokens: list[int], root: bytes) -> tuple[int | None, int]:
+        holders, name = None, root
         for start in range(0, len(tokens) - self.block, self.block):
             name = chained(name, tokens[start : start + self.block])
             if name not in self._holders:
                 break
             holders = self._holders[name]
-        return max((self._by_tokens(tokens, slot) for slot in holders or ()), key=self._fitness, default=(None, 0))
+        return max(
+            (self._by_tokens(tokens, slot, root) for slot in holders or ()), key=self._fitness, default=(None, 0)
+        )
 
-    def _by_tokens(self, tokens: list[int], slot: int | None) -> tuple[int | None, int]:
-        if slot is None:
+    def _by_tokens(self, tokens: list[int], slot: int | None, root: bytes) -> tuple[int | None, int]:
+        if slot is None or self._held[slot].root != root:
             return None, 0
         held = self._held[slot]
         return slot, common(held.tokens, tokens, min(held.length, len(tokens) - 1))

@@ -51,6 +51,15 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
     length: int
 
 
+class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """From now on, a slot holds a text of the adapter in `place`, or with 0 of none. `source`: the adapter's folder,
+    from which it is read where another one, or none, is in the place."""
+
+    slot: int
+    place: int
+    source: str = ""
+
+
 class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
     """Appends `tokens` at positions `start`, … of a slot."""
 
@@ -65,7 +74,7 @@ class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     chunks: tuple[TokenChunk, ...]
 
 
-Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt
 
 
 class StepRunner(Protocol):
@@ -90,6 +99,13 @@ class StretchingRunner(Protocol):
     """The angles of positions depend on the length of a long text."""
 
     def stretch(self, slot: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class AdaptingRunner(Protocol):
+    """Texts may have adapters, which are in places from 1 on."""
+
+    def adapt(self, slot: int, place: int, source: str) -> None: ...
 
 
 @runtime_checkable
@@ -142,6 +158,8 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
         runner.stretch(step.slot, step.length)
+    elif isinstance(step, Adapt) and isinstance(runner, AdaptingRunner):
+        runner.adapt(step.slot, step.place, step.source)
     elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
     else:

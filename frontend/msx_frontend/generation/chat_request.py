@@ -60,7 +60,7 @@ def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> lis
 
 
 def chat_generation(
-    asked: ChatRequest, version: ModelVersion, tools: Tools, *, temperature: float = 1.0
+    asked: ChatRequest, version: ModelVersion, tools: Tools, adapter: str = "", *, temperature: float = 1.0
 ) -> GenerateRequest:
     """Raises WrongParameter and NoChatTemplate."""
     offered = version.capabilities or Capabilities()
@@ -81,6 +81,7 @@ def chat_generation(
     )
     return GenerateRequest(
         messages=template_messages(asked.messages),
+        adapter=adapter,
         tools=tools.for_template,
         chat_template_kwargs=asked.template_values,
         add_generation_prompt=asked.add_generation_prompt,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from msx_frontend.errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
-from msx_frontend.generation.errors import FirstLoading, UnknownModel, WrongParameter
+from msx_frontend.generation.errors import FirstLoading, UnknownAdapter, UnknownModel, WrongParameter
 from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
@@ -12,6 +14,13 @@ from msx_sdk.generation import CLASSIFY, EMBED, GENERATE
 
 ALIASES = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
+
+
+class AdaptedModel(NamedTuple):
+    """`adapter` is empty for the model alone."""
+
+    version: ModelVersion
+    adapter: str
 
 
 class Directory:
@@ -39,6 +48,20 @@ class Directory:
         """Raises ModelNotFound, NotOffered, WrongParameter where a name is needed, ServiceUnavailable during a load."""
         found = self._found(name, operation, version)
         return found if version is not None else self._of_traffic(found, operation)
+
+    def find_adapted(self, name: str | None, operation: str) -> AdaptedModel:
+        """The same as `find` for `model:adapter`, and for the bare name of an adapter that one model has. Raises
+        UnknownAdapter, too."""
+        base, colon, adapter = (name or "").partition(":")
+        known = self._registry.names()
+        if name in known or not name:
+            return AdaptedModel(self.find(name, operation), "")
+        if colon and base in known:
+            return checked(self.find(base, operation), adapter)
+        owners = [one for one in self._offering(operation) if one.capabilities and name in one.capabilities.adapters]
+        if len(owners) == 1:
+            return checked(self._of_traffic(owners[0], operation), name)
+        return AdaptedModel(self.find(name, operation), "")
 
     def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
         """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""
@@ -139,6 +162,13 @@ class Directory:
         if not name:
             return ModelNotFound(f"none that can {operation} text is loaded")
         return UnknownModel(name, f"that can {operation} text", offering)
+
+
+def checked(version: ModelVersion, adapter: str) -> AdaptedModel:
+    """Raises UnknownAdapter."""
+    if version.capabilities is not None and adapter not in version.capabilities.adapters:
+        raise UnknownAdapter(version.source.name, adapter, version.capabilities.adapters)
+    return AdaptedModel(version, adapter)
 
 
 def _loads(version: ModelVersion) -> bool:

@@ -4,6 +4,7 @@ ServiceError
 ├── WrongParameter     a value of the request: which one, and its limit
 ├── Invalid            the same, in TGI's words
 ├── UnknownModel       no such model, and which there are
+├── UnknownAdapter     no such adapter of a model, and which there are
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── FirstLoading       what the model offers is not known, and this request makes it load
@@ -50,6 +51,12 @@ class UnknownModel(ModelNotFound):
     def __init__(self, name: str, which: str, others: list[str]) -> None:
         known = f"The models {which}: {', '.join(others)}." if others else f"The server does not have models {which}."
         super().__init__(f"{name}. {known}")
+
+
+class UnknownAdapter(ModelNotFound):
+    def __init__(self, model: str, adapter: str, others: tuple[str, ...]) -> None:
+        known = f"Its adapters: {', '.join(others)}." if others else "It has no adapters."
+        super().__init__(f"{model}:{adapter}. {known}")
 
 
 class NoChatTemplate(BadRequest):

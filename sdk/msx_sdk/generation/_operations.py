@@ -33,6 +33,8 @@ class Capabilities(WireStruct):
     """Keywords of JSON schemas that are ignored; a request with a strict schema that has one is refused."""
     sampling: SamplingDefaults = SamplingDefaults()
     """The model's own defaults, for OpenAI's routes and plain predictions."""
+    adapters: tuple[str, ...] = ()
+    """The names of the adapters that a request may choose."""
     tool_parser: str = "hermes"
     """The name of the tool parser: the format in which the model writes calls of tools."""
     reasoning_parser: str = ""

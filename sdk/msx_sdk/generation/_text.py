@@ -40,6 +40,8 @@ class GenerateRequest(WireStruct):
     chat_template: Template | None = None
     """Replaces the model's own template; only if `Capabilities.request_templates` is true. It comes from a client, and
     is not trusted."""
+    adapter: str = ""
+    """One of `Capabilities.adapters`; empty for the model alone."""
     params: SamplingParams = SamplingParams()
     stream: bool = True
     """False: a single delta at the end of each of the `n` texts is enough."""

@@ -42,6 +42,10 @@ class Weights:
     def __contains__(self, name: str) -> bool:
         return name in self._files
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._files)
+
     def shape(self, name: str) -> tuple[int, ...]:
         return tuple(self._slice(name).get_shape())
 

@@ -19,7 +19,7 @@ class RowPool:
         return self.total - len(self._free)
 
     def take(
-        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0
+        self, tokens: list[int], *, reuse: bool = True, like: int | None = None, spare: int = 0, root: bytes = b""
     ) -> BlockPlacement | None:
         """`spare` is for texts that grow, which have all that they need."""
         if not self._free:

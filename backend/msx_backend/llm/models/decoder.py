@@ -12,6 +12,8 @@ from typing import Any
 import mindspore as ms
 from mindspore import Tensor, nn
 
+from msx_backend.llm.models.adapted import AdaptedColumns, AdapterColumns, adapted_row
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
 from msx_backend.llm.models.latent_attention import LatentAttention
@@ -27,6 +29,7 @@ class DecoderParts:
 
     parallel: Parallel
     kernels: Kernels
+    adapters: AdapterShape | None = None
 
     def heads(self, config: DecoderConfig) -> Heads:
         shards = self.parallel.tp_size
@@ -54,11 +57,21 @@ class MLP(nn.Cell):  # type: ignore[misc]
         outputs = Projection(inner, parallel)
         self.gate_up = kernels.projections(config.hidden_size, {"gate_proj": outputs, "up_proj": outputs}, bias)
         self.down_proj = kernels.row_linear(inner, config.hidden_size, parallel, bias, sums)
-        self.gate = kernels.gate(config.activation)
+        self.gate, self.adapted = kernels.gate(config.activation), parts.adapters is not None and sums
+        if parts.adapters is not None and sums:
+            projections, sizes = {"gate_proj": outputs, "up_proj": outputs}, (inner, config.hidden_size, parallel)
+            self.adapted_gate_up = AdaptedColumns(parts.adapters, kernels, "mlp", config.hidden_size, projections)
+            self.adapted_down = adapted_row(parts.adapters, kernels, "mlp.down_proj", *sizes)
 
-    def construct(self, x: Any) -> Any:
-        gate, up = self.gate_up(x)
-        return self.down_proj(self.gate(gate, up))
+    def construct(self, x: Any, columns: Any = None) -> Any:
+        made = self.gate_up(x)
+        if self.adapted:
+            made = self.adapted_gate_up(x, made, columns)
+        inner = self.gate(made[0], made[1])
+        y = self.down_proj(inner)
+        if self.adapted and self.adapted_down is not None:
+            y = self.adapted_down(inner, y, columns)
+        return y
 
 
 def mlp(config: DecoderConfig, parts: DecoderParts, sparse: bool) -> nn.Cell:
@@ -88,13 +101,25 @@ class Attention(nn.Cell):  # type: ignore[misc]
             self.attend = kernels.sink_attention(heads, parallel, place.layer, place.window)
         else:
             self.attend = kernels.attention(heads, place.layer, place.window)
+        self.adapted = parts.adapters is not None
+        if parts.adapters is not None:
+            hidden, shape = config.hidden_size, parts.adapters
+            self.adapted_qkv = AdaptedColumns(shape, kernels, "self_attn", hidden, projections)
+            self.adapted_o = adapted_row(shape, kernels, "self_attn.o_proj", queries, hidden, parallel)
 
-    def construct(self, x: Any, step: Any) -> Any:
-        q, k, v = self.qkv(x)
+    def construct(self, x: Any, step: Any, columns: Any = None) -> Any:
+        made = self.qkv(x)
+        if self.adapted:
+            made = self.adapted_qkv(x, made, columns)
+        q, k, v = made
         if self.normed:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = self.rotary(q, k, step)
-        return self.o_proj(self.attend(q, k, v, step))
+        x = self.attend(q, k, v, step)
+        y = self.o_proj(x)
+        if self.adapted and self.adapted_o is not None:
+            y = self.adapted_o(x, y, columns)
+        return y
 
 
 def attention(config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> nn.Cell:
@@ -141,14 +166,15 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
             self.attention_norm = kernels.norm(*sizes)
         if self.norms_mlp:
             self.mlp_norm = kernels.norm(*sizes)
+        self.adapted, self.adapted_mlp = parts.adapters is not None, isinstance(self.mlp, MLP)
 
-    def construct(self, x: Any, residual: Any, step: Any) -> Any:
+    def construct(self, x: Any, residual: Any, step: Any, columns: Any = None) -> Any:
         x, residual = self.input_layernorm(x, residual)
-        x = self.self_attn(x, step)
+        x = self.self_attn(x, step, columns) if self.adapted else self.self_attn(x, step)
         if self.norms_attention:
             x = self.attention_norm(x)[0]
         x, residual = self.post_attention_layernorm(x, residual)
-        x = self.mlp(x)
+        x = self.mlp(x, columns) if self.adapted and self.adapted_mlp else self.mlp(x)
         if self.norms_mlp:
             x = self.mlp_norm(x)[0]
         return x, residual
@@ -174,16 +200,21 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
                 for place, n in enumerate(own)
             ]
         )
-        self.add = kernels.add()
+        self.add, self.adapted = kernels.add(), parts.adapters is not None
+        if parts.adapters is not None:
+            self.columns = AdapterColumns(parts.adapters, kernels)
 
     def construct(self, x: Any, *inputs: Any) -> Any:
-        """x: ids [T] on the first stage, else what the one before returned; `inputs` of the kernels' `StepInputs`
-        -> [T, hidden]"""
+        """x: ids [T] on the first stage, else what the one before returned; `inputs` of the kernels' `StepInputs`, and
+        behind them, where there are adapters, that of each token [T] -> [T, hidden]"""
         if self.first:
             x = self.embed_tokens(x)
+        columns = None
+        if self.adapted:
+            columns, inputs = self.columns(inputs[-1]), inputs[:-1]
         step, residual = self.step(*inputs), None
         for layer in self.layers:
-            x, residual = layer(x, residual, step)
+            x, residual = layer(x, residual, step, columns)
         return self.add(residual, x)
 
     def load(self, checkpoint: Checkpoint, embedding: bool = True) -> None:

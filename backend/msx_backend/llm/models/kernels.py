@@ -88,6 +88,10 @@ class Kernels(Protocol):
     def shared_gate(self, hidden: int) -> Any:
         """x, y [T, hidden] -> y times the sigmoid of a number for each token."""
 
+    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
+        """Adapters of a linear layer, `width` ranks in all: x, y, columns [T, width] -> y and what they add to it.
+        `reduce`: the sum over the ranks, or None."""
+
     def add(self) -> Any:
         """x, y of one shape -> their sum."""
 

@@ -32,11 +32,11 @@ from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDel
 def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, ChatRequest)
     told_usage = asked.told_usage
-    version = request.directory.find(asked.model, GENERATE)
+    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
     tools = asked_tools(asked)
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
-    generation = Generation(version, [chat_generation(asked, version, tools)])
+    generation = Generation(version, [chat_generation(asked, version, tools, adapter)])
     shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
         return StreamedTextReply(generation, _ChatStream(shape, generation, told_usage))

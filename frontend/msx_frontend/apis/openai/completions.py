@@ -60,12 +60,12 @@ def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, CompletionRequest)
     request.names = names_of(asked)
     told_usage = asked.told_usage
-    version = request.directory.find(asked.model, GENERATE)
+    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
     request.ignored = ignored_of(asked, version)
     shape = _CompletionShape(asked, version, prompts, f"cmpl-{request.id}")
     params = _params(asked, version.capabilities or Capabilities(), prompts)
-    messages = [_generate_request(asked, prompt, params) for prompt in prompts]
+    messages = [_generate_request(asked, prompt, params, adapter) for prompt in prompts]
     generation = Generation(version, messages)
     if asked.stream:
         return StreamedTextReply(generation, _CompletionStream(shape, generation, told_usage))
@@ -117,9 +117,12 @@ def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Promp
     )
 
 
-def _generate_request(asked: CompletionRequest, prompt: Prompt, params: SamplingParams) -> GenerateRequest:
+def _generate_request(
+    asked: CompletionRequest, prompt: Prompt, params: SamplingParams, adapter: str
+) -> GenerateRequest:
     return GenerateRequest(
         prompt=prompt,
+        adapter=adapter,
         params=params,
         stream=bool(asked.stream),
         priority=asked.priority or 0,

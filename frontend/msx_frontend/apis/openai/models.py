@@ -20,7 +20,8 @@ class ModelList:
     async def list(self, request: Request) -> Reply:
         """The models that the key may use."""
         directory = self._directory.seen_by(request.call.limited_key)
-        models = [_described(version) for version in directory.language_models()]
+        versions = directory.language_models()
+        models = [*map(_described, versions), *(one for version in versions for one in _adapters(version))]
         return _json({"object": "list", "data": models, "models": directory.names()})
 
     async def show(self, request: Request) -> Reply:
@@ -32,6 +33,12 @@ class ModelList:
 
 def _json(value: dict[str, Any]) -> Reply:
     return Reply(msgspec.json.encode(value))
+
+
+def _adapters(version: ModelVersion) -> list[dict[str, Any]]:
+    """Each is a model of its own to OpenAI's clients."""
+    base, names = _described(version), version.capabilities.adapters if version.capabilities else ()
+    return [{**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]} for name in names]
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:

@@ -176,6 +176,10 @@ class ListedModel(Struct):
     created: int | UnsetType = UNSET
     owned_by: str | UnsetType = UNSET
     max_model_len: int | UnsetType = UNSET
+    root: str | UnsetType = UNSET
+    """The bare name of an adapter."""
+    parent: str | UnsetType = UNSET
+    """The model that an adapter is for."""
     name: str | UnsetType = UNSET
     ready: bool | UnsetType = UNSET
 

@@ -28,11 +28,11 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = decode(request.body, ResponsesRequest)
     request.names = NAMES
     chat = chat_request(asked)
-    version = request.directory.find(asked.model, GENERATE)
+    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
     tools = asked_tools(chat)
     request.names = {**NAMES, **response_names(chat, tools)}
     request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked)]
-    generation = Generation(version, [chat_generation(chat, version, tools)])
+    generation = Generation(version, [chat_generation(chat, version, tools, adapter)])
     shape = _ResponseShape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:

@@ -10,6 +10,7 @@ from msgspec import structs
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type
 from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.directory import checked
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event, model_header
 from msx_frontend.generation.schemas import ignored
@@ -37,6 +38,8 @@ def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tup
     version = request.directory.find_for_tgi(asked.model, GENERATE)
     offered = version.capabilities or Capabilities()
     check(asked, offered, stream=stream)
+    if asked.asked.adapter_id:
+        checked(version, asked.asked.adapter_id)
     request.ignored = ignored(held_schemas(asked), offered.unheld_keywords)
     return version, Generation(version, [generate_request(asked, offered, stream=stream)])
 

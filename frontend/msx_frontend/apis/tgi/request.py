@@ -79,7 +79,9 @@ def generate_request(request: TgiRequest, offered: Capabilities, *, stream: bool
         prompt_logprobs=bool(asked.decoder_input_details),
         constraint=_grammar(asked.grammar, offered),
     )
-    return GenerateRequest(prompt=request.inputs, params=params, stream=stream, truncate=asked.truncate)
+    return GenerateRequest(
+        prompt=request.inputs, params=params, stream=stream, truncate=asked.truncate, adapter=asked.adapter_id or ""
+    )
 
 
 def held_schemas(request: TgiRequest) -> list[Held]:
@@ -122,7 +124,6 @@ def _checks(request: TgiRequest, asked: Parameters, offered: Capabilities, strea
         (not request.inputs, "`inputs` cannot be empty"),
         *_truncate_checks(asked.truncate, offered),
         (bool(asked.watermark), "`watermark` is not supported"),
-        (asked.adapter_id is not None, "`adapter_id` is not supported"),
     ]
 
 

@@ -4,6 +4,7 @@ Every key is described in docs/model-config.md.
 """
 
 from msx_sdk._internal.config.keys import (
+    AdapterOptions,
     AutoscalingOptions,
     LauncherOptions,
     MindSporeOptions,
@@ -17,6 +18,7 @@ from msx_sdk._internal.config.stages import Pipeline, StageConfig
 from msx_sdk._internal.values import ConfigError
 
 __all__ = [
+    "AdapterOptions",
     "AutoscalingOptions",
     "ConfigError",
     "LauncherOptions",

@@ -3,6 +3,8 @@
 import msgspec
 
 from msx_sdk._internal.config.sections import (
+    AdapterPlaces,
+    AdapterRank,
     Buckets,
     DecMode,
     DeviceType,
@@ -63,6 +65,14 @@ class SpeculativeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="came
     method: DraftMethod = "ngram"
     tokens: DraftTokens = 7
     ngram: NgramSize = 3
+
+
+class AdapterOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`adapters:`, low-rank changes of the weights that requests choose by name."""
+
+    folder: str = "adapters"
+    max_loras: AdapterPlaces = 4
+    max_rank: AdapterRank = 64
 
 
 class ServableOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -154,6 +164,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
     speculative: SpeculativeOptions | None = None
+    adapters: AdapterOptions | None = None
     generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None

@@ -34,6 +34,8 @@ GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of a
 DraftMethod = Annotated[Literal["ngram"], Meta(description="ngram")]
 DraftTokens = Annotated[int, Meta(ge=1, le=32, description="a number of tokens from 1 to 32")]
 NgramSize = Annotated[int, Meta(ge=1, le=16, description="a number of tokens from 1 to 16")]
+AdapterPlaces = Annotated[int, Meta(ge=1, le=64, description="a number of adapters from 1 to 64")]
+AdapterRank = Annotated[int, Meta(ge=1, le=512, description="a rank from 1 to 512")]
 JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
 ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
 ReasoningParser = Annotated[

@@ -36,7 +36,12 @@ def limits(
 
 
 def make_runner(
-    name: str, limits: EngineLimits, parallel: Any = None, folder: Path | None = None, kernels: Any = None
+    name: str,
+    limits: EngineLimits,
+    parallel: Any = None,
+    folder: Path | None = None,
+    kernels: Any = None,
+    adapters: Any = None,
 ) -> Any:
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import load_runner
@@ -47,7 +52,7 @@ def make_runner(
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
-    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels)
+    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels, adapters)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

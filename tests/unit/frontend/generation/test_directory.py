@@ -49,6 +49,26 @@ def test_names(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
+def test_adapters(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        FakeGroup.offers = {
+            "a": Capabilities(generate=True, adapters=("sql", "both")),
+            "b": Capabilities(generate=True, adapters=("both",)),
+        }
+        await harness.register("a")
+        await harness.register("b")
+        directory = Directory(harness.registry)
+        for name, wanted in {"a": ("a", ""), "a:sql": ("a", "sql"), "b:both": ("b", "both"), "sql": ("a", "sql")}.items():
+            version, adapter = directory.find_adapted(name, GENERATE)
+            assert (version.source.name, adapter) == wanted
+        with pytest.raises(ModelNotFound, match=r"b:sql\. Its adapters: both\."):
+            directory.find_adapted("b:sql", GENERATE)
+        with pytest.raises(ModelNotFound, match=r"both\. The models that can generate text: a, b\."):
+            directory.find_adapted("both", GENERATE)  # two models have it
+
+    in_harness(tmp_path, test)
+
+
 def test_several_need_a_name(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         FakeGroup.offers = {"a": TEXT, "b": TEXT}

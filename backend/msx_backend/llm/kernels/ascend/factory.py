@@ -15,6 +15,7 @@ from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.kernels.ascend.reduce import Reduce
+from msx_backend.llm.kernels.low_rank import LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -55,6 +56,9 @@ class AscendKernels:
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)
+
+    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
+        return LowRank(operators, inputs, outputs, width, reduce, self.dtype, flat=True)
 
     def add(self) -> Any:
         return operators.Add()

@@ -29,6 +29,7 @@ class FlatCell(nn.Cell):  # type: ignore[misc]
     def __init__(self, decoder: Decoder, kind: int) -> None:
         super().__init__()
         self.body, self.kind, self.last = decoder.body, kind, decoder.parallel.last_stage
+        self.adapted = decoder.body.adapted
         if self.last:
             self.head = decoder.head
 
@@ -43,9 +44,11 @@ class FlatCell(nn.Cell):  # type: ignore[misc]
         q_seq_lens: Any,
         reach: Any,
         rows: Any,
+        picks: Any,
         key_cache: Any,
         value_cache: Any,
     ) -> Any:
+        adapters: Any = (picks,) if self.adapted else ()
         x = self.body(
             x,
             self.kind,
@@ -58,6 +61,7 @@ class FlatCell(nn.Cell):  # type: ignore[misc]
             reach,
             key_cache,
             value_cache,
+            *adapters,
         )
         return self.head(x, rows) if self.last else x
 
@@ -95,7 +99,7 @@ class FlatGraphs:
         """The inputs of a `FlatCell`, with all shapes open."""
         x = _open(1) if self.first else Tensor(shape=[None, self.hidden], dtype=self.dtype)
         blocks = [mutable([_open(4, self.dtype) for _ in self.keys]) for _ in range(2)]
-        return [x, _open(1), _open(3, self.dtype), _open(1), _open(2), *(_open(1) for _ in range(4)), *blocks]
+        return [x, _open(1), _open(3, self.dtype), _open(1), _open(2), *(_open(1) for _ in range(5)), *blocks]
 
 
 def _open(rank: int, dtype: Any = ms.int32) -> Any:

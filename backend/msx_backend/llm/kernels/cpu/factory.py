@@ -24,6 +24,7 @@ from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.latent import SlotLatentAttention
 from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
+from msx_backend.llm.kernels.low_rank import LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -65,6 +66,9 @@ class CpuKernels:
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
+
+    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
+        return LowRank(ops, inputs, outputs, width, reduce, self.dtype, flat=False)
 
     def add(self) -> Any:
         return ops.Add()

@@ -105,7 +105,6 @@ def test_all_of_them() -> None:
         ({"truncate": 0}, "`truncate` must be strictly positive and less than 100. Given: 0"),
         ({"truncate": 101}, "`truncate` must be strictly positive and less than 100. Given: 101"),
         ({"watermark": True}, "`watermark` is not supported"),
-        ({"adapter_id": "a"}, "`adapter_id` is not supported"),
         # the first in TGI's order is told
         ({"temperature": 0.0, "top_k": 0, "inputs": ""}, "`temperature` must be strictly positive"),
         ({"best_of": 2, "repetition_penalty": 0.0}, "you must use sampling when `best_of` is > 1"),

@@ -1,0 +1,68 @@
+"""The adapters that a model has, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msx_backend.llm.adapters.adapter import Adapter
+from msx_backend.llm.adapters.peft import CONFIG, WEIGHTS, read_peft
+from msx_backend.llm.adapters.weights import adaptable
+from msx_backend.llm.models.adapter_shape import AdapterShape
+from msx_backend.llm.models.config import DecoderConfig
+from msx_sdk._internal.config import AdapterOptions
+from msx_sdk.errors import HandlerLoadError, PredictionError
+
+UNKNOWN = 404
+MOST = 256
+
+
+class AdapterCatalog:
+    def __init__(self, adapters: dict[str, Adapter]) -> None:
+        self._adapters = adapters
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(self._adapters))
+
+    def __len__(self) -> int:
+        return len(self._adapters)
+
+    def find(self, name: str) -> Adapter:
+        """Raises PredictionError 404."""
+        if (found := self._adapters.get(name)) is None:
+            has = f"it has {', '.join(self.names)}" if self._adapters else "it has none"
+            raise PredictionError(UNKNOWN, f"The model has no adapter {name!r}; {has}.")
+        return found
+
+
+def packed_adapters(model: Path, options: AdapterOptions | None) -> AdapterCatalog:
+    """Those of the folders beside the model's weights. Raises HandlerLoadError for one that is not served."""
+    options = options or AdapterOptions()
+    place = (model / options.folder).resolve()
+    if not place.is_relative_to(model.resolve()):
+        raise HandlerLoadError(f"adapters.folder: {options.folder} is outside of the archive; pack it")
+    folders = sorted(path.parent for path in place.glob(f"*/{CONFIG}"))
+    if len(folders) > MOST:
+        raise HandlerLoadError(f"adapters.folder: {len(folders)} adapters are more than {MOST}; divide them")
+    return AdapterCatalog({folder.name: _adapter(folder, options.max_rank) for folder in folders})
+
+
+def _adapter(folder: Path, most: int) -> Adapter:
+    if not (folder / WEIGHTS).is_file():
+        raise HandlerLoadError(f"adapter {folder.name}: there is no {WEIGHTS}")
+    rank = read_peft(folder).rank
+    if rank > most:
+        raise HandlerLoadError(f"adapter {folder.name}: r is {rank}, above adapters.maxRank ({most}); raise that")
+    return Adapter(folder.name, str(folder), rank)
+
+
+def shape_of(catalog: AdapterCatalog, config: DecoderConfig, options: AdapterOptions | None) -> AdapterShape | None:
+    """None: the model has no adapters, and computes as if there were no such thing. Raises HandlerLoadError."""
+    if not len(catalog):
+        return None
+    targets = adaptable(config)
+    if not targets:
+        raise HandlerLoadError(f"adapters of {config.model_type} are not served; merge them into the model")
+    most = (options or AdapterOptions()).max_loras
+    rank = max(catalog.find(name).rank for name in catalog.names)
+    return AdapterShape(min(most, len(catalog)), rank, targets)

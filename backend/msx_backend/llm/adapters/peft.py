@@ -1,0 +1,65 @@
+"""A folder that PEFT wrote: `adapter_config.json` and `adapter_model.safetensors`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_sdk.errors import HandlerLoadError
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "alpha_pattern": (None, {}),
+    "alora_invocation_tokens": (None,),
+    "bias": (None, "none"),
+    "exclude_modules": (None, []),
+    "fan_in_fan_out": (None, False),
+    "layer_replication": (None,),
+    "layers_pattern": (None, "", []),
+    "layers_to_transform": (None, []),
+    "lora_bias": (None, False),
+    "modules_to_save": (None, []),
+    "rank_pattern": (None, {}),
+    "target_parameters": (None, []),
+    "trainable_token_indices": (None, [], {}),
+    "use_dora": (None, False),
+    "use_qalora": (None, False),
+}
+"""Members that change what an adapter computes, and the values with which they do not."""
+RESIDUAL = ("pissa", "olora", "corda")
+"""Ways of `init_lora_weights` that change the model's own weights, too."""
+
+
+@dataclass(frozen=True)
+class PeftConfig:
+    rank: int
+    scale: float
+
+
+def read_peft(folder: Path) -> PeftConfig:
+    """Raises HandlerLoadError for a file that cannot be read, and what is not served."""
+    try:
+        members = msgspec.json.decode((folder / CONFIG).read_bytes(), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} cannot be read: {error}") from None
+    _refuse(folder.name, members)
+    rank, alpha = members.get("r"), members.get("lora_alpha")
+    if type(rank) is not int or rank < 1 or type(alpha) not in (int, float):
+        raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} needs r, at least 1, and the number lora_alpha")
+    return PeftConfig(rank, alpha / (rank**0.5 if members.get("use_rslora") else rank))
+
+
+def _refuse(name: str, members: dict[str, Any]) -> None:
+    if (kind := members.get("peft_type")) != "LORA":
+        raise HandlerLoadError(f"adapter {name}: peft_type {kind!r} is not served; it must be LORA")
+    for member, neutral in NEUTRAL.items():
+        if (value := members.get(member)) not in neutral:
+            raise HandlerLoadError(f"adapter {name}: {member}: {value!r} is not served; merge it into the model")
+    if str(start := members.get("init_lora_weights")).startswith(RESIDUAL):
+        raise HandlerLoadError(
+            f"adapter {name}: init_lora_weights: {start} changes the model, too; save it converted "
+            "(path_initial_model_for_weight_conversion)"
+        )

@@ -1,0 +1,81 @@
+"""An adapter's matrices, by the engine's names of layers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from msx_backend.llm.adapters.peft import WEIGHTS, read_peft
+from msx_backend.llm.models.arrangement import layer_sources
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.weights import layer_shapes
+from msx_sdk._internal.values import show
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore._weights import Weights
+
+PREFIX = "base_model.model."
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
+MLP = ("gate_proj", "up_proj", "down_proj")
+
+Pair = tuple[Any, Any]
+
+
+def adaptable(config: DecoderConfig) -> frozenset[str]:
+    """The engine's names of linear layers that may have adapters."""
+    if config.latent is not None:
+        return frozenset()
+    return frozenset(ATTENTION if config.experts is not None else ATTENTION + MLP)
+
+
+def read_pairs(folder: Path, config: DecoderConfig) -> dict[str, Pair]:
+    """A [rank, in] and B [out, rank], with the adapter's factor, by names such as `3.self_attn.q_proj`. Layers that
+    files have in one tensor share its A. Raises HandlerLoadError where the adapter is not one of this model."""
+    peft = read_peft(folder)
+    try:
+        with Weights(folder / WEIGHTS) as weights:
+            return _Reader(folder.name, weights, config, peft.rank, peft.scale).pairs()
+    except OSError as error:
+        raise HandlerLoadError(f"adapter {folder.name}: {WEIGHTS} cannot be read: {error}") from None
+
+
+class _Reader:
+    def __init__(self, name: str, weights: Weights, config: DecoderConfig, rank: int, scale: float) -> None:
+        self._name, self._weights, self._config, self._rank, self._scale = name, weights, config, rank, scale
+        self._left = set(weights.names)
+
+    def pairs(self) -> dict[str, Pair]:
+        found: dict[str, Pair] = {}
+        for layer in range(self._config.layers):
+            found |= self._layer(layer)
+        if self._left:
+            raise self._refused(f"{show(min(self._left))} is of no layer that may have adapters in this model")
+        return found
+
+    def _layer(self, layer: int) -> dict[str, Pair]:
+        sources = dict(layer_sources(self._config, layer_shapes(self._config, layer)))
+        rows: dict[str, int] = {}
+        for source in sources.values():
+            rows[source.name] = max(rows.get(source.name, 0), source.first + source.shape[0])
+        found: dict[str, Pair] = {}
+        for name, source in sources.items():
+            own = name.removesuffix(".weight")
+            if own == name or own.rpartition(".")[2] not in adaptable(self._config):
+                continue
+            stored = f"{PREFIX}model.layers.{layer}.{source.name.removesuffix('.weight')}"
+            if f"{stored}.lora_A.weight" not in self._weights:
+                continue
+            a = self._read(f"{stored}.lora_A.weight", (self._rank, source.shape[1]))
+            b = self._read(f"{stored}.lora_B.weight", (rows[source.name], self._rank))
+            found[f"{layer}.{own}"] = a, source.arranged(b[source.rows(slice(None))]) * np.float32(self._scale)
+        return found
+
+    def _read(self, name: str, shape: tuple[int, ...]) -> Any:
+        if (found := self._weights.shape(name)) != shape:
+            raise self._refused(f"{name} has the shape {found}; this model and r make it {shape}")
+        self._left.discard(name)
+        return self._weights.read(name).astype(np.float32)
+
+    def _refused(self, why: str) -> HandlerLoadError:
+        return HandlerLoadError(f"adapter {self._name}: {why}")
