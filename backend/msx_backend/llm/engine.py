@@ -92,9 +92,9 @@ class Engine:
     def submit(self, request: GenerateRequest, *, deadline: float | None = None) -> RequestHandle:
         """`deadline` on the clock of `time.monotonic`: then the request fails with 504.
 
-        Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are `maxConcurrent` requests in
-        progress, and 503 after `close` or after the runner has stopped working. A constraint that `constraints` does
-        not know yet is compiled here.
+        Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are
+        `maxConcurrent` requests in progress, and 503 after `close` or after the runner has stopped working. A
+        constraint that `constraints` does not know yet is compiled here.
         """
         self._check_room()
         adapter = self._adapters.find(request.adapter) if request.adapter else None

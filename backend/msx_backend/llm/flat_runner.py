@@ -22,7 +22,6 @@ from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.stage import Finish, StageMessages
 from msx_backend.llm.step import TokenChunk
 
-
 NO_PICKS = np.zeros(1, np.int32)
 
 

@@ -35,7 +35,8 @@ def load_runner(
     adapters: AdapterShape | None = None,
 ) -> Runner:
     """Loads the weights first, because `plan` may ask the device how much memory they leave. `kernels`: others than
-    those of the device. `adapters`: room for them. Raises HandlerLoadError if the model cannot be divided like this, or cannot generate."""
+    those of the device. `adapters`: room for them. Raises HandlerLoadError if the model cannot be divided like this, or
+    cannot generate."""
     check_generates(config)
     check_division(config, parallel)
     parts = DecoderParts(parallel, kernels or kernels_of(config, parallel.target), adapters)

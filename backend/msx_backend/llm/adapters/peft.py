@@ -47,7 +47,7 @@ def read_peft(folder: Path) -> PeftConfig:
         raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} cannot be read: {error}") from None
     _refuse(folder.name, members)
     rank, alpha = members.get("r"), members.get("lora_alpha")
-    if type(rank) is not int or rank < 1 or type(alpha) not in (int, float):
+    if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float):
         raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} needs r, at least 1, and the number lora_alpha")
     return PeftConfig(rank, alpha / (rank**0.5 if members.get("use_rslora") else rank))
 

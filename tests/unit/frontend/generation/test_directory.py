@@ -58,7 +58,12 @@ def test_adapters(tmp_path: Path) -> None:
         await harness.register("a")
         await harness.register("b")
         directory = Directory(harness.registry)
-        for name, wanted in {"a": ("a", ""), "a:sql": ("a", "sql"), "b:both": ("b", "both"), "sql": ("a", "sql")}.items():
+        for name, wanted in {
+            "a": ("a", ""),
+            "a:sql": ("a", "sql"),
+            "b:both": ("b", "both"),
+            "sql": ("a", "sql"),
+        }.items():
             version, adapter = directory.find_adapted(name, GENERATE)
             assert (version.source.name, adapter) == wanted
         with pytest.raises(ModelNotFound, match=r"b:sql\. Its adapters: both\."):

@@ -45,7 +45,7 @@ def refusal(runner: Any, kind: int) -> str:
     arrays = runner._tables.nowhere([1 if kind == DECODE else 2], 0 if kind == PREFILL else 1)
     positions, slots, tables, lengths, q_lengths = map(ms.Tensor, arrays)
     reach, rows = ms.Tensor(np.arange(128, dtype=np.int32)), ms.Tensor([0], ms.int32)
-    places = (positions, runner._no_angles, slots, tables, lengths, q_lengths, reach, rows)
+    places = (positions, runner._no_angles, slots, tables, lengths, q_lengths, reach, rows, ms.Tensor([0], ms.int32))
     with pytest.raises((RuntimeError, TypeError)) as caught:
         call(positions, *places, made.keys, made.values)
     return str(caught.value)
@@ -58,6 +58,17 @@ def test_every_family_passes(family: str, dtype: str, tmp_path: Path) -> None:
     for said in refusals(make(family, tmp_path, dtype)):
         assert PASSED in said
         assert "AnyType" not in said, "part of the graph was left to Python"
+
+
+def test_adapters_pass(tmp_path: Path) -> None:
+    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_backend.llm.models.adapter_shape import AdapterShape
+
+    model, room = make_wide("llama", tmp_path / "model"), AdapterShape(2, 8, frozenset({"q_proj", "down_proj"}))
+    runner = make_runner("llama", limits(), folder=model, kernels=AscendKernels(ms.float16), adapters=room)
+    for said in refusals(runner):
+        assert PASSED in said
+        assert "AnyType" not in said
 
 
 def test_the_front_end_does_refuse(tmp_path: Path) -> None:
