@@ -23,6 +23,9 @@ from msx_sdk._internal.tracing.trace_context import STATE, TraceContext, new_tra
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""
+TOGETHER = 0.001
+"""Seconds in which requests are sampled all or none: a batch is then whole in its trace, and one sampled request after
+the other takes half as long as one among many that are not."""
 FAILED = 500
 """From this status on the server has failed, not the client (the semantic conventions of HTTP servers)."""
 WRITTEN_AFTER = 0.05
@@ -45,11 +48,12 @@ class TracedModel(Protocol):
 
 
 class RequestSpans:
-    """`ratio` of the requests whose clients say nothing are sampled; else the client has decided (a parent-based
+    """`ratio` of the milliseconds in which requests come whose clients say nothing are sampled; else the client has decided (a parent-based
     sampler)."""
 
     def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
+        self._chosen, self._until = False, 0.0
         self._batches = TracedBatches()
         self._sampled: OrderedDict[str, str] = OrderedDict()
         self._ended: list[SampledRequest] = []
@@ -66,7 +70,7 @@ class RequestSpans:
             if parent is None:
                 return  # it was not sampled
         if parent is None:
-            if self._chance() >= self._ratio:
+            if not self._chooses(job.enqueued):
                 return
             context = new_trace()
         elif not parent.sampled:
@@ -76,6 +80,11 @@ class RequestSpans:
         traced: Traced = context, parent
         job.traced, job.headers = traced, _headers(job, context).with_parent(context.header)
         self._remember(job.id, context.trace)
+
+    def _chooses(self, now: float) -> bool:
+        if now >= self._until:
+            self._chosen, self._until = self._chance() < self._ratio, now + TOGETHER
+        return self._chosen
 
     def ended(self, jobs: list[Any], now: float, of: TracedModel) -> None:
         """Jobs that ended together."""

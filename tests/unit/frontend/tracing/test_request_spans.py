@@ -71,6 +71,18 @@ def test_chance_decides_where_the_client_has_not() -> None:
         assert bool(spans.traces_of(["r"])) is sampled
 
 
+def test_who_come_together_are_sampled_together() -> None:
+    kept, chances = Kept(), iter([0.4, 0.6, 0.4])
+    spans = RequestSpans(kept, 0.5, lambda: next(chances))
+    sampled = []
+    for number, came in enumerate((1.0, 1.0004, 1.0009, 1.0012, 1.002, 1.5)):
+        job = job_of(id=str(number))
+        job.enqueued = came
+        spans.begin(job)
+        sampled.append(bool(job.headers))
+    assert sampled == [True, True, True, False, False, True]
+
+
 def test_the_client_has_decided() -> None:
     kept, job = Kept(), job_of(("Traceparent", PARENT), ("tracestate", "x=y"), ("a", "b"))
     spans = made(kept, ratio=0.0)
