@@ -48,8 +48,8 @@ class TracedModel(Protocol):
 
 
 class RequestSpans:
-    """`ratio` of the milliseconds in which requests come whose clients say nothing are sampled; else the client has decided (a parent-based
-    sampler)."""
+    """`ratio` of the requests whose clients say nothing are sampled, with those that come together; else the client has
+    decided (a parent-based sampler)."""
 
     def __init__(self, export: TakesSpans, ratio: float, chance: Callable[[], float] = random) -> None:
         self._export, self._ratio, self._chance = export, ratio, chance
