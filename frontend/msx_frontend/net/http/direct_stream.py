@@ -114,14 +114,23 @@ class DirectStream(ReplyBuffer):
     def _write(self) -> None:
         """What can be written now: the head, up to WRITTEN bytes of chunks, and the end."""
         opening, self._opening = self._opening, None
-        chunks, size = [], 0
-        while self._chunks and size < WRITTEN:
-            chunks.append(data := self._chunks.popleft())
-            size += len(data)
-        self._unsent += size
+        chunks = self._next_chunks()
         last = self._ended and not self._chunks and self._error is None
         if opening is not None or chunks or last:
             self._reply.write_part(opening, chunks, last=last)
+
+    def _next_chunks(self) -> list[bytes]:
+        waiting = self._chunks
+        if len(waiting) == 1:  # as of each token of a text
+            data = waiting.popleft()
+            self._unsent += len(data)
+            return [data]
+        chunks, size = [], 0
+        while waiting and size < WRITTEN:
+            chunks.append(data := waiting.popleft())
+            size += len(data)
+        self._unsent += size
+        return chunks
 
     def _end(self) -> None:
         if self._error is not None:

@@ -41,12 +41,14 @@ class WritesReplies(Protocol):
 
 
 class Http1Reply(DirectReply):
-    __slots__ = ("connection", "keep_alive")
+    __slots__ = ("_is_chunked", "connection", "keep_alive")
 
     def __init__(self, connection: WritesReplies, direct: Direct, known: KnownHead) -> None:
         super().__init__(direct, known)
         self.connection = connection
         self.keep_alive = known.head.keeps_alive
+        self._is_chunked = known.head.http_version != "1.0"
+        """HTTP/1.0 has no chunks: there the connection's end is the reply's."""
 
     # -- the request --
 
@@ -95,6 +97,9 @@ class Http1Reply(DirectReply):
             transport.writelines((opening, data))
 
     def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
+        if head is None and not last and self._is_chunked and len(chunks) == 1 and (data := chunks[0]):
+            self.connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))  # most parts: a token of a text
+            return
         framed = [] if head is None else [self._opening(head, [CHUNKED] if self._is_chunked else [])]
         if self._is_chunked:
             framed += [b"%x\r\n%b\r\n" % (len(data), data) for data in chunks if data]
@@ -114,11 +119,6 @@ class Http1Reply(DirectReply):
 
     def completed(self) -> None:
         self.connection.completed(self)
-
-    @property
-    def _is_chunked(self) -> bool:
-        """HTTP/1.0 has no chunks: there the connection's end is the reply's."""
-        return self.known.head.http_version != "1.0"
 
     def _opening(self, head: HttpReplyHead, framing: RawHeaders) -> bytes:
         closes = head.status >= 400 and self.known.family.closes_on_error
