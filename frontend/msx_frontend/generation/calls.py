@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msx_frontend.generation.tools import Tools
 from msx_sdk._internal.reasoning import FORMATS as REASONING
 from msx_sdk._internal.reasoning import ReasoningFirst
-from msx_sdk._internal.tool_calls import DEFAULT, ToolCallFormat
+from msx_sdk._internal.tool_calls import DEFAULT, WHOLE, ToolCallFormat
 from msx_sdk._internal.tool_calls import FORMATS as TOOL_CALLS
 from msx_sdk._internal.tool_calls.json_calls import JsonCalls
 from msx_sdk._internal.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, ToolCallReader, call_id
@@ -24,18 +24,27 @@ def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = N
     if tools.mode == "required":
         return RequiredCalls(tools)
     answer: ToolCallReader = Content()
-    if tools.mode == "auto":
+    if reads_all := offered.tool_parser in WHOLE:
+        answer = format_of(offered).reader(tools.schemas if tools.mode == "auto" else {}, parallel=tools.parallel)
+    elif tools.mode == "auto":
         answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
     inside = REASONING.get(offered.reasoning_parser)
-    if inside is None:
-        return answer
-    told = ReasoningFirst(answer, inside=inside)
+    if reads_all or inside is None:
+        told = answer
+    else:
+        told = ReasoningFirst(answer, inside=inside)
     return Unreasoned(told) if reasoning is False else told
 
 
 def format_of(offered: Capabilities) -> ToolCallFormat:
     """The format in which the model writes calls that it chooses to make."""
     return TOOL_CALLS.get(offered.tool_parser, DEFAULT)
+
+
+def keeps_special(tools: Tools, offered: Capabilities) -> bool:
+    """Whether the text must keep special tokens for its reader."""
+    read = offered.tool_parser in WHOLE or tools.mode == "auto"
+    return read and format_of(offered).NEEDS_SPECIAL_TOKENS
 
 
 class Content:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from msx_frontend.generation.calls import format_of
+from msx_frontend.generation.calls import keeps_special
 from msx_frontend.generation.constraint import check_offered
 from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
 from msx_frontend.generation.errors import WrongParameter
@@ -77,7 +77,7 @@ def chat_generation(
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
         constraint=tools.constraint,
         defaults=offered.sampling,
-        keep_special=tools.mode == "auto" and format_of(offered).NEEDS_SPECIAL_TOKENS,
+        keep_special=keeps_special(tools, offered),
     )
     return GenerateRequest(
         messages=template_messages(asked.messages),

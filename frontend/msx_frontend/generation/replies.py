@@ -20,7 +20,7 @@ DONE = b"data: [DONE]\n\n"
 class WritesEvents(Protocol):
     """How an API writes a generation; either may be None."""
 
-    def events(self, deltas: list[TextDelta]) -> bytes: ...
+    def events_of(self, text_delta: TextDelta) -> bytes: ...
 
     def last_events(self) -> bytes: ...
 
@@ -42,7 +42,7 @@ class StreamedTextReply:
     # -- what the generation tells --
 
     def add(self, text_delta: TextDelta) -> None:
-        if data := self._writer.events([text_delta]):
+        if data := self._writer.events_of(text_delta):
             self._write(data)
 
     def ended(self) -> None:

@@ -12,7 +12,7 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, SamplingParams
-from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Words
+from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's limit."""
@@ -45,6 +45,7 @@ class SamplingFields(ConstraintFields, kw_only=True):
     stop: str | list[str] | None = None
     stop_token_ids: list[Integer] | None = None
     include_stop_str_in_output: bool | None = None
+    allowed_token_ids: Tokens | None = None
     bad_words: Words | None = None
     skip_special_tokens: bool | None = None
     ignore_eos: bool | None = None
@@ -119,6 +120,7 @@ def sampling_params(
         seed=None if fields.seed is None else fields.seed % SEEDS,
         stop=stop_sequences(fields.stop, offered),
         stop_token_ids=tuple(fields.stop_token_ids or ()),
+        allowed_token_ids=fields.allowed_token_ids or (),
         bad_words=fields.bad_words or (),
         skip_special_tokens=not keep_special and fields.skip_special_tokens is not False,
         keep_stop=bool(fields.include_stop_str_in_output),

@@ -15,7 +15,6 @@ import msgspec
 from msx_frontend.generation.errors import WrongParameter
 
 UNSERVED = {
-    "allowed_token_ids": "not served; logit_bias raises those tokens, or a choice or regex holds the text to them",
     "audio": "not served: this server answers with text",
     "background": "not served: responses are not kept",
     "best_of": "not served for messages: n gives several answers",
@@ -52,7 +51,6 @@ NEUTRAL: dict[str, Any] = {"modalities": ["text"], "function_call": "none"}
 class UnservedFields(msgspec.Struct, kw_only=True):
     """Refused members of all routes; a value that asks for nothing is accepted."""
 
-    allowed_token_ids: Any = None
     cache_salt: Any = None
     ec_transfer_params: Any = None
     guided_whitespace_pattern: Any = None

@@ -30,6 +30,7 @@ STRUCTURED = frozenset(
         "chat_template_kwargs",
         "logit_bias",
         "stop_token_ids",
+        "allowed_token_ids",
         "bad_words",
         "constraint",
     }

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from msx_sdk.generation._wire import Integer, Natural, Positive, Share, Words
+from msx_sdk.generation._wire import Integer, Natural, Positive, Share, Tokens, Words
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,7 +21,8 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the next token is chosen, and when the text ends. The defaults change nothing.
 
-    Order of application: logit bias and penalties, bad words, constraint, temperature, top-k, top-p, min-p, typical.
+    Order of application: logit bias and penalties, allowed tokens, bad words, constraint, temperature, top-k, top-p,
+    min-p, typical.
     """
 
     temperature: Annotated[float, Meta(ge=0, le=100)] = 1.0
@@ -43,6 +44,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[Integer, ...] = ()
+    allowed_token_ids: Tokens = ()
+    """The only tokens that may be chosen; empty: all. The text ends by itself only if its end is among them."""
     bad_words: Words = ()
     """Words that must not occur in the text, at its beginning or after a space."""
     skip_special_tokens: bool = True

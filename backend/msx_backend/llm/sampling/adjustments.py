@@ -1,4 +1,4 @@
-"""Changes of the logits before a token is chosen: logit bias, penalties, and bans until `min_tokens`."""
+"""Changes of the logits before a token is chosen: bias, penalties, allowed tokens, and bans until `min_tokens`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Adjustments:
         self._repetition = np.float32(params.repetition_penalty)
         self._bias = {check_token("logit_bias", id, vocab_size): bias(id, it) for id, it in params.logit_bias.items()}
         self._counts: dict[int, int] = {}
-        self._offsets = np.zeros(vocab_size, np.float32)
-        self._offsets[list(self._bias)] = list(self._bias.values())
+        self._offsets = _allowed(params.allowed_token_ids, vocab_size)
+        self._offsets[list(self._bias)] += list(self._bias.values())
         self._seen = np.unique(np.asarray(prompt, np.intp)) if params.repetition_penalty != 1 else np.arange(0)
 
     @staticmethod
     def wanted(params: SamplingParams) -> bool:
         penalties = params.frequency_penalty or params.presence_penalty or params.repetition_penalty != 1
-        return bool(params.logit_bias or penalties)
+        return bool(params.logit_bias or params.allowed_token_ids or penalties)
 
     def apply(self, logits: Row) -> Row:
         """[vocab] -> [vocab], a new array."""
@@ -53,6 +53,13 @@ class Adjustments:
 
     def _repeated(self, logits: Row) -> Row:
         return np.where(logits > 0, logits / self._repetition, logits * self._repetition)
+
+
+def _allowed(tokens: Sequence[int], vocab_size: int) -> Row:
+    """[vocab]: 0 for these, minus infinity for all others; without any, 0 for all."""
+    offsets = np.full(vocab_size, -np.inf if tokens else 0, np.float32)
+    offsets[[check_token("allowed_token_ids", token, vocab_size) for token in tokens]] = 0
+    return offsets
 
 
 def banned(params: SamplingParams, eos: frozenset[int], vocab_size: int) -> Ids:

@@ -73,13 +73,10 @@ class _KServeStream:
         self._head, self._detailed = head, detailed
         self._texts = EventsOfText(lambda text: {**head, "text_output": text})
 
-    def events(self, deltas: list[TextDelta]) -> bytes:
-        return b"".join(map(self._event, deltas))
-
     def last_events(self) -> bytes:
         return b""
 
-    def _event(self, text_delta: TextDelta) -> bytes:
+    def events_of(self, text_delta: TextDelta) -> bytes:
         delta = text_delta.delta
         if not delta.text and delta.finish_reason is None:
             return b""

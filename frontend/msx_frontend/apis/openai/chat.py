@@ -142,8 +142,13 @@ class _ChatStream:
         self._head = shape.head("chat.completion.chunk")
         self._choices: dict[int, _Choice] = {}
 
-    def events(self, deltas: list[TextDelta]) -> bytes:
-        return b"".join([event for delta in deltas for event in self._grown(delta)])
+    def events_of(self, text_delta: TextDelta) -> bytes:
+        if self._running is not None:
+            self._running.add(text_delta)
+        found = self._choices.get(text_delta.choice)
+        if found is None:
+            found = self._choices[text_delta.choice] = _Choice(text_delta.choice, self)
+        return b"".join(found.grow(text_delta.delta))
 
     def last_events(self) -> bytes:
         if not self._include_usage:
@@ -155,14 +160,6 @@ class _ChatStream:
         if self._include_usage:
             value["usage"] = None if self._running is None else self._running.told
         return value
-
-    def _grown(self, text_delta: TextDelta) -> Iterator[bytes]:
-        if self._running is not None:
-            self._running.add(text_delta)
-        found = self._choices.get(text_delta.choice)
-        if found is None:
-            found = self._choices[text_delta.choice] = _Choice(text_delta.choice, self)
-        return found.grow(text_delta.delta)
 
 
 class _Choice:

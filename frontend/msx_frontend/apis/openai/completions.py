@@ -205,15 +205,12 @@ class _CompletionStream:
         self._only_text = shape.only_text and self._running is None
         self._choices: dict[int, _Progress] = {}
 
-    def events(self, deltas: list[TextDelta]) -> bytes:
-        return b"".join(map(self._event, deltas))
-
     def last_events(self) -> bytes:
         if not self._include_usage:
             return DONE
         return event({**self._shape.head, "choices": [], "usage": openai_usage(self._generation.usage)}) + DONE
 
-    def _event(self, text_delta: TextDelta) -> bytes:
+    def events_of(self, text_delta: TextDelta) -> bytes:
         if self._running is not None:
             self._running.add(text_delta)
         progress = self._choices.get(text_delta.choice) or self._begin(text_delta.choice)

@@ -59,12 +59,10 @@ class _ResponseStream:
         self._finish: FinishReason = "stop"
         self._begun = False
 
-    def events(self, deltas: list[TextDelta]) -> bytes:
-        events = [] if self._begun else self._begin()
-        for _, _, delta in deltas:
-            events += self._output.parts(self._reader.feed(delta.text))
-            self._finish = delta.finish_reason or self._finish
-        return b"".join(events)
+    def events_of(self, text_delta: TextDelta) -> bytes:
+        delta, first = text_delta.delta, [] if self._begun else self._begin()
+        self._finish = delta.finish_reason or self._finish
+        return b"".join([*first, *self._output.parts(self._reader.feed(delta.text))])
 
     def last_events(self) -> bytes:
         events = [*self._output.parts(self._reader.finish()), *self._output.close()]

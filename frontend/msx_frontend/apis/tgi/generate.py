@@ -73,8 +73,8 @@ class _TgiStream:
         self._asked, self._generation = asked, generation
         self._text, self._index = Text(), 0
 
-    def events(self, deltas: list[TextDelta]) -> bytes:
-        return b"".join([event for delta in deltas for event in self._events(delta.delta)])
+    def events_of(self, text_delta: TextDelta) -> bytes:
+        return b"".join(self._events(text_delta.delta))
 
     def last_events(self) -> bytes:
         return b""

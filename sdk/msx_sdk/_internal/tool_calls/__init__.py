@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from msx_sdk._internal.tool_calls import glm4, hermes, mistral, phi4_mini, pythonic, qwen3_coder
+from msx_sdk._internal.tool_calls import glm4, gpt_oss, hermes, mistral, phi4_mini, pythonic, qwen3_coder
 from msx_sdk._internal.tool_calls.parts import Schemas, ToolCallReader
 
 
@@ -21,8 +21,13 @@ class ToolCallFormat(Protocol):
 
 
 DEFAULT: ToolCallFormat = hermes
-FORMATS: dict[str, ToolCallFormat] = {it.NAME: it for it in (qwen3_coder, mistral, pythonic, glm4, phi4_mini, hermes)}
+FORMATS: dict[str, ToolCallFormat] = {
+    it.NAME: it for it in (qwen3_coder, mistral, pythonic, glm4, phi4_mini, gpt_oss, hermes)
+}
 """Formats by name; a template with marks of several formats belongs to the first of them."""
+
+WHOLE = frozenset({gpt_oss.NAME})
+"""Formats of all that a model writes, its reasoning and its answer too: they are read without tools as well."""
 
 
 def format_of_template(template: str) -> str:

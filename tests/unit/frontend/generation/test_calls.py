@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.generation.calls import format_of, reader_of
+from msx_frontend.generation.calls import format_of, keeps_special, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_sdk._internal.tool_calls.parts import ToolCall, ToolCallReader
 from msx_sdk.generation import Capabilities
@@ -28,6 +28,16 @@ def test_the_models_own_choice_is_read_in_its_format() -> None:
     assert read(reader(tools(), tool_parser="mistral"), CALL) == (CALL, [])
     assert read(reader(tools(), tool_parser="mistral"), "[TOOL_CALLS]f{}") == ("", [F])
     assert format_of(Capabilities(tool_parser="of a newer handler")).NAME == "hermes"
+
+
+def test_a_format_of_all_that_a_model_writes_is_read_without_tools() -> None:
+    text = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes."
+    for of in (tools_of(None, None, True), tools("none"), tools()):
+        assert read(reader(of, tool_parser="gpt_oss"), text) == ("«hm»Yes.", [])
+        assert keeps_special(of, Capabilities(tool_parser="gpt_oss"))
+    own = reader_of(tools(), Capabilities(tool_parser="gpt_oss"), reasoning=False)
+    assert read(own, text) == ("Yes.", [])
+    assert not keeps_special(tools("none"), Capabilities(tool_parser="mistral"))
 
 
 def test_content_is_not_held_up() -> None:

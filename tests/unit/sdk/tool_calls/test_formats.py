@@ -175,6 +175,7 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         "mistral": '[TOOL_CALLS]f{"text": "abc',
         "glm4": 'f\n{"text": "abc',
         "phi4_mini": '<|tool_call|>[{"name": "f", "arguments": {"text": "abc',
+        "gpt_oss": '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"text": "abc',
         "pythonic": '[f(text="abc",',
         "qwen3_coder": "<tool_call><function=f><parameter=text>\nabc",
     }

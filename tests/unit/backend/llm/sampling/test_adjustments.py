@@ -42,6 +42,20 @@ def test_one_token_after_another(prompt: list[int], text: list[int], params: Sam
     np.testing.assert_allclose(adjustments.apply(logits), expected, rtol=1e-4, atol=1e-4)
 
 
+def test_allowed_tokens_alone_are_chosen() -> None:
+    params = SamplingParams(allowed_token_ids=(2, 5), logit_bias={2: -50.0, 7: 100.0}, repetition_penalty=2)
+    adjustments = Adjustments(params, [5, 7], VOCAB)
+    row = adjustments.apply(np.arange(VOCAB, dtype=np.float32))
+    assert {token: value for token, value in enumerate(row.tolist()) if np.isfinite(value)} == {2: -48.0, 5: 2.5}
+    adjustments.count(5)
+    assert np.isfinite(adjustments.apply(row)).nonzero()[0].tolist() == [2, 5]
+
+
+def test_an_allowed_token_that_the_model_does_not_have() -> None:
+    with pytest.raises(InvalidInput, match=r"allowed_token_ids: the model has no token 12, its tokens are 0 to 11"):
+        Adjustments(SamplingParams(allowed_token_ids=(VOCAB,)), [], VOCAB)
+
+
 def test_the_logits_stay_as_they_are() -> None:
     logits = np.ones(VOCAB, np.float32)
     Adjustments(SamplingParams(repetition_penalty=2, logit_bias={1: 5}), [3], VOCAB).apply(logits)
@@ -53,6 +67,7 @@ def test_the_logits_stay_as_they_are() -> None:
     [
         (False, SamplingParams(temperature=0.5, top_k=3, min_tokens=5)),
         (True, SamplingParams(logit_bias={1: 1})),
+        (True, SamplingParams(allowed_token_ids=(1,))),
         (True, SamplingParams(frequency_penalty=-1)),
         (True, SamplingParams(presence_penalty=1)),
         (True, SamplingParams(repetition_penalty=1.1)),
