@@ -17,7 +17,7 @@ from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.llm.arrivals import Arrival, Clients
 from benchmarks.llm.copying import CopyingCheckpoint, CopyingPrompts
 from benchmarks.llm.streams import stream_all, text_of
-from benchmarks.llm.trace import throughput, together
+from benchmarks.llm.trace import Trace, throughput
 from benchmarks.reports.figures import figure, median, paired_ratio
 from benchmarks.reports.table import Report, Table, Target
 from benchmarks.servers.msx import Server, started, store_of
@@ -85,7 +85,12 @@ def _turn(
     for speculative in (True, False) if number % 2 else (False, True):
         asked = [replace(make(tokens), speculative=speculative) for _ in range(texts)]
         traces = stream_all(server.address, asked)
-        found[0 if speculative else 1].append(throughput(traces, *together(traces)))
+        found[0 if speculative else 1].append(_rate(traces))
+
+
+def _rate(traces: Sequence[Trace]) -> float:
+    """From the first token of any to the last: of several texts, some may have ended before others have begun."""
+    return throughput(traces, min(trace.instants[0] for trace in traces), max(trace.instants[-1] for trace in traces))
 
 
 def _check_texts(server: Server, prompts: CopyingPrompts) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from msx_backend.llm.adapters.catalog import AdapterCatalog
 from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.draft_model import Drafter, DraftModel
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.job import GenerationJob, GenerationJobFactory
@@ -41,8 +42,9 @@ class Engine:
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
     depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `speculative`: the
-    runner takes the same slot several times in a step, at the positions after each other. `on_failure` is called once,
-    when the runner stops working. `adapters`: those that requests may choose, so many of them at once.
+    runner takes the same slot several times in a step, at the positions after each other. `draft_model`: for its method
+    `draft`, with one lane. `adapters`: those that requests may choose, so many of them at once. `on_failure` is called
+    once, when the runner stops working.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class Engine:
         speculative: SpeculativeOptions | None = None,
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
+        draft_model: DraftModel | None = None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
         self._run = run
@@ -70,7 +73,9 @@ class Engine:
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._adapters = adapters or AdapterCatalog({})
         places = AdapterPlaces(adapter_places) if adapter_places else None
-        self._state = EngineState(Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, places))
+        drafter = draft_model and self._speculator and Drafter(draft_model, self._speculator, limits.slots)
+        scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, places)
+        self._state = EngineState(scheduler, drafter)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+from msx_backend.llm.draft_model import Drafter
 from msx_backend.llm.job import GenerationJob
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.sequence import TokenSequence
@@ -19,8 +20,8 @@ class EngineState:
     `over`: the lanes take no more steps.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self.scheduler = scheduler
+    def __init__(self, scheduler: Scheduler, drafter: Drafter | None = None) -> None:
+        self.scheduler, self.drafter = scheduler, drafter
         self.jobs: dict[int, GenerationJob] = {}
         self.seconds = StepSeconds()
         self.steps = 0

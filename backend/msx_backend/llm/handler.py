@@ -17,6 +17,8 @@ import msgspec
 
 from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.draft_loading import draft_config, load_draft_model
+from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.kernels.ascend.environment import set_variables
@@ -91,6 +93,7 @@ class TextGenerator(TextGenerationHandler):
     config: EngineConfig
     adapters = AdapterCatalog({})
     adapter_places = 0
+    draft_model: DraftModel | None = None
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
         super().initialize(context)
@@ -193,6 +196,7 @@ class TextGenerator(TextGenerationHandler):
             speculative=self._speculative(),
             adapters=self.adapters,
             adapter_places=self.adapter_places,
+            draft_model=self.draft_model,
             on_failure=self._end_worker,
         )
         self.engine.start()
@@ -219,7 +223,9 @@ class TextGenerator(TextGenerationHandler):
             check_soc(soc_name())
         config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
-        plan = planned(context, self.yaml, config, self.parallel)
+        speculative = self._speculative()
+        drafting = draft_config(context.model_dir, speculative, config, self.parallel)
+        plan = planned(context, self.yaml, config, self.parallel, drafting)
         context.report_progress("reading weights")
         self.adapters = packed_adapters(context.model_dir, self.yaml.adapters)
         room = shape_of(self.adapters, config, self.yaml.adapters)
@@ -227,6 +233,10 @@ class TextGenerator(TextGenerationHandler):
         self.adapter_places = 0 if room is None else room.places
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
+        if speculative is not None and drafting is not None:
+            self.draft_model = load_draft_model(
+                context.model_dir, speculative, drafting, runner.limits, self.parallel, context.report_progress
+            )
 
     async def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
         if request.messages is None:
@@ -284,13 +294,15 @@ def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
 
 
 def planned(
-    context: Context, yaml: YamlConfig, config: DecoderConfig, parallel: Parallel
+    context: Context, yaml: YamlConfig, config: DecoderConfig, parallel: Parallel, drafting: DecoderConfig | None = None
 ) -> Callable[[int], EngineLimits]:
     """The limits that fit beside the weights, computed before they are read unless the device must be asked.
+    `drafting`: a second model, whose cache holds the same tokens.
 
     Raises HandlerLoadError.
     """
     token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
+    token += 0 if drafting is None else drafting.token_bytes(1, 1, parallel.target)
     check_context(yaml, config.context)
     if (budget := stated_budget(yaml, parallel.target)) is not None:
         limits = limits_of(yaml, config.context, token, budget)

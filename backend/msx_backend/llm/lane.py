@@ -53,6 +53,10 @@ class Lane:
     async def work(self) -> None:
         growths: list[PendingToken] = []
         while not self._state.over:
+            if self._state.drafter is not None:
+                self._publish(growths)
+                growths = []
+                await self._state.drafter.prepare(self._state.scheduler.running)
             plan = self._next()
             if plan is not None:
                 growths = await self._step(plan, growths)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculation.drafts import TextDrafts, learned
 from msx_backend.llm.speculation.ngram import NgramIndex
+from msx_backend.llm.speculation.offered import OfferedDraft
 from msx_backend.llm.step import Decode, Mixed, Step
 from msx_sdk._internal.config import SpeculativeOptions
 
@@ -34,12 +35,29 @@ class Speculator:
         self._costs: dict[int, float] = {}
         """Seconds of a step, by its bucket."""
         self._rate, self._refused = HOPE, 0
+        self._written = 0.0
+        """Seconds that a small model takes for a token of every draft; 0 without one, and until it was measured."""
         self.drafted = self.accepted = 0
 
     def drafts_of_text(self) -> TextDrafts:
         """Begins a text, which is expected to accept what others did, and at first no more than `HOPE`: what is lost on
         one that accepts nothing is little then."""
-        return TextDrafts(NgramIndex(self._options.ngram), self._options.tokens, min(self._rate, HOPE))
+        source = NgramIndex(self._options.ngram) if self._options.method == "ngram" else OfferedDraft()
+        return TextDrafts(source, self._options.tokens, min(self._rate, HOPE))
+
+    def wanted(self, batch: Sequence[TokenSequence], room: int) -> list[int]:
+        """How many tokens a small model should draft for each text; [] for none at all."""
+        plain = self._costs.get(self._bucket(len(batch)))
+        if room < 1 or plain is None:
+            return []
+        most = [min(self._options.tokens, room, it.limit - len(it.tokens) - 1) for it in batch]
+        return self._counts(batch, [[0] * max(count, 0) for count in most], room, plain)
+
+    def wrote(self, depth: int, seconds: float) -> None:
+        """A small model wrote drafts of `depth` tokens in that time."""
+        own = seconds / depth
+        before = self._written if self._written else own
+        self._written = before + COST_WEIGHT * (min(own, before * OUTLIER) - before)
 
     def drafts(self, batch: Sequence[TokenSequence], room: int) -> Drafts:
         """The drafted tokens for each text; [] if none are worth it. `room`: places that no text takes."""
@@ -49,6 +67,8 @@ class Speculator:
         proposals = [_proposal(sequence, room) for sequence in batch]
         if not any(proposals):
             return []
+        if self._options.method == "draft":  # which were wanted, and are paid for
+            return _fitting(proposals, room)
         counts = self._counts(batch, proposals, room, plain)
         return [proposal[:count] for proposal, count in zip(proposals, counts, strict=True)] if counts else []
 
@@ -77,7 +97,8 @@ class Speculator:
         for bucket in self._wider(len(batch), room):
             more = bucket - len(batch)
             expected = len(batch) + sum(gain for gain, _, _ in gains[:more])
-            if (pace := expected / self._cost(bucket, plain)) > best:
+            depth = max((1 - place for _, place, _ in gains[:more]), default=0)
+            if (pace := expected / (self._cost(bucket, plain) + depth * self._written)) > best:
                 best, places = pace, more
         if best * plain * (1 + TRIAL * self._refused) <= len(batch):
             self._refused += 1
@@ -107,6 +128,15 @@ def _proposal(sequence: TokenSequence, room: int) -> list[int]:
     if sequence.drafts is None:
         return []
     return sequence.drafts.propose(sequence.tokens, min(room, sequence.limit - len(sequence.tokens) - 1))
+
+
+def _fitting(proposals: Drafts, room: int) -> Drafts:
+    """As much of each, in turn, as there is room for."""
+    fitting: Drafts = []
+    for proposal in proposals:
+        fitting.append(proposal[:room])
+        room -= len(fitting[-1])
+    return fitting
 
 
 def _gains(batch: Sequence[TokenSequence], proposals: Drafts) -> list[tuple[float, int, int]]:

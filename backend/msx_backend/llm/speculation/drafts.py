@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_backend.llm.speculation.ngram import NgramIndex
+from msx_backend.llm.speculation.offered import OfferedDraft
 
 WEIGHT = 0.2
 """The weight of a new observation."""
@@ -20,8 +21,16 @@ def learned(rate: float, drafted: int, accepted: int, weight: float) -> float:
 class TextDrafts:
     """`rate`: the share of drafted tokens that the text accepts, as far as the tokens before them were accepted."""
 
-    def __init__(self, index: NgramIndex, most: int, rate: float) -> None:
+    def __init__(self, index: NgramIndex | OfferedDraft, most: int, rate: float) -> None:
         self._index, self._most, self.rate = index, most, rate
+
+    def offer(self, length: int, draft: list[int]) -> None:
+        """A small model wrote this for the text when it had `length` tokens."""
+        if isinstance(self._index, OfferedDraft):
+            self._index.offer(length, draft)
+
+    def offered(self, tokens: Sequence[int]) -> bool:
+        return isinstance(self._index, OfferedDraft) and self._index.offered(tokens)
 
     def read(self, tokens: Sequence[int], stop: int) -> None:
         """The first `stop` tokens are computed: their runs are noted piece by piece, as a long prompt is."""

@@ -65,6 +65,7 @@ class SpeculativeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="came
     method: DraftMethod = "ngram"
     tokens: DraftTokens = 7
     ngram: NgramSize = 3
+    model: Text = "draft"
 
 
 class AdapterOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -13,6 +13,7 @@ from tokenizers import Tokenizer as RawTokenizer
 from tokenizers import decoders, models, pre_tokenizers
 
 from msx_backend.llm.blocks import blocks_for
+from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
@@ -235,6 +236,7 @@ class EngineHarness:
         constraints: Constraints | None = None,
         native: int | None = None,
         speculative: SpeculativeOptions | None = None,
+        draft_model: DraftModel | None = None,
     ) -> None:
         shape = shape or limits()
         sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
@@ -257,6 +259,7 @@ class EngineHarness:
             native=native,
             mixes=mixes,
             speculative=speculative,
+            draft_model=draft_model,
             on_failure=self.failures.append,
         )
 

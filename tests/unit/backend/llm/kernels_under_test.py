@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.handler import pool_of
 from msx_backend.llm.limits import EngineLimits
@@ -143,6 +144,7 @@ class KernelsHarness:
         pool: BlockPool | None = None,
         gated: bool = False,
         speculative: SpeculativeOptions | None = None,
+        draft_model: DraftModel | None = None,
     ) -> None:
         tokenizer = make_tokenizer()
         self.runner = LoggedRunner(kernels.runner)
@@ -156,6 +158,7 @@ class KernelsHarness:
             pool=pool or pool_of(kernels.runner, SLOTS),
             mixes=kernels.mixes,
             speculative=speculative,
+            draft_model=draft_model,
         )
 
     async def __aenter__(self) -> KernelsHarness:

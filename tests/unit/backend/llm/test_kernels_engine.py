@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from msx_backend.llm import speculator
+from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.step import Mixed
 from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.generation import Constraint
 from tests.unit.backend.llm.fakes import ids, read, request
 from tests.unit.backend.llm.kernels_under_test import (
+    CHUNK,
     KINDS,
     VOCAB,
     KernelsHarness,
@@ -24,7 +26,9 @@ from tests.unit.backend.llm.kernels_under_test import (
     Reference,
     kernels_under_test,
     make_model,
+    shape,
 )
+from tests.unit.backend.llm.runners import make_runner
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -224,3 +228,26 @@ def test_drafted_tokens_right_and_wrong(
         assert 3 < stats.accepted < stats.drafted
 
     play(scene, kernels, speculative=SpeculativeOptions(tokens=3))
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_drafts_of_a_small_model(
+    kernels: KernelsUnderTest, reference: Reference, model: Path, monkeypatch: pytest.MonkeyPatch, wrong: int
+) -> None:
+    """Which is as large here, on CPU kernels, and has a cache of its own; or says something else."""
+    prompts = [tokens(3, 21), tokens(4, 110)]
+    small = make_runner("small", shape(), folder=model)
+    if wrong:
+        plain = small.decode
+        monkeypatch.setattr(small, "decode", lambda *step: np.roll(plain(*step), 1, axis=1))
+    monkeypatch.setattr(speculator, "TRIAL", 1e9)
+
+    async def scene(harness: KernelsHarness) -> None:
+        found = await asyncio.gather(*(answer(harness, prompt, 16) for prompt in prompts))
+        assert [ids(deltas) for deltas in found] == [reference.greedy(prompt, 16) for prompt in prompts]
+        stats = harness.engine.stats()
+        assert stats.drafted > 3
+        assert (stats.accepted == stats.drafted) != bool(wrong)
+
+    options = SpeculativeOptions(method="draft", tokens=3)
+    play(scene, kernels, speculative=options, draft_model=DraftModel(small, CHUNK))

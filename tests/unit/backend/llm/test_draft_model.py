@@ -1,0 +1,99 @@
+"""Drafts by a small model: texts are those of the large one, whatever the small one says or does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.llm import speculator as module
+from msx_backend.llm.draft_model import Drafting, DraftModel
+from msx_backend.llm.step import Array, Decode, Mixed
+from msx_sdk._internal.config import SpeculativeOptions
+from tests.unit.backend.llm.fakes import EngineHarness, FakeRunner, alone, ids, limits, read, request
+from tests.unit.backend.llm.test_engine_properties import meet, some_visit
+
+OPTIONS = SpeculativeOptions(method="draft", tokens=4)
+RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}]
+WIDE = limits(slots=8)
+
+
+class SmallModel(FakeRunner):
+    """Says what the large model does, but is wrong now and then."""
+
+    dice = random.Random(7)
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        logits = super().decode(slots, tokens, positions)
+        return np.stack([np.roll(row, int(self.dice.random() < 0.2)) for row in logits])
+
+
+@pytest.fixture(autouse=True)
+def costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not matter: there are drafts in every other step at least."""
+    monkeypatch.setattr(module, "TRIAL", 1e9)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_texts_are_those_of_the_large_model(runner: dict[str, Any]) -> None:
+    async def scene() -> None:
+        small = DraftModel(SmallModel(slots=8), 4)
+        async with EngineHarness(WIDE, speculative=OPTIONS, draft_model=small, **runner) as harness:
+            asked = [request([place, 3, *range(place * 5)], 30) for place in range(3)]
+            found = await asyncio.gather(*(read(harness.engine.submit(one)) for one in asked))
+            for one, deltas in zip(asked, found, strict=True):
+                assert ids(deltas) == alone([int(token) for token in one.prompt or ()], 30)
+            stats = harness.engine.stats()
+            assert 10 < stats.accepted < stats.drafted
+            steps = sum(isinstance(step, (Decode, Mixed)) for step in harness.runner.log)
+            assert steps < 60
+            assert harness.idle()
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_hundreds_of_requests_leave_nothing_behind(runner: dict[str, Any]) -> None:
+    dice = random.Random(8)
+    options = {"speculative": OPTIONS, "draft_model": DraftModel(SmallModel(slots=6), 16), **runner}
+    asyncio.run(meet([some_visit(dice) for _ in range(200)], limits(slots=6, total=160, most=300), 1, options))
+
+
+def test_a_slot_holds_what_it_held_as_far_as_that_fits() -> None:
+    runner = FakeRunner(slots=2)
+    model = DraftModel(runner, 4)
+    first, second = [5, 6], list(range(10, 25))
+    assert model.draft([Drafting(0, list(first), 3)]) == [alone(first, 3)]
+    said = [*first, *alone(first, 1), 9]
+    drafts = model.draft([Drafting(0, list(said), 2), Drafting(1, list(second), 2)])
+    assert drafts == [alone(said, 2), []]  # the long one is read in pieces
+    assert model.draft([Drafting(1, list(second), 2)]) == [[]]
+    assert model.draft([Drafting(1, list(second), 2)]) == [alone(second, 2)]
+    assert model.draft([Drafting(0, list(second[:3]), 2)]) == [alone(second[:3], 2)]
+
+
+def test_a_small_model_that_fails_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
+    small = FakeRunner(slots=8)
+    calls = 0
+
+    def decode(slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        nonlocal calls
+        calls += 1
+        raise RuntimeError("broken")
+
+    small.decode = decode  # type: ignore[method-assign]
+
+    async def scene() -> None:
+        async with EngineHarness(WIDE, speculative=OPTIONS, draft_model=DraftModel(small, 64)) as harness:
+            assert ids(await read(harness.engine.submit(request([1, 2], 20)))) == alone([1, 2], 20)
+            assert harness.engine.stats().drafted == 0
+
+    with caplog.at_level(logging.ERROR, "msx.llm"):
+        asyncio.run(scene())
+    assert calls == 1
+    assert "the draft model has stopped working" in caplog.text
