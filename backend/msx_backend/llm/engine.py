@@ -73,7 +73,9 @@ class Engine:
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._adapters = adapters or AdapterCatalog({})
         places = AdapterPlaces(adapter_places) if adapter_places else None
-        drafter = draft_model and self._speculator and Drafter(draft_model, self._speculator, limits.slots)
+        drafter = None
+        if draft_model is not None and self._speculator is not None:
+            drafter = Drafter(draft_model, self._speculator, limits.slots)
         scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, places)
         self._state = EngineState(scheduler, drafter)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)

@@ -60,5 +60,5 @@ def test_what_does_not_fit_is_refused(
 def test_texts_must_not_outgrow_it(tmp_path: Path) -> None:
     archive(tmp_path)
     small = read(tmp_path / "small", max_position_embeddings=32)
-    with pytest.raises(HandlerLoadError, match="maxTotalTokens: 64 is more than the 32 tokens that speculative.model"):
+    with pytest.raises(HandlerLoadError, match="maxTotalTokens: 64 is more than the 32 tokens"):
         load_draft_model(tmp_path, DRAFT, small, limits(), Parallel(), print)
