@@ -113,7 +113,7 @@ class TextGenerator(TextGenerationHandler):
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
         if request.messages is not None:
-            text = self._template(request.messages, request.tools, {})
+            text = await self._rendered(request, request.messages)
             return TokenizeReply(tokens=self.tokenizer.spans(text, add_special_tokens=False), text=text)
         if request.prompt is None:
             raise InvalidInput("prompt: expected a text")
@@ -243,15 +243,17 @@ class TextGenerator(TextGenerationHandler):
             return request
         if request.prompt is not None:
             raise InvalidInput("prompt: expected either a prompt or messages, not both")
+        return msgspec.structs.replace(request, prompt=await self._rendered(request, request.messages), messages=None)
+
+    async def _rendered(self, request: GenerateRequest | TokenizeRequest, messages: list[dict[str, Any]]) -> str:
+        """What the chat template makes of messages."""
         own = {name: getattr(request, name) for name in ("add_generation_prompt", "continue_final_message")}
         options = {**own, **request.chat_template_kwargs}
         if request.chat_template is None:
-            text = self._template(request.messages, request.tools, options)
-        elif self.templates is None:
+            return self._template(messages, request.tools, options)
+        if self.templates is None:
             raise InvalidInput(NO_REQUEST_TEMPLATE)
-        else:
-            text = await self.templates.render(request.chat_template, request.messages, request.tools, **options)
-        return msgspec.structs.replace(request, prompt=text, messages=None)
+        return await self.templates.render(request.chat_template, messages, request.tools, **options)
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """Does in a thread what would block the loop, and with it all other texts."""

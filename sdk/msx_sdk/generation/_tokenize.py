@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk.generation._wire import WireStruct
+from msx_sdk.generation._wire import Template, WireStruct
 
 
 class TokenizeRequest(WireStruct):
@@ -13,7 +13,12 @@ class TokenizeRequest(WireStruct):
     prompt: str | None = None
     messages: list[dict[str, Any]] | None = None
     tools: list[dict[str, Any]] | None = None
+    chat_template_kwargs: dict[str, Any] = {}
+    add_generation_prompt: bool | None = None
+    continue_final_message: bool = False
+    chat_template: Template | None = None
     add_special_tokens: bool = True
+    """Of a prompt: the template writes those of messages."""
 
 
 class TextSpan(WireStruct):

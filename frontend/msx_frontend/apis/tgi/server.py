@@ -9,6 +9,7 @@ import msgspec
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.encoder_info import encoder_info
 from msx_frontend.apis.tgi.request import TgiRequest
+from msx_frontend.apis.tgi.vllm_tokenize import tokenize_messages, tokenize_prompt
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory, operations_of
@@ -23,7 +24,20 @@ from msx_frontend.net.http.request import Request
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 
 
+class _TokenizeForm(msgspec.Struct, kw_only=True):
+    """Whose request to `/tokenize` it is."""
+
+    inputs: Any = None
+    prompt: Any = None
+    messages: Any = None
+
+
 def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
+    form = decode(request.body, _TokenizeForm)
+    if form.inputs is None and form.messages is not None:
+        return tokenize_messages(request)
+    if form.inputs is None and form.prompt is not None:
+        return tokenize_prompt(request)
     asked = decode(request.body, TgiRequest)
     if not asked.inputs:
         raise Invalid("`inputs` cannot be empty")

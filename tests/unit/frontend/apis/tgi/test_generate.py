@@ -223,6 +223,30 @@ def test_tokenize() -> None:
     run(test())
 
 
+def test_tokenize_as_vllms_clients_ask() -> None:
+    async def test() -> None:
+        speaker = Speaker([[SPANS]])
+        told = await speaker.ask("/tokenize", {"prompt": "hi", "add_special_tokens": False})
+        assert told.json == {"count": 1, "max_model_len": 200, "tokens": [3], "token_strs": None}
+        body = {
+            "model": "m", "messages": [{"role": "user", "content": "hi"}], "return_token_strs": True,
+            "add_generation_prompt": False, "chat_template_kwargs": {"enable_thinking": False},
+        }  # fmt: skip
+        assert (await speaker.ask("/tokenize", body)).json["token_strs"] == ["hi"]
+        assert speaker.asked == [
+            TokenizeRequest(prompt="hi", add_special_tokens=False),
+            TokenizeRequest(
+                messages=[{"role": "user", "content": "hi"}],
+                add_generation_prompt=False,
+                chat_template_kwargs={"enable_thinking": False},
+            ),
+        ]
+        own = {"messages": body["messages"], "chat_template": "{{ messages }}"}
+        assert "requestChatTemplate" in (await refused(Speaker(), "/tokenize", own, 422))["error"]
+
+    run(test())
+
+
 def test_tokenize_refusals() -> None:
     async def test() -> None:
         assert (await refused(Speaker(), "/tokenize", {"inputs": ""}, 422))["error_type"] == "validation"

@@ -1,0 +1,75 @@
+"""vLLM's requests to `/tokenize`, which is TGI's, too: they have `prompt` or `messages` where TGI's have `inputs`.
+
+https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html#tokenizer-api
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_frontend.generation.chat_request import ChatRequest, asked_tools
+from msx_frontend.generation.conversation_fields import check_template
+from msx_frontend.generation.decoding import decode
+from msx_frontend.generation.messages import template_messages
+from msx_frontend.generation.operations import OperationReply
+from msx_frontend.generation.replies import JsonReply, model_header
+from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
+
+
+class _TokenizePrompt(msgspec.Struct, kw_only=True):
+    prompt: str
+    model: str | None = None
+    add_special_tokens: bool = True
+    return_token_strs: bool | None = None
+
+
+class _TokenizeMessages(ChatRequest, kw_only=True):
+    return_token_strs: bool | None = None
+
+
+class VllmTokens(msgspec.Struct):
+    """The reply to either; `token_strs` only where they are asked for."""
+
+    count: int
+    max_model_len: int
+    tokens: list[int]
+    token_strs: list[str] | None = None
+
+
+def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
+    asked = decode(request.body, _TokenizePrompt)
+    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    message = TokenizeRequest(prompt=asked.prompt, add_special_tokens=asked.add_special_tokens)
+    return _reply(version, message, told=bool(asked.return_token_strs))
+
+
+def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
+    """Raises WrongParameter and NoChatTemplate."""
+    asked = decode(request.body, _TokenizeMessages)
+    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    check_template(asked, version)
+    message = TokenizeRequest(
+        messages=template_messages(asked.messages),
+        tools=asked_tools(asked).for_template,
+        chat_template_kwargs=asked.template_values,
+        add_generation_prompt=asked.add_generation_prompt,
+        continue_final_message=bool(asked.continue_final_message),
+        chat_template=asked.chat_template,
+    )
+    return _reply(version, message, told=bool(asked.return_token_strs))
+
+
+def _reply(version: ModelVersion, message: TokenizeRequest, *, told: bool) -> OperationReply[TokenizeReply]:
+    limit = (version.capabilities or Capabilities()).max_total_tokens
+
+    def write(replies: list[TokenizeReply]) -> JsonReply:
+        spans = replies[0].tokens
+        value: dict[str, Any] = {"count": len(spans), "max_model_len": limit, "tokens": [one.id for one in spans]}
+        value["token_strs"] = [one.text for one in spans] if told else None
+        return JsonReply(value, [model_header(version)])
+
+    return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
