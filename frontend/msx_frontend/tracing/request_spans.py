@@ -65,8 +65,8 @@ class RequestSpans:
         request is jobs of their own, the others go with the first."""
         job.traced = None  # at the end, to look for what was never set costs three times as much
         parent = _parent(job)
-        if parent is None and (first := getattr(job, "first", None)) is not None:
-            parent = _parent(first)
+        if (first := getattr(job, "first", None)) is not None:
+            parent = _parent(first)  # also where the client has decided, whose headers are those of each
             if parent is None:
                 return  # it was not sampled
         if parent is None:

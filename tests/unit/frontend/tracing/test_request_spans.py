@@ -9,10 +9,12 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from msx_frontend.generation.text_request import TextJob
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.tracing import request_spans
 from msx_frontend.tracing.request_spans import SAMPLED_KEPT, WRITTEN_AT, RequestSpans
 from msx_sdk._internal.tracing.trace_context import parsed
+from msx_sdk.generation import GENERATE
 
 PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
 
@@ -99,6 +101,22 @@ def test_the_client_has_decided() -> None:
     unwanted = job_of(("traceparent", PARENT[:-1] + "0"))
     made(kept, ratio=1.0).begin(unwanted)
     assert unwanted.headers == [("traceparent", PARENT[:-1] + "0")]
+
+
+@pytest.mark.parametrize("headers", [(), (("traceparent", PARENT),)])
+def test_the_later_prompts_of_a_request_are_below_its_first(headers: tuple[tuple[str, str], ...]) -> None:
+    """Whoever has decided: the client's headers are those of each."""
+    spans, sink = made(Kept()), MagicMock(spec=["start"])
+    first, later = (TextJob(id, "m", "1.0", [], KeptHeaders(headers), sink, kind=GENERATE) for id in ("r", "r-1"))
+    first.first, later.first = None, first
+    spans.begin(first)
+    spans.begin(later)
+    own, of_later = (parsed(dict(job.headers)["traceparent"]) for job in (first, later))
+    assert own is not None
+    assert of_later is not None
+    assert (own.trace, own.span) != (of_later.trace, of_later.span)
+    traced: Any = later.traced
+    assert (traced[1].trace, traced[1].span) == (own.trace, own.span)
 
 
 def test_a_job_that_never_ran_was_only_queued() -> None:
