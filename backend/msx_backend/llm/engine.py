@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
@@ -72,11 +73,11 @@ class Engine:
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._adapters = adapters or AdapterCatalog({})
-        places = AdapterPlaces(adapter_places) if adapter_places else None
+        self._places = AdapterPlaces(adapter_places) if adapter_places else None
         drafter = None
         if draft_model is not None and self._speculator is not None:
             drafter = Drafter(draft_model, self._speculator, limits.slots)
-        scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, places)
+        scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, self._places)
         self._state = EngineState(scheduler, drafter)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
@@ -139,9 +140,19 @@ class Engine:
             completion_tokens=self._state.completion_tokens,
             drafted=0 if self._speculator is None else self._speculator.drafted,
             accepted=0 if self._speculator is None else self._speculator.accepted,
+            adapters=self._texts_by_adapter(),
+            adapters_loaded=0 if self._places is None else self._places.loaded,
             steps=self._state.steps,
             seconds=msgspec.structs.replace(self._state.seconds),
         )
+
+    def _texts_by_adapter(self) -> dict[str, tuple[int, int]]:
+        scheduler = self._state.scheduler
+        running, waiting = (
+            Counter(text.adapter.name for text in texts if text.adapter is not None)
+            for texts in (scheduler.running, scheduler.waiting)
+        )
+        return {name: (running[name], waiting[name]) for name in self._adapters.names}
 
     def _check_room(self) -> None:
         if self._refusal is not None:

@@ -22,6 +22,7 @@ HELP = {
     "blocks_total": "Blocks of the cache of keys and values",
     "prefix_hit_tokens": "Tokens of placed texts that the cache had already",
     "prefix_placed_tokens": "Tokens of texts that got a place",
+    "adapters_loaded": "Adapters in the device's places",
     "drafted_tokens": "Drafted tokens that steps computed",
     "accepted_tokens": "Drafted tokens that became tokens of texts",
 }
@@ -37,6 +38,11 @@ class EngineGauges:
             "msx_llm_queue_seconds", "s", buckets=QUEUED, help="Arrival at the engine to the first step"
         )
         self._seconds = metrics.gauge("msx_llm_step_seconds", "s", ("part",), help="Time in each part of the steps")
+        self._texts = metrics.gauge(
+            "msx_llm_adapter_texts",
+            labels=("adapter", "state"),
+            help="Texts of an adapter that run, or wait for a place",
+        )
         self._loop = asyncio.get_running_loop()
         self._tell()
 
@@ -54,6 +60,9 @@ class EngineGauges:
         for name, gauge in self._plain.items():
             gauge.update(getattr(stats, name.removesuffix("_tokens")))
         _tell_parts(self._seconds, stats)
+        for adapter, texts in stats.adapters.items():
+            for state, count in zip(("running", "waiting"), texts, strict=True):
+                self._texts.update(count, adapter=adapter, state=state)
 
 
 def _tell_parts(gauge: Metric, stats: EngineStats) -> None:

@@ -53,6 +53,10 @@ class EngineStats(msgspec.Struct, kw_only=True):
     drafted: int = 0
     """Tokens of drafts that were computed; of these, `accepted` became tokens of texts."""
     accepted: int = 0
+    adapters: dict[str, tuple[int, int]] = {}
+    """Texts of each adapter: running, and waiting."""
+    adapters_loaded: int = 0
+    """Adapters in the device's places."""
     steps: int = 0
     seconds: StepSeconds = msgspec.field(default_factory=StepSeconds)
 

@@ -17,6 +17,10 @@ class AdapterPlaces:
         self._free = list(range(count, 0, -1))
         self._texts = dict.fromkeys(self._free, 0)
 
+    @property
+    def loaded(self) -> int:
+        return len(self._places)
+
     def has_room(self, adapter: Adapter | None) -> bool:
         return adapter is None or adapter.name in self._places or bool(self._free) or self._idle() is not None
 

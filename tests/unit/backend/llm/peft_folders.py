@@ -43,3 +43,10 @@ def merged(model: Path, adapter: Path, folder: Path, scale: float) -> Path:
             tensors[f"{layer}.weight"] += scale * (changes[name.replace("lora_A", "lora_B")] @ changes[name])
     save_file(tensors, folder / "model.safetensors")
     return folder
+
+
+def room(places: int = 2) -> Any:
+    from msx_backend.llm.adapters.weights import ATTENTION, MLP
+    from msx_backend.llm.models.adapter_shape import AdapterShape
+
+    return AdapterShape(places, 8, frozenset(ATTENTION + MLP))

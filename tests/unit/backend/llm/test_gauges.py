@@ -12,7 +12,17 @@ from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.stats import EngineStats, RequestTimes, StepSeconds
 from msx_sdk.metrics import Metrics
 
-STATS = EngineStats(running=2, waiting=3, steps=4, blocks_used=5, blocks_total=6, prefix_hit=7, prefix_placed=8)
+STATS = EngineStats(
+    running=2,
+    waiting=3,
+    steps=4,
+    blocks_used=5,
+    blocks_total=6,
+    prefix_hit=7,
+    prefix_placed=8,
+    adapters={"sql": (2, 1)},
+    adapters_loaded=1,
+)
 
 
 def test_a_second_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +50,9 @@ def test_a_second_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (told["msx_llm_blocks_used",], told["msx_llm_blocks_total",]) == (5, 6)
     assert (told["msx_llm_prefix_hit_tokens",], told["msx_llm_prefix_placed_tokens",]) == (7, 8)
     assert told["msx_llm_step_seconds", ("part", "model")] == 1.5
+    assert told["msx_llm_adapters_loaded",] == 1
+    assert told["msx_llm_adapter_texts", ("adapter", "sql"), ("state", "running")] == 2
+    assert told["msx_llm_adapter_texts", ("adapter", "sql"), ("state", "waiting")] == 1
     assert told["msx_llm_step_seconds", ("part", "messaging")] == 0
 
 

@@ -63,9 +63,9 @@ def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Divided(run_ranks(model, folder, stages, shards), one)
 
 
-def run_ranks(model: Path, folder: Path, stages: int, shards: int) -> Results:
+def run_ranks(model: Path, folder: Path, stages: int, shards: int, module: str = f"{__package__}.rank") -> Results:
     size, port = stages * shards, free_port()
-    command = [sys.executable, "-m", f"{__package__}.rank", str(model), str(folder), json.dumps(config(stages, shards))]
+    command = [sys.executable, "-m", module, str(model), str(folder), json.dumps(config(stages, shards))]
     ranks = []
     for rank in range(size):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
-from tests.unit.backend.llm.peft_folders import make_adapter, merged
+from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
 from tests.unit.backend.llm.runners import compiled_graphs, limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -26,13 +26,6 @@ CASES = [
     pytest.param("cpu", "glm4", marks=pytest.mark.long),
     pytest.param("cpu", "qwen3_moe", marks=pytest.mark.long),
 ]
-
-
-def _room(places: int = 2) -> Any:
-    from msx_backend.llm.adapters.weights import ATTENTION, MLP
-    from msx_backend.llm.models.adapter_shape import AdapterShape
-
-    return AdapterShape(places, 8, frozenset(ATTENTION + MLP))
 
 
 def _targets(family: str) -> Any:
@@ -64,7 +57,7 @@ def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Pa
     wanted = np.concatenate([_texts(make_runner(family, shape, folder=folder), (0,)) for folder in folders])
     with emulation() if kind == "npu" else contextlib.nullcontext():
         kernels = AscendKernels(ms.float16) if kind == "npu" else None
-        runner = make_runner(family, shape, folder=model, kernels=kernels, adapters=_room())
+        runner = make_runner(family, shape, folder=model, kernels=kernels, adapters=room())
         runner.warm_up(lambda shape: None)
         graphs = compiled_graphs()
         runner.adapt(1, 1, str(two))  # another one is read into its place below

@@ -1,0 +1,33 @@
+"""`python -m …rank MODEL FOLDER CONFIG`: one rank that computes a text with an adapter, on the kernels of a CPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.mindspore import collectives, init_parallel
+from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.peft_folders import room
+from tests.unit.backend.llm.runners import limits, make_runner
+from tests.unit.sdk.mindspore_parallel.rank import leave
+
+LENGTH = 9
+
+
+def main() -> None:
+    model, folder, config = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
+    parallel = init_parallel(Context(info))
+    runner = make_runner("wide", limits(), parallel, model, adapters=room())
+    runner.adapt(0, 2, str(folder / "adapter"))
+    prompt, last = runner.prefill(0, 0, TOKENS[:LENGTH]), runner.decode([0], [TOKENS[LENGTH]], [LENGTH])
+    found = {"prompt": prompt.tolist(), "last": last.tolist()}
+    leave(folder / f"rank-{rank}.json", found | {"counts": collectives.counts()})
+
+
+if __name__ == "__main__":
+    main()
