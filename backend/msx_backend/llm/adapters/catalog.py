@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.peft import CONFIG, WEIGHTS, read_peft
-from msx_backend.llm.adapters.weights import adaptable
+from msx_backend.llm.adapters.weights import adaptable, check_pairs
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_sdk._internal.config import AdapterOptions
@@ -63,6 +63,8 @@ def shape_of(catalog: AdapterCatalog, config: DecoderConfig, options: AdapterOpt
     targets = adaptable(config)
     if not targets:
         raise HandlerLoadError(f"adapters of {config.model_type} are not served; merge them into the model")
+    for name in catalog.names:
+        check_pairs(Path(catalog.find(name).folder), config)
     most = (options or AdapterOptions()).max_loras
     rank = max(catalog.find(name).rank for name in catalog.names)
     return AdapterShape(min(most, len(catalog)), rank, targets)

@@ -32,12 +32,23 @@ def adaptable(config: DecoderConfig) -> frozenset[str]:
 def read_pairs(folder: Path, config: DecoderConfig) -> dict[str, Pair]:
     """A [rank, in] and B [out, rank], with the adapter's factor, by names such as `3.self_attn.q_proj`. Layers that
     files have in one tensor share its A. Raises HandlerLoadError where the adapter is not one of this model."""
+    return _pairs(folder, config, _Reader)
+
+
+def check_pairs(folder: Path, config: DecoderConfig) -> None:
+    """Raises what `read_pairs` would raise, and reads names and shapes alone: a fault that a request found would end
+    the worker, and with it all other texts."""
+    _pairs(folder, config, _Checker)
+
+
+def _pairs(folder: Path, config: DecoderConfig, reader: type[_Reader]) -> dict[str, Pair]:
     peft = read_peft(folder)
     try:
-        with Weights(folder / WEIGHTS) as weights:
-            return _Reader(folder.name, weights, config, peft.rank, peft.scale).pairs()
-    except OSError as error:
+        weights = Weights(folder / WEIGHTS)
+    except (OSError, HandlerLoadError) as error:
         raise HandlerLoadError(f"adapter {folder.name}: {WEIGHTS} cannot be read: {error}") from None
+    with weights:
+        return reader(folder.name, weights, config, peft.rank, peft.scale).pairs()
 
 
 class _Reader:
@@ -75,7 +86,15 @@ class _Reader:
         if (found := self._weights.shape(name)) != shape:
             raise self._refused(f"{name} has the shape {found}; this model and r make it {shape}")
         self._left.discard(name)
+        return self._values(name, shape)
+
+    def _values(self, name: str, shape: tuple[int, ...]) -> Any:
         return self._weights.read(name).astype(np.float32)
 
     def _refused(self, why: str) -> HandlerLoadError:
         return HandlerLoadError(f"adapter {self._name}: {why}")
+
+
+class _Checker(_Reader):
+    def _values(self, name: str, shape: tuple[int, ...]) -> Any:
+        return np.broadcast_to(np.float32(0), shape)

@@ -68,3 +68,34 @@ def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Pa
     bound = 1e-4 if kind == "cpu" else 2 * ROUNDING["float16"] * np.abs(wanted).max()
     np.testing.assert_allclose(found, wanted, rtol=0, atol=bound)
     assert np.abs(wanted[1] - wanted[0]).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"rank": 3}, r"adapter sql: .*lora_A\.weight has the shape \(3, \d+\); this model and r make it \(4, \d+\)"),
+        ({"name": "lm_head"}, "adapter sql: 'base_model.model.lm_head.lora_A.weight' is of no layer"),
+        ({"cut": True}, "adapter sql: adapter_model.safetensors cannot be read"),
+    ],
+)
+def test_what_does_not_fit_is_found_when_the_model_loads(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    from msx_backend.llm.adapters.catalog import packed_adapters, shape_of
+    from msx_backend.llm.models.registry import read_config
+    from msx_sdk.errors import HandlerLoadError
+
+    model = make_wide("llama", tmp_path / "model", num_hidden_layers=1, layer_types=None)
+    file = make_adapter(model, model / "adapters" / "sql", 1) / "adapter_model.safetensors"
+    config = read_config(model)
+    assert shape_of(packed_adapters(model, None), config, None) is not None
+    tensors = load_file(file)
+    if "rank" in change:
+        tensors = {name: value[:3] if "lora_A" in name else value[:, :3].copy() for name, value in tensors.items()}
+    if "name" in change:
+        tensors |= {f"base_model.model.lm_head.lora_{part}.weight": np.zeros((4, 4), np.float32) for part in "AB"}
+    save_file(tensors, file)
+    if "cut" in change:
+        file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(HandlerLoadError, match=reason):
+        shape_of(packed_adapters(model, None), config, None)
