@@ -53,7 +53,7 @@ def _handler_of(folder: Path) -> str:
     known = str(named[0]) if isinstance(named, list) else ""
     if known.endswith("ForSequenceClassification"):
         return CLASSIFIES
-    is_decoder = known.endswith(("ForCausalLM", "LMHeadModel")) or not known
+    is_decoder = known.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) or not known
     return GENERATES if is_decoder and not (folder / MODULES).is_file() else EMBEDS
 
 

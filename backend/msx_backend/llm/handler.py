@@ -35,8 +35,9 @@ from msx_backend.llm.steps import StartingRunner, StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
+from msx_backend.llm.text.prompts import Prompts
 from msx_backend.llm.text.request_template import RequestTemplates
-from msx_sdk import Context, InvalidInput
+from msx_sdk import Context
 from msx_sdk._internal.cgroup import memory_limit
 from msx_sdk._internal.config import ModelConfig as YamlConfig
 from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
@@ -63,9 +64,6 @@ restarted."""
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 MOST_STOPS, MOST_TOP_TOKENS = 16, 20
 FEW_WORDS = 16
-NO_REQUEST_TEMPLATE = (
-    "chat_template: this model uses its own alone; requestChatTemplate: true in model-config.yaml allows a request's"
-)
 
 
 class EngineConfig(Protocol):
@@ -103,7 +101,7 @@ class TextGenerator(TextGenerationHandler):
         return None
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
-        prepared = await self._prepared(await self._as_prompt(request))
+        prepared = await self._prepared(await self.prompts.with_prompt(request))
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
             if context.operation() == GENERATE and self._passes_on:
                 deltas.pass_on = lambda delta: context._offer(encode(delta))
@@ -112,14 +110,7 @@ class TextGenerator(TextGenerationHandler):
             self.gauges.tell(deltas.times)
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        if request.messages is not None:
-            text = await self._rendered(request, request.messages)
-            return TokenizeReply(tokens=self.tokenizer.spans(text, add_special_tokens=False), text=text)
-        if request.prompt is None:
-            raise InvalidInput("prompt: expected a text")
-        return TokenizeReply(
-            tokens=self.tokenizer.spans(request.prompt, request.add_special_tokens), text=request.prompt
-        )
+        return await self.prompts.tokenized(request)
 
     def follow(self, message: bytes) -> None:
         """Executes one step on a rank other than 0."""
@@ -179,6 +170,7 @@ class TextGenerator(TextGenerationHandler):
         self.chat = ChatTemplate.from_folder(self.context.model_dir)
         tokens = special_tokens(tokenizer_config(self.context.model_dir))
         self.templates = RequestTemplates(tokens) if self.yaml.request_chat_template else None
+        self.prompts = Prompts(self.tokenizer, self.chat, self.templates, self.config.vocab_size)
         own = self.yaml.generation_config == "auto"
         self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
@@ -238,23 +230,6 @@ class TextGenerator(TextGenerationHandler):
                 context.model_dir, speculative, drafting, runner.limits, self.parallel, context.report_progress
             )
 
-    async def _as_prompt(self, request: GenerateRequest) -> GenerateRequest:
-        if request.messages is None:
-            return request
-        if request.prompt is not None:
-            raise InvalidInput("prompt: expected either a prompt or messages, not both")
-        return msgspec.structs.replace(request, prompt=await self._rendered(request, request.messages), messages=None)
-
-    async def _rendered(self, request: GenerateRequest | TokenizeRequest, messages: list[dict[str, Any]]) -> str:
-        """What the chat template makes of messages."""
-        own = {name: getattr(request, name) for name in ("add_generation_prompt", "continue_final_message")}
-        options = {**own, **request.chat_template_kwargs}
-        if request.chat_template is None:
-            return self._template(messages, request.tools, options)
-        if self.templates is None:
-            raise InvalidInput(NO_REQUEST_TEMPLATE)
-        return await self.templates.render(request.chat_template, messages, request.tools, **options)
-
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """Does in a thread what would block the loop, and with it all other texts."""
         constraint, prompt = request.params.constraint, request.prompt
@@ -266,11 +241,6 @@ class TextGenerator(TextGenerationHandler):
             return request
         tokens = await asyncio.to_thread(self.tokenizer.encode, prompt, request.add_special_tokens)
         return msgspec.structs.replace(request, prompt=tuple(tokens))
-
-    def _template(self, messages: list[Any], tools: list[Any] | None, options: dict[str, Any]) -> str:
-        if self.chat is None:
-            raise InvalidInput("messages: this model has no chat template; send a prompt")
-        return self.chat.render(messages, tools, **options)
 
     def _constraints(self) -> Constraints | None:
         try:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk.generation._wire import Template, WireStruct
+from msx_sdk.generation._wire import Template, Tokens, WireStruct
 
 
 class TokenizeRequest(WireStruct):
     """As in `GenerateRequest`; the reply is a `TokenizeReply`."""
 
     prompt: str | None = None
+    ids: Tokens | None = None
+    """Instead of a text: the reply has the text of these tokens, special ones too, and no spans."""
     messages: list[dict[str, Any]] | None = None
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] = {}

@@ -30,6 +30,8 @@ class Weights:
         self._path = _find(path)
         self._open = functools.cache(_open_file)
         self._files = _read_index(self._path) if self._path.suffix == ".json" else self._names(self._path)
+        self._stored: Mapping[str, str] = {}
+        """The names in the files of tensors that have other names here."""
 
     def __enter__(self) -> Weights:
         return self
@@ -59,7 +61,7 @@ class Weights:
     def _slice(self, name: str) -> Any:
         if name not in self._files:
             raise HandlerLoadError(f"{self._path.name} has no tensor {name!r}")
-        return self._open(self._files[name]).get_slice(name)
+        return self._open(self._files[name]).get_slice(self._stored.get(name, name))
 
     def _names(self, path: Path) -> dict[str, Path]:
         return dict.fromkeys(self._open(path).keys(), path)
@@ -74,6 +76,11 @@ def part(size: int, parts: int, index: int) -> slice:
 def _find(path: Path) -> Path:
     candidates = [path / INDEX, path / "model.safetensors"] if path.is_dir() else [path]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
+    if found is None and (old := next(path.glob("*.ckpt"), None)) is not None:
+        raise HandlerLoadError(
+            f"{old.name} is a checkpoint of MindSpore's own format; write it as model.safetensors with "
+            "mindspore.ckpt_to_safetensors"
+        )
     if found is None:
         names = " nor ".join(map(str, candidates))
         raise HandlerLoadError(f"neither {names} exists" if len(candidates) > 1 else f"{names} does not exist")

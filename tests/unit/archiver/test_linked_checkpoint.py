@@ -55,6 +55,7 @@ def test_its_own_configuration(checkpoint: Path, tmp_path: Path) -> None:
     ("members", "modules", "handler"),
     [
         ({"architectures": ["Qwen3ForCausalLM"]}, False, "text_generation"),
+        ({"architectures": ["Gemma3ForConditionalGeneration"]}, False, "text_generation"),
         ({}, False, "text_generation"),
         ({"architectures": ["BertModel"]}, False, "embedding"),
         ({"architectures": ["Qwen3ForCausalLM"]}, True, "embedding"),

@@ -24,6 +24,7 @@ from msx_backend.llm.models import (
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.rope import check_rope
+from msx_backend.llm.models.text_part import text_part
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -52,7 +53,7 @@ FAMILIES: Mapping[str, DecoderFamily] = {
 def read_config(folder: Path) -> DecoderConfig:
     """Reads the configuration of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and
     its value."""
-    raw = read_raw(folder)
+    raw = text_part(read_raw(folder))
     hub = hub_config(raw)
     if hub.model_type not in FAMILIES:
         known = ", ".join(FAMILIES)

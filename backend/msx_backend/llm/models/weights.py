@@ -10,7 +10,9 @@ from typing import Any
 from msx_backend.llm.models import float8
 from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.mindformers_names import hub_names
 from msx_backend.llm.models.mxfp4 import packed_shapes
+from msx_backend.llm.models.text_part import OTHERS, PREFIXES
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
 
@@ -21,7 +23,8 @@ _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
 
 
 class Checkpoint(Weights):
-    """A folder's `model.safetensors`, or the files of its `model.safetensors.index.json`, for the model of `config`.
+    """A folder's `model.safetensors`, or the files of its `model.safetensors.index.json`, for the model of `config`, by
+    Hugging Face's names of tensors or by MindFormers'.
 
     Raises HandlerLoadError where a tensor is missing, unexpected, or of another shape: it names tensor, file and the
     shape expected. Only headers are read for that; ranks read their parts afterwards. Tensors have the engine's names:
@@ -30,13 +33,17 @@ class Checkpoint(Weights):
 
     def __init__(self, folder: Path, config: DecoderConfig) -> None:
         super().__init__(folder)
+        if named := hub_names(self._files):
+            self._stored, self._files = named, {name: self._files[own] for name, own in named.items()}
         self._sources: dict[str, TensorSource] = {}
-        self.prefix = "" if "embed_tokens.weight" in self else "model."
+        found = (prefix for prefix in ("", *PREFIXES) if f"{prefix}embed_tokens.weight" in self)
+        self.prefix = next(found, "model.")
         """The prefix of all names but the head's; empty for models that were saved without a head."""
         self._sources = dict(sources(config, self.prefix))
         self._blocks = config.scaled_blocks
         self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
-        """Layers that guess further tokens: nothing runs them."""
+        """Layers that guess further tokens, and what pictures go through: nothing runs them."""
+        self._further += OTHERS if self.prefix in PREFIXES else ()
         self._check(dict(shapes(config, self.prefix)), config.tied)
 
     def __enter__(self) -> Checkpoint:
@@ -168,7 +175,7 @@ def _linear(name: str, outputs: int, inputs: int, bias: bool) -> Iterator[tuple[
 
 
 def _ignored(name: str, tied: bool) -> bool:
-    return name.endswith(_DERIVED) or (tied and name == HEAD)
+    return name.endswith(_DERIVED) or (tied and name.endswith(HEAD))
 
 
 def _more(names: list[str]) -> str:

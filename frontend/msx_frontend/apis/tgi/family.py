@@ -9,7 +9,7 @@ from msx_frontend.apis.tgi import reply_schemas as schemas
 from msx_frontend.apis.tgi.generate import generate, generate_compatible, generate_stream
 from msx_frontend.apis.tgi.request import TgiRequest
 from msx_frontend.apis.tgi.server import ServerInfo, chat_tokenize, tokenize
-from msx_frontend.apis.tgi.vllm_tokenize import VllmTokens
+from msx_frontend.apis.tgi.vllm_tokenize import Detokenize, VllmText, VllmTokens, detokenize
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, tgi_failure
@@ -55,6 +55,15 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=TgiRequest,
         example={"inputs": "Once upon a time"},
         response_schema=list[TextSpan] | VllmTokens,
+    )
+    yield Route(
+        "POST",
+        "/detokenize",
+        text_route(api, detokenize),
+        summary="The text of tokens (vLLM's)",
+        request_schema=Detokenize,
+        example={"tokens": [1, 2]},
+        response_schema=VllmText,
     )
     yield Route(
         "POST",

@@ -1,4 +1,4 @@
-"""vLLM's requests to `/tokenize`, which is TGI's, too: they have `prompt` or `messages` where TGI's have `inputs`.
+"""vLLM's `/tokenize`, which is TGI's, too (it has `prompt` or `messages` where TGI's has `inputs`), and `/detokenize`.
 
 https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html#tokenizer-api
 """
@@ -18,6 +18,7 @@ from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
+from msx_sdk.generation._wire import Tokens
 
 
 class _TokenizePrompt(msgspec.Struct, kw_only=True):
@@ -29,6 +30,17 @@ class _TokenizePrompt(msgspec.Struct, kw_only=True):
 
 class _TokenizeMessages(ChatRequest, kw_only=True):
     return_token_strs: bool | None = None
+
+
+class Detokenize(msgspec.Struct, kw_only=True):
+    tokens: Tokens
+    model: str | None = None
+
+
+class VllmText(msgspec.Struct):
+    """The reply to `/detokenize`."""
+
+    prompt: str
 
 
 class VllmTokens(msgspec.Struct):
@@ -61,6 +73,16 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
         chat_template=asked.chat_template,
     )
     return _reply(version, message, told=bool(asked.return_token_strs))
+
+
+def detokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
+    asked = decode(request.body, Detokenize)
+    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+
+    def write(replies: list[TokenizeReply]) -> JsonReply:
+        return JsonReply({"prompt": replies[0].text}, [model_header(version)])
+
+    return OperationReply(version, TOKENIZE, [TokenizeRequest(ids=asked.tokens)], TokenizeReply, write)
 
 
 def _reply(version: ModelVersion, message: TokenizeRequest, *, told: bool) -> OperationReply[TokenizeReply]:

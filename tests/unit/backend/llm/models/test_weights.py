@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
+from tests.unit.backend.llm.runners import GOLDENS
 
 safetensors = pytest.importorskip("safetensors.numpy")
 Tensors = dict[str, Any]
@@ -102,4 +104,89 @@ def test_a_shard_that_is_not_there(tmp_path: Path) -> None:
     save_in_two(tmp_path, tensors(config))
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(HandlerLoadError, match=r"model-00002-of-00002\.safetensors is not a safetensors file"):
+        Checkpoint(tmp_path, config)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "pictures", "head"),
+    [
+        ("language_model.model.", "vision_tower.", "language_model.lm_head.weight"),
+        ("model.language_model.", "model.vision_tower.", "lm_head.weight"),
+    ],
+)
+def test_the_text_part_of_a_model_of_pictures(tmp_path: Path, prefix: str, pictures: str, head: str) -> None:
+    plain = GOLDENS / "gemma3"
+    raw = json.loads((plain / "config.json").read_text())
+    kept = {name: value for name, value in raw.items() if name not in ("dtype", "tie_word_embeddings")}
+    whole = {"model_type": "gemma3", "dtype": raw["dtype"], "vision_config": {"hidden_size": 8}, "text_config": kept}
+    (tmp_path / "config.json").write_text(json.dumps(whole))
+    config = read_config(tmp_path)
+    assert config == read_config(plain)
+    random = np.random.default_rng(0)
+    named = {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, prefix)}
+    others = {f"{pictures}layers.0.weight": np.zeros(2, np.float32), head: np.zeros((96, 32), np.float32)}
+    save(tmp_path, named | others)
+    with Checkpoint(tmp_path, config) as part:
+        name = f"{prefix}layers.1.self_attn.q_proj.weight"
+        assert part.prefix == prefix
+        assert np.array_equal(part.read(name), named[name])
+    save(tmp_path, named | {"audio_tower.weight": np.zeros(2, np.float32)})
+    with pytest.raises(HandlerLoadError, match=r"the model of config\.json has no tensor audio_tower\.weight"):
+        Checkpoint(tmp_path, config)
+
+
+def test_what_a_text_part_leaves_out(tmp_path: Path) -> None:
+    part = {"model_type": "gemma3_text", "hidden_size": 2560, "num_hidden_layers": 34, "sliding_window": 1024}
+    whole = {"model_type": "gemma3", "torch_dtype": "bfloat16", "text_config": part}
+    (tmp_path / "config.json").write_text(json.dumps(whole))
+    config = read_config(tmp_path)
+    assert (config.heads, config.kv_heads, config.head_dim, config.vocab_size) == (8, 4, 256, 262_208)
+    assert (config.hidden_size, config.layers, config.dtype, config.windows[0]) == (2560, 34, "bfloat16", 1024)
+
+
+def mindformers(name: str) -> str:
+    """MindFormers' name of a tensor, as its converter of Llama makes it."""
+    pairs = (
+        ("model.embed_tokens.weight", "model.tok_embeddings.embedding_weight"),
+        (".self_attn.q_proj.", ".attention.wq."), (".self_attn.k_proj.", ".attention.wk."),
+        (".self_attn.v_proj.", ".attention.wv."),
+        (".self_attn.o_proj.", ".attention.wo."), (".mlp.gate_proj.", ".feed_forward.w1."),
+        (".mlp.down_proj.", ".feed_forward.w2."), (".mlp.up_proj.", ".feed_forward.w3."),
+        (".input_layernorm.", ".attention_norm."), (".post_attention_layernorm.", ".ffn_norm."),
+        ("model.norm.", "model.norm_out."),
+    )  # fmt: skip
+    for theirs, own in pairs:
+        name = name.replace(theirs, own)
+    return name
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+@pytest.mark.parametrize("write", [save, save_in_two])
+def test_mindformers_names(tmp_path: Path, family: str, write: Callable[[Path, Tensors], None]) -> None:
+    config = read(tmp_path, family)
+    random = np.random.default_rng(0)
+    values = {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, "model.")}
+    write(tmp_path, {mindformers(name): value for name, value in values.items()})
+    with Checkpoint(tmp_path, config) as checkpoint:
+        assert checkpoint.prefix == "model."
+        for name, value in values.items():
+            assert np.array_equal(checkpoint.read(name), value), name
+            assert checkpoint.shape(name) == value.shape
+
+
+def test_joined_layers_of_mindformers_are_refused(tmp_path: Path) -> None:
+    config = read(tmp_path, "llama")
+    values = {mindformers(name): value for name, value in tensors(config).items()}
+    values["model.layers.0.attention.w_qkv.weight"] = values.pop("model.layers.0.attention.wq.weight")
+    save(tmp_path, values)
+    with pytest.raises(
+        HandlerLoadError, match=r"attention\.w_qkv\.weight holds several .* qkv_concat: False"
+    ):
+        Checkpoint(tmp_path, config)
+
+
+def test_a_checkpoint_of_mindspores_own_format_says_what_to_do(tmp_path: Path) -> None:
+    config = read(tmp_path, "llama")
+    (tmp_path / "llama.ckpt").write_bytes(b"")
+    with pytest.raises(HandlerLoadError, match=r"llama\.ckpt is a checkpoint .* mindspore\.ckpt_to_safetensors"):
         Checkpoint(tmp_path, config)

@@ -247,6 +247,17 @@ def test_tokenize_as_vllms_clients_ask() -> None:
     run(test())
 
 
+def test_detokenize() -> None:
+    async def test() -> None:
+        speaker = Speaker([[TokenizeReply(tokens=[], text="<s>hi")]])
+        told = await speaker.ask("/detokenize", {"model": "m", "tokens": [1, 3]})
+        assert (told.json, told.headers["x-msx-model"]) == ({"prompt": "<s>hi"}, "m")
+        assert speaker.asked == [TokenizeRequest(ids=(1, 3))]
+        assert "tokens" in (await refused(Speaker(), "/detokenize", {"tokens": [-1]}, 422))["error"]
+
+    run(test())
+
+
 def test_tokenize_refusals() -> None:
     async def test() -> None:
         assert (await refused(Speaker(), "/tokenize", {"inputs": ""}, 422))["error_type"] == "validation"
