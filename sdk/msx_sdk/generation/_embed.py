@@ -14,6 +14,8 @@ class EmbedRequest(WireStruct):
     truncate: Positive | None = None
     normalize: bool | None = None
     """Vectors of length 1; None: as the model has it."""
+    prompt_name: str | None = None
+    """One of the model's prompts, which is put before the text; None: the model's default, if it has one."""
 
 
 class EmbedReply(WireStruct):

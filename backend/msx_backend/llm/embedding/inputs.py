@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msx_backend.llm.checks import too_long
+from msx_backend.llm.embedding.prompts import InputPrompts
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
@@ -13,15 +14,25 @@ LIMIT = "maxInputTokens"
 class InputTokenizer:
     """`longest` includes the special tokens; `vocab_size` is the network's."""
 
-    def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int, lower_case: bool = False) -> None:
-        self._tokenizer, self._longest = tokenizer, longest
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        longest: int,
+        vocab_size: int,
+        lower_case: bool = False,
+        prompts: InputPrompts | None = None,
+    ) -> None:
+        self._tokenizer, self._longest, self._prompts = tokenizer, longest, prompts or InputPrompts()
         self._vocab_size, self._lower_case = vocab_size, lower_case
 
     def tokens(self, request: EmbedRequest) -> list[int]:
         """Raises InvalidInput, which names the parameter and its limit."""
         check_truncate(request.truncate, self._longest)
         if isinstance(request.input, str):
-            tokens = self._of_text(request.input, request.truncate)
+            prompt = self._prompts.before(request.prompt_name)
+            tokens = self._of_text(prompt + request.input, request.truncate)
+        elif request.prompt_name is not None:
+            raise InvalidInput("prompt_name: only before a text, not before token ids")
         else:
             tokens = list(request.input[: request.truncate])
         if not tokens:

@@ -62,7 +62,7 @@ def load_model(context: Context) -> EmbeddingModel:
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
-        inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case),
+        inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case, sentence.prompts),
         shapes=shapes_for(settings, longest, target),
         sentence=sentence,
         network=EmbeddingNetwork(family.load(longest), sentence.pooling, family.dtype),

@@ -12,6 +12,7 @@ import msgspec
 from msx_backend.llm.embedding.config import ENCODERS
 from msx_backend.llm.embedding.dense import Dense, read_dense
 from msx_backend.llm.embedding.pooling import Array, Mode, Pooling, normalized, read_pooling
+from msx_backend.llm.embedding.prompts import NO_PROMPTS, InputPrompts, read_prompts
 from msx_backend.llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
@@ -37,6 +38,7 @@ class Sentence:
     normalize: bool = True
     longest: int | None = None
     lower_case: bool = False
+    prompts: InputPrompts = NO_PROMPTS
 
     def size(self, hidden: int) -> int:
         """The size of an embedding, for states of the given size."""
@@ -59,7 +61,7 @@ def read_sentence(root: Path, options: EmbeddingOptions) -> Sentence:
     """The model in `root` with its modules. Without `modules.json` an encoder's vector is the mean of all states, a
     decoder's the last one, and its length is 1. Raises HandlerLoadError for modules that are not known."""
     modules = [(kind, root / place) for kind, place in _modules(root)]
-    folder = next((place for kind, place in modules if kind == "Transformer"), root)
+    folder = _place(modules, "Transformer") or root
     limits = read_object(folder, "sentence_bert_config.json")
     return Sentence(
         folder=folder,
@@ -68,6 +70,7 @@ def read_sentence(root: Path, options: EmbeddingOptions) -> Sentence:
         normalize=_normalizes(modules) if options.normalize is None else options.normalize,
         longest=limits.get("max_seq_length"),
         lower_case=limits.get("do_lower_case") is True,
+        prompts=read_prompts(root, pooled=_pools_prompts(modules)),
     )
 
 
@@ -87,8 +90,17 @@ def _modules(root: Path) -> list[tuple[str, str]]:
     return modules
 
 
+def _place(modules: list[tuple[str, Path]], wanted: str) -> Path | None:
+    return next((place for kind, place in modules if kind == wanted), None)
+
+
+def _pools_prompts(modules: list[tuple[str, Path]]) -> bool:
+    place = _place(modules, "Pooling")
+    return place is None or read_object(place, "config.json").get("include_prompt") is not False
+
+
 def _pooling(modules: list[tuple[str, Path]], folder: Path) -> Pooling:
-    place = next((place for kind, place in modules if kind == "Pooling"), None)
+    place = _place(modules, "Pooling")
     if place is not None:
         return read_pooling(read_object(place, "config.json"))
     return Pooling(("mean" if read_object(folder, "config.json").get("model_type") in ENCODERS else "last",))

@@ -50,12 +50,18 @@ class SimilarityRequest(msgspec.Struct, kw_only=True):
 def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = decode(request.body, EmbedTexts)
     request.names = {"input": "inputs"}
-    check_unserved(asked.truncation_direction, asked.prompt_name)
+    check_unserved(asked.truncation_direction)
     texts = text_inputs("inputs", asked.inputs)
     version = request.directory.find_for_tei(asked.model, EMBED)
     most = limit(version, asked.truncate)
     messages = [
-        EmbedRequest(input=text, dimensions=asked.dimensions, truncate=most, normalize=asked.normalize)
+        EmbedRequest(
+            input=text,
+            dimensions=asked.dimensions,
+            truncate=most,
+            normalize=asked.normalize,
+            prompt_name=asked.prompt_name,
+        )
         for text in texts
     ]
 
@@ -70,14 +76,15 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = decode(request.body, SimilarityRequest)
     request.names = {"input": "inputs"}
     parameters = asked.parameters or SimilarityParameters()
-    check_unserved(parameters.truncation_direction, parameters.prompt_name)
+    check_unserved(parameters.truncation_direction)
     check_count("inputs.sentences", asked.inputs.sentences)
     texts = [asked.inputs.source_sentence, *asked.inputs.sentences]
     if "" in texts:
         raise WrongParameter("inputs", "texts of at least one character are needed")
     version = request.directory.find_for_tei(asked.model, EMBED)
     most = limit(version, parameters.truncate)
-    messages = [EmbedRequest(input=text, truncate=most, normalize=True) for text in texts]
+    name = parameters.prompt_name
+    messages = [EmbedRequest(input=text, truncate=most, normalize=True, prompt_name=name) for text in texts]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         source, *others = _vectors(version, replies)

@@ -7,12 +7,10 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities
 
 
-def check_unserved(direction: str, prompt_name: str | None = None) -> None:
+def check_unserved(direction: str) -> None:
     """Raises WrongParameter for what would give other numbers than were asked for."""
     if direction.lower() != "right":
         raise WrongParameter("truncation_direction", f"only Right is served, not {direction}: cut the text yourself")
-    if prompt_name is not None:
-        raise WrongParameter("prompt_name", "not served: write the prompt before the text")
 
 
 def limit(version: ModelVersion, truncate: bool | None) -> int | None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from msx_backend.llm.embedding.inputs import InputTokenizer
+from msx_backend.llm.embedding.prompts import InputPrompts
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import EmbedRequest
@@ -40,6 +41,30 @@ def test_truncation_and_padding_of_the_file_are_off() -> None:
 def test_what_is_cut_off_is_text() -> None:
     assert words(inputs().tokens(EmbedRequest(input="cat " * 30, truncate=5))) == "[CLS] cat cat cat [SEP]"
     assert words(inputs().tokens(EmbedRequest(input="cat", truncate=5))) == "[CLS] cat [SEP]"
+
+
+PROMPTS = InputPrompts({"query": "the ", "document": "dogs: "}, "query")
+
+
+def test_a_prompt_stands_before_the_text_and_is_cut_with_it() -> None:
+    own = inputs(prompts=InputPrompts({"query": "the dogs "}))
+    assert words(own.tokens(EmbedRequest(input="cat", prompt_name="query"))) == "[CLS] the dog ##s cat [SEP]"
+    assert words(own.tokens(EmbedRequest(input="cat", prompt_name="query", truncate=4))) == "[CLS] the dog [SEP]"
+    assert words(own.tokens(EmbedRequest(input="cat"))) == "[CLS] cat [SEP]"
+    assert words(inputs(prompts=PROMPTS).tokens(EmbedRequest(input="cat"))) == "[CLS] the cat [SEP]"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "request_", "reason"),
+    [
+        (PROMPTS, EmbedRequest(input="cat", prompt_name="q"), "no prompt 'q'; it has document, query"),
+        (InputPrompts(), EmbedRequest(input="cat", prompt_name="q"), "no prompt 'q'; it has none"),
+        (PROMPTS, EmbedRequest(input=(2, 7), prompt_name="query"), "only before a text, not before token ids"),
+    ],
+)
+def test_prompts_that_there_are_not(prompts: InputPrompts, request_: EmbedRequest, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=f"prompt_name: .*{reason}"):
+        inputs(prompts=prompts).tokens(request_)
 
 
 def test_token_ids_are_taken_as_they_are() -> None:

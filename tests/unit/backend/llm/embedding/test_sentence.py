@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from msx_backend.llm.embedding.prompts import NO_PROMPTS, InputPrompts
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import HIDDEN, write_modules
@@ -67,6 +68,40 @@ def test_a_dense_layer_behind_the_pooling(bert: Path, activation: str, value: fl
     assert found.size(HIDDEN) == 3
     vectors = found.vectors(np.array([[[0.5, 1.0]]], np.float32), np.zeros((1, 2), np.float32))
     assert vectors[0, 0] == vectors[0, 2] == pytest.approx(value)
+
+
+def prompts(folder: Path, *, include: bool = True, **members: Any) -> InputPrompts:
+    modules(folder, ("Transformer", ""), ("Pooling", "1_Pooling"))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling = {"pooling_mode_mean_tokens": True, "include_prompt": include}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(members))
+    return read_sentence(folder, NOTHING).prompts
+
+
+def test_prompts(bert: Path) -> None:
+    assert read_sentence(bert, NOTHING).prompts == NO_PROMPTS
+    texts = {"query": "query: ", "document": ""}
+    assert prompts(bert, prompts=texts, default_prompt_name="query") == (texts, "query")
+    assert prompts(bert, prompts=texts, default_prompt_name=None) == (texts, None)
+    assert prompts(bert, include=False, prompts=texts) == NO_PROMPTS
+
+
+@pytest.mark.parametrize(
+    ("include", "members", "reason"),
+    [
+        (True, {"prompts": ["x"]}, "prompts: expected an object of texts"),
+        (True, {"prompts": {"a": "x"}, "default_prompt_name": "b"}, "default_prompt_name: b: prompts has none"),
+        (
+            False,
+            {"prompts": {"a": "x"}, "default_prompt_name": "a"},
+            "default_prompt_name: a: the pooling leaves it out",
+        ),
+    ],
+)
+def test_prompts_that_are_not_served(bert: Path, include: bool, members: dict[str, Any], reason: str) -> None:
+    with pytest.raises(HandlerLoadError, match=reason):
+        prompts(bert, include=include, **members)
 
 
 def test_vectors_are_normalized_where_the_model_says_so(bert: Path) -> None:

@@ -179,9 +179,7 @@ def test_joined_layers_of_mindformers_are_refused(tmp_path: Path) -> None:
     values = {mindformers(name): value for name, value in tensors(config).items()}
     values["model.layers.0.attention.w_qkv.weight"] = values.pop("model.layers.0.attention.wq.weight")
     save(tmp_path, values)
-    with pytest.raises(
-        HandlerLoadError, match=r"attention\.w_qkv\.weight holds several .* qkv_concat: False"
-    ):
+    with pytest.raises(HandlerLoadError, match=r"attention\.w_qkv\.weight holds several .* qkv_concat: False"):
         Checkpoint(tmp_path, config)
 
 

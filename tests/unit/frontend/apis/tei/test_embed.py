@@ -38,12 +38,22 @@ def test_options() -> None:
     run(test())
 
 
+def test_the_name_of_a_prompt_is_passed_on() -> None:
+    async def test() -> None:
+        speaker = Speaker([reply(1)])
+        assert (await speaker.ask("/embed", {"inputs": "x", "prompt_name": "query"})).status == 200
+        assert speaker.asked == [EmbedRequest(input="x", normalize=True, prompt_name="query")]
+
+    run(test())
+
+
 def test_how_alike_texts_are() -> None:
     async def test() -> None:
         speaker = Speaker([reply(0.5, 0.5), reply(1, 0), reply(0, -1)])
-        asked = {"inputs": {"source_sentence": "x", "sentences": ["y", "z"]}}
+        inputs = {"source_sentence": "x", "sentences": ["y", "z"]}
+        asked = {"inputs": inputs, "parameters": {"prompt_name": "query"}}
         assert (await speaker.ask("/similarity", asked)).json == [0.5, -0.5]
-        assert speaker.asked == [EmbedRequest(input=text, normalize=True) for text in "xyz"]
+        assert speaker.asked == [EmbedRequest(input=text, normalize=True, prompt_name="query") for text in "xyz"]
 
     run(test())
 
@@ -53,7 +63,6 @@ def test_how_alike_texts_are() -> None:
     [
         ("/embed", {"inputs": ""}, "inputs: a text, token ids"),
         ("/embed", {"inputs": ["x"] * 2049}, "inputs: at most 2048"),
-        ("/embed", {"inputs": "x", "prompt_name": "query"}, "prompt_name: not served"),
         ("/similarity", {"inputs": {"source_sentence": "x", "sentences": []}}, "inputs.sentences: at least one"),
         ("/similarity", {"inputs": {"source_sentence": "", "sentences": ["y"]}}, "inputs: texts of at least one"),
     ],
