@@ -9,7 +9,7 @@ from msx_frontend.apis.tgi import reply_schemas as schemas
 from msx_frontend.apis.tgi.generate import generate, generate_compatible, generate_stream
 from msx_frontend.apis.tgi.request import TgiRequest
 from msx_frontend.apis.tgi.server import ServerInfo, chat_tokenize, tokenize
-from msx_frontend.apis.tgi.vllm_tokenize import Detokenize, VllmText, VllmTokens, detokenize
+from msx_frontend.apis.tgi.vllm_tokenize import Detokenize, VllmText, detokenize
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, tgi_failure
@@ -54,7 +54,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         summary="The tokens of a text",
         request_schema=TgiRequest,
         example={"inputs": "Once upon a time"},
-        response_schema=list[TextSpan] | VllmTokens,
+        response_schema=list[TextSpan],
     )
     yield Route(
         "POST",

@@ -5,8 +5,6 @@ https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html#tokenizer-a
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
@@ -44,10 +42,11 @@ class VllmText(msgspec.Struct):
 
 
 class VllmTokens(msgspec.Struct):
-    """The reply to either; `token_strs` only where they are asked for."""
+    """The reply to either; `token_strs` only where they are asked for. The OpenAPI document has TGI's, which generated
+    clients read."""
 
     count: int
-    max_model_len: int
+    max_model_len: int | None
     tokens: list[int]
     token_strs: list[str] | None = None
 
@@ -90,8 +89,7 @@ def _reply(version: ModelVersion, message: TokenizeRequest, *, told: bool) -> Op
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
         spans = replies[0].tokens
-        value: dict[str, Any] = {"count": len(spans), "max_model_len": limit, "tokens": [one.id for one in spans]}
-        value["token_strs"] = [one.text for one in spans] if told else None
-        return JsonReply(value, [model_header(version)])
+        texts = [one.text for one in spans] if told else None
+        return JsonReply(VllmTokens(len(spans), limit, [one.id for one in spans], texts), [model_header(version)])
 
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)

@@ -226,13 +226,13 @@ def test_tokenize() -> None:
 def test_tokenize_as_vllms_clients_ask() -> None:
     async def test() -> None:
         speaker = Speaker([[SPANS]])
-        told = await speaker.ask("/tokenize", {"prompt": "hi", "add_special_tokens": False})
+        told = await speaker.begin("/tokenize", {"prompt": "hi", "add_special_tokens": False}).finish()
         assert told.json == {"count": 1, "max_model_len": 200, "tokens": [3], "token_strs": None}
         body = {
             "model": "m", "messages": [{"role": "user", "content": "hi"}], "return_token_strs": True,
             "add_generation_prompt": False, "chat_template_kwargs": {"enable_thinking": False},
         }  # fmt: skip
-        assert (await speaker.ask("/tokenize", body)).json["token_strs"] == ["hi"]
+        assert (await speaker.begin("/tokenize", body).finish()).json["token_strs"] == ["hi"]
         assert speaker.asked == [
             TokenizeRequest(prompt="hi", add_special_tokens=False),
             TokenizeRequest(
