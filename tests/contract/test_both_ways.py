@@ -143,6 +143,8 @@ def _texts() -> Iterator[Ask]:
     yield Ask("POST", "/v1/chat/completions", CHAT)
     yield Ask("POST", "/v1/chat/completions", CHAT.replace(b"{", b'{"stream": true, ', 1))
     yield Ask("POST", "/chat_tokenize", CHAT)
+    yield Ask("POST", "/detokenize", b'{"tokens": [1]}')
+    yield Ask("POST", "/detokenize", b'{"tokens": [-1]}')
     for path in (
         "/v1/models",
         "/v1/models/llm",
