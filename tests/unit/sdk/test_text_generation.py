@@ -270,9 +270,8 @@ def test_a_plain_embedding() -> None:
     assert ask(Embedder(), plain("abcd")).json() == [0.5, 4.0]
     failure = ask(Embedder(), plain({"input": "abc", "size": 3})).failure
     assert failure is not None
-    assert (
-        failure.message == "size: unknown parameter of an embedding; known are input, dimensions, truncate, normalize"
-    )
+    known = "input, dimensions, truncate, normalize, prompt_name"
+    assert failure.message == f"size: unknown parameter of an embedding; known are {known}"
 
 
 def test_describe_and_explain() -> None:
