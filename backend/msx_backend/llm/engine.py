@@ -42,10 +42,10 @@ class Engine:
     """The engine of one model, on one event loop; everything but `run` happens on that loop's thread.
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
-    depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `speculative`: the
-    runner takes the same slot several times in a step, at the positions after each other. `draft_model`: for its method
-    `draft`, with one lane. `adapters`: those that requests may choose, so many of them at once. `on_failure` is called
-    once, when the runner stops working.
+    depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `chooses`: and
+    takes `choices` with them. `speculative`: the runner takes the same slot several times in a step, at the positions
+    after each other. `draft_model`: for its method `draft`, with one lane. `adapters`: those that requests may choose,
+    so many of them at once. `on_failure` is called once, when the runner stops working.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Engine:
         pool: BlockPool | None = None,
         native: int | None = None,
         mixes: bool = False,
+        chooses: bool = False,
         speculative: SpeculativeOptions | None = None,
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
@@ -68,7 +69,7 @@ class Engine:
     ) -> None:
         self._run = run
         self._limits = limits
-        self._lanes = lanes
+        self._lanes, self._chooses = lanes, chooses
         self._on_failure = on_failure
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
@@ -87,7 +88,7 @@ class Engine:
 
     def start(self) -> None:
         """Starts the lanes on the running loop."""
-        lanes = [Lane(self._state, self._run, self._give_up) for _ in range(self._lanes)]
+        lanes = [Lane(self._state, self._run, self._give_up, self._chooses) for _ in range(self._lanes)]
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)

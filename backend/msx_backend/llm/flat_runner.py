@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import mindspore as ms
@@ -12,6 +13,7 @@ from mindspore import Tensor
 from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of
+from msx_backend.llm.kernels.ascend.choosing import TokenChooser
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
 from msx_backend.llm.limits import EngineLimits
@@ -19,7 +21,8 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.text_angles import TextAngles
-from msx_backend.llm.stage import Finish, StageMessages
+from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.stage import Choose, Finish, StageMessages
 from msx_backend.llm.step import TokenChunk
 
 NO_PICKS = np.zeros(1, np.int32)
@@ -28,6 +31,8 @@ NO_PICKS = np.zeros(1, np.int32)
 class FlatRunner:
     """A `StepRunner` that can run `Mixed` steps. All ranks make the same calls in the same order; rank 0 gets the
     logits, the others arrays without rows."""
+
+    chooses = True
 
     def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
         """Takes a decoder with its weights. Raises HandlerLoadError."""
@@ -40,7 +45,8 @@ class FlatRunner:
         self.block, self.blocks = self._tables.size, self._tables.blocks
         decoder.body.step.prepare(self.context)
         shape = (self.blocks, self.block, heads.keys, config.cache_size)
-        self._graphs = FlatGraphs(decoder, config, shape, eager=parts.parallel.target != "Ascend")
+        eager = parts.parallel.target != "Ascend"
+        self._graphs, self._chooser = FlatGraphs(decoder, config, shape, eager), TokenChooser(eager)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
@@ -64,9 +70,9 @@ class FlatRunner:
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
         return self.start_decode(slots, tokens, positions)()
 
-    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
-        """-> logits float32 [chunks, vocab], of the last token of each."""
-        return self.start_mixed(chunks)()
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each; with `choices` ids int32 [chunks]."""
+        return self.start_mixed(chunks, choices)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
         if all_logits:
@@ -78,30 +84,43 @@ class FlatRunner:
         texts = zip(slots, positions, tokens, strict=True)
         return self.start_mixed([TokenChunk(slot, position, (token,)) for slot, position, token in texts])
 
-    def start_mixed(self, chunks: Sequence[TokenChunk]) -> Finish:
-        return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1)
+    def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Finish:
+        choose = partial(self._chooser, choices=choices) if choices else None
+        return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1, choose)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
-        """Compiles the three graphs, by steps that keep nothing."""
+        """Compiles the three graphs, and those that choose tokens, by steps that keep nothing."""
         runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             arrays = self._tables.nowhere([count], start)
-            self._run(kind, np.zeros(count, np.int32), arrays, [0], np.array([count - 1]))()
+            choice = TokenChoice(temperature=float(kind == DECODE))
+            choose = None if kind == PREFILL else partial(self._chooser, choices=[choice])
+            self._run(kind, np.zeros(count, np.int32), arrays, [0], np.array([count - 1]), choose)()
 
-    def _start(self, chunks: Sequence[TokenChunk], rows: Array) -> Finish:
+    def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
         slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
         arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
-        return self._run(kind_of(chunks), tokens, arrays, slots, rows)
+        return self._run(kind_of(chunks), tokens, arrays, slots, rows, choose)
 
-    def _run(self, kind: int, tokens: Array, arrays: FlatArrays, slots: Sequence[int], rows: Array) -> Finish:
+    def _run(
+        self,
+        kind: int,
+        tokens: Array,
+        arrays: FlatArrays,
+        slots: Sequence[int],
+        rows: Array,
+        choose: Choose | None = None,
+    ) -> Finish:
         reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
         picks = NO_PICKS if self._adapters is None else self._adapters.picks(slots, arrays.q_lengths)
         positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, rows, picks))
         angles = self._angles(slots, arrays)
-        return self._messages.run(tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows))
+        return self._messages.run(
+            tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows), choose
+        )
 
     def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:
         """cos and sin of each token [2, T, D]."""

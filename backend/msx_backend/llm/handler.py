@@ -30,7 +30,7 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
-from msx_backend.llm.step import MixingRunner, PagedRunner, StepRunner, decode, execute
+from msx_backend.llm.step import ChoosingRunner, MixingRunner, PagedRunner, StepRunner, decode, execute
 from msx_backend.llm.steps import StartingRunner, StepThread
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
@@ -185,6 +185,7 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
+            chooses=chooses(self.runner, self.yaml),
             speculative=self._speculative(),
             adapters=self.adapters,
             adapter_places=self.adapter_places,
@@ -263,6 +264,11 @@ def sources() -> str:
 def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
     """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
+
+
+def chooses(runner: StepRunner, yaml: YamlConfig) -> bool:
+    """Tokens are chosen where the logits are."""
+    return isinstance(runner, ChoosingRunner) and yaml.device_sampling
 
 
 def planned(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
+from msx_backend.llm.choosing import choosing
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, choose_all, verify_all
@@ -42,12 +43,15 @@ class Lane:
     """Deltas are made while the next step runs. A text that a stop string ends may therefore be in one more step, whose
     logits are ignored."""
 
-    def __init__(self, state: EngineState, run: Run, give_up: Callable[[BaseException], None]) -> None:
-        """`give_up` is called with the error after which the runner no longer works."""
+    def __init__(
+        self, state: EngineState, run: Run, give_up: Callable[[BaseException], None], chooses: bool = False
+    ) -> None:
+        """`give_up` is called with the error after which the runner no longer works. `chooses`: the runner is a
+        `ChoosingRunner`."""
         self._state = state
         self._seconds = state.seconds
         self._run = run
-        self._give_up = give_up
+        self._give_up, self._chooses = give_up, chooses
         self._slow = False
 
     async def work(self) -> None:
@@ -72,6 +76,7 @@ class Lane:
             plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
+                plan = choosing(plan, _wanting(plan)) if self._chooses else plan
         return plan
 
     def _begin(self, plan: StepPlan) -> None:
@@ -109,6 +114,8 @@ class Lane:
             if not places:
                 return []
             samplers = [sequence.sampler for sequence in sequences]
+            if isinstance(plan.step, Mixed) and plan.step.choices:
+                return [(it, it.sampler.take(int(logits[place]))) for it, place in zip(sequences, places, strict=True)]
             if plan.drafts:
                 return await self._verify(plan, places, logits)
             last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]

@@ -15,7 +15,9 @@ from msx_backend.llm.models.kernels import Array
 from msx_sdk.mindspore import collectives
 
 Finish = Callable[[], Array]
-"""Waits for the logits; on ranks other than 0 the result has no rows."""
+"""Waits for the logits, or the ids chosen of them; on ranks other than 0 the result has no rows."""
+Choose = Callable[[Any], Any]
+"""logits [rows, vocab] -> ids int32 [rows], on the device."""
 
 
 class StageMessages:
@@ -25,16 +27,16 @@ class StageMessages:
         self.parallel, self.hidden, self.vocab = parts.parallel, config.hidden_size, config.vocab_size
         self.dtype = parts.kernels.dtype
 
-    def run(self, tokens: Array, compute: Callable[[Any], Any], rows: int) -> Finish:
-        """tokens [T] int32 -> logits float32 [rows, vocab].
+    def run(self, tokens: Array, compute: Callable[[Any], Any], rows: int, choose: Choose | None = None) -> Finish:
+        """tokens [T] int32 -> logits float32 [rows, vocab], or with `choose` ids int32 [rows].
 
         compute: ids [T], or the states [T, hidden] of the stage before -> states, or on the last stage logits
         """
         x = compute(self._input(tokens))
         if self.parallel.last_stage:
-            return self._answer(x)
+            return self._answer(x, choose)
         self._send(x, self.parallel.stage + 1)
-        return self._reply(rows)
+        return self._reply((rows, self.vocab), ms.float32) if choose is None else self._reply((rows,), ms.int32)
 
     def _input(self, tokens: Array) -> Any:
         if self.parallel.first_stage:
@@ -42,19 +44,22 @@ class StageMessages:
         source = self.parallel.peer(self.parallel.stage - 1)
         return collectives.recv((len(tokens), self.hidden), self.dtype, source, self.parallel.pp_group)
 
-    def _reply(self, rows: int) -> Finish:
+    def _reply(self, shape: tuple[int, ...], dtype: Any) -> Finish:
         """The last stage's result for what this stage has sent."""
         if self.parallel.rank != 0:
             return self._nothing
         last, group = self.parallel.peer(self.parallel.stages - 1), self.parallel.pp_group
-        return lambda: _array(collectives.recv((rows, self.vocab), ms.float32, last, group))
+        return lambda: _array(collectives.recv(shape, dtype, last, group))
 
-    def _answer(self, logits: Any) -> Finish:
+    def _answer(self, logits: Any, choose: Choose | None) -> Finish:
+        """Only the rank that answers chooses: others might differ in the last bit."""
+        if self.parallel.tp_rank:
+            return self._nothing
+        answer = logits if choose is None else choose(logits)
         if self.parallel.rank == 0:
-            array = _array(logits)
+            array = _array(answer)
             return lambda: array
-        if self.parallel.stages > 1 and self.parallel.tp_rank == 0:
-            self._send(logits, 0)
+        self._send(answer, 0)
         return self._nothing
 
     def _send(self, x: Any, stage: int) -> None:

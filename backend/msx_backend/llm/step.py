@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from msx_backend.llm.sampling.choice import TokenChoice
+
 Array = NDArray[np.float32]
 
 
@@ -69,9 +71,13 @@ class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`."""
+    """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`.
+
+    `choices`, one for each chunk: the runner, a `ChoosingRunner`, answers with ids instead of logits.
+    """
 
     chunks: tuple[TokenChunk, ...]
+    choices: tuple[TokenChoice, ...] = ()
 
 
 Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt
@@ -119,8 +125,16 @@ class CopyingRunner(Protocol):
 class MixingRunner(Protocol):
     """One step may append any number of tokens to each of several slots."""
 
-    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
-        """-> logits float32 [chunks, vocab], of the last token of each."""
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each; with `choices` ids int32 [chunks], -1 where
+        logits are not finite."""
+
+
+@runtime_checkable
+class ChoosingRunner(Protocol):
+    """One that takes `choices`."""
+
+    chooses: bool
 
 
 @runtime_checkable
@@ -153,7 +167,7 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
     if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
-        return runner.mixed(step.chunks)
+        return runner.mixed(step.chunks, step.choices)
     if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):

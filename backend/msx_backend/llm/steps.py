@@ -9,7 +9,18 @@ from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step, StepRunner, TokenChunk, encode, execute
+from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.step import (
+    Array,
+    Decode,
+    Mixed,
+    Prefill,
+    Step,
+    StepRunner,
+    TokenChunk,
+    encode,
+    execute,
+)
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
@@ -31,7 +42,7 @@ class StartingRunner(StepRunner, Protocol):
 class StartingMixer(Protocol):
     """One that may also start steps of any number of tokens for each of several slots."""
 
-    def start_mixed(self, chunks: Sequence[TokenChunk]) -> Finish: ...
+    def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Finish: ...
 
 
 class QueuedStep(NamedTuple):
@@ -109,7 +120,7 @@ class StepThread:
         if isinstance(step, Prefill):
             return self._runner.start_prefill(step.slot, step.start, step.tokens, step.all_logits)
         if isinstance(step, Mixed) and isinstance(self._runner, StartingMixer):
-            return self._runner.start_mixed(step.chunks)
+            return self._runner.start_mixed(step.chunks, step.choices)
         execute(self._runner, step)
         return lambda: None
 

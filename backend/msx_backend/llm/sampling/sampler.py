@@ -9,6 +9,7 @@ import numpy as np
 
 from msx_backend.llm.sampling.adjustments import Adjustments, banned
 from msx_backend.llm.sampling.bad_words import BadWords
+from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.sampling.constraint import ConstraintState
 from msx_backend.llm.sampling.draw import RandomNumbers, draw
 from msx_backend.llm.sampling.filters import weights
@@ -72,6 +73,28 @@ class Sampler:
             token = self._drawn(row, self._dice)
         return self._accept(token, logits)
 
+    @property
+    def is_plain(self) -> bool:
+        """The next token depends on the logits, `temperature`, `top_k`, `top_p`, `min_p` and a random number alone, and
+        nothing else is asked of them."""
+        changed = self._adjust or self._bad_words or self._constraint or self._made < self._params.min_tokens
+        return not changed and self._params.logprobs is None and self._params.typical_p >= 1
+
+    def order(self) -> TokenChoice:
+        """What a device needs to choose the next token. It takes the text's next random number, so that `take` must
+        follow. Only if `is_plain`."""
+        if self._dice is None:
+            return TokenChoice()
+        params = self._params
+        return TokenChoice(params.temperature, max(params.top_k, 0), params.top_p, params.min_p, self._dice.throw())
+
+    def take(self, token: int) -> Chosen:
+        """The device chose this token, or -1 because the logits are not finite."""
+        if token < 0:
+            return Chosen(token, failure=not_finite())
+        self._made += 1
+        return Chosen(token)
+
     def _accept(self, token: int, logits: Row) -> Chosen:
         self._made += 1
         if self._adjust is not None:
@@ -118,7 +141,11 @@ class Sampler:
             return PredictionError(400, "bad_words: without them no token of this model can follow the text so far")
         if np.isfinite(logits.max()):
             return PredictionError(400, "constraint: no token of this model can follow the text so far")
-        return PredictionError(500, "The model's logits are not finite numbers (NaN or infinity)")
+        return not_finite()
+
+
+def not_finite() -> PredictionError:
+    return PredictionError(500, "The model's logits are not finite numbers (NaN or infinity)")
 
 
 def choose_all(samplers: Sequence[Sampler], logits: Row) -> list[Chosen]:

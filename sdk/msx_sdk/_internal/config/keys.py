@@ -164,6 +164,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     slot_buckets: Buckets | None = None
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
+    device_sampling: Switch = True
     speculative: SpeculativeOptions | None = None
     adapters: AdapterOptions | None = None
     generation_config: GenerationConfig = "auto"

@@ -19,6 +19,7 @@ from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
+from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
 from msx_sdk._internal.config import SpeculativeOptions
@@ -145,7 +146,7 @@ class FakePagedRunner(FakeRunner):
 class FakeMixingRunner(FakePagedRunner):
     """Appends to any number of slots in one step."""
 
-    def mixed(self, chunks: Sequence[TokenChunk]) -> Array:
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
         assert sum(len(chunk.tokens) for chunk in chunks) <= self.chunk + self.slots
         assert len(chunks) <= self.slots
         logits = np.stack([self.prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks])

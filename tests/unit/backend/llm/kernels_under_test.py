@@ -18,7 +18,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import MixingRunner, Step, decode, encode, execute
+from msx_backend.llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute
 from msx_sdk._internal.config import SpeculativeOptions
 from tests.unit.backend.llm.fakes import Steps, make_tokenizer
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
@@ -143,6 +143,7 @@ class KernelsHarness:
         kernels: KernelsUnderTest,
         pool: BlockPool | None = None,
         gated: bool = False,
+        chooses: bool = True,
         speculative: SpeculativeOptions | None = None,
         draft_model: DraftModel | None = None,
     ) -> None:
@@ -157,6 +158,7 @@ class KernelsHarness:
             constraints=Constraints(tokenizer.to_json(), tokenizer.eos, VOCAB),
             pool=pool or pool_of(kernels.runner, SLOTS),
             mixes=kernels.mixes,
+            chooses=chooses and isinstance(kernels.runner, ChoosingRunner),
             speculative=speculative,
             draft_model=draft_model,
         )

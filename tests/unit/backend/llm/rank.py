@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.llm import memory
+from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import TokenChunk
 from msx_sdk._internal.config import ModelConfig
 from msx_sdk.context import Context, ModelInfo
@@ -21,6 +22,7 @@ from tests.unit.sdk.mindspore_parallel.rank import leave
 
 ALONE, LENGTHS = 24, (9, 16, 9)
 """Tokens of the text that is alone, and of those that are on their way together."""
+CHOICES = [TokenChoice(), TokenChoice(temperature=1.0, top_k=1, uniform=0.5)]
 
 
 def main() -> None:
@@ -52,7 +54,8 @@ def on_emulation(model: Path, parallel: Any) -> dict[str, Any]:
         found = steps(runner)
         runner.prefill(0, 0, TOKENS[:16])
         mixed = [TokenChunk(0, 16, tuple(TOKENS[16:20])), TokenChunk(1, ALONE, (TOKENS[ALONE],))]
-        return {**found, "mixed": runner.mixed(mixed).tolist()}
+        chosen = runner.mixed(mixed, CHOICES).tolist()
+        return {**found, "mixed": runner.mixed(mixed).tolist(), "chosen": chosen}
 
 
 def steps(runner: Any) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_backend.llm.handler import chooses
 from msx_backend.llm.step import Mixed, TokenChunk, decode, encode
+from msx_sdk._internal.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner, some
@@ -74,6 +76,14 @@ def test_prompts_chunks_and_single_tokens_mix(model: Path, wanted: Any) -> None:
         assert_near(found, wanted[[30, 19, 189, 0]], "float16")
         assert len(calls.of("PagedAttention")) == 2, "one for each layer"
         assert len(calls.of("FlashAttentionScore")) == 4
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_who_chooses_tokens_is_a_key(model: Path, key: bool) -> None:
+    config = ModelConfig(device_sampling=key)
+    with emulation():
+        assert chooses(make_flat("qwen3", model, "float16", SHAPE), config) is key
+    assert not chooses(make_runner("qwen3", SHAPE, folder=model), config), "a CPU's logits are on the host"
 
 
 def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: Any) -> None:

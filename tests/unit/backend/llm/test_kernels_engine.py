@@ -193,6 +193,23 @@ def test_a_seed_draws_the_same_whatever_else_runs(kernels: KernelsUnderTest) -> 
     play(scene, kernels)
 
 
+def test_a_device_chooses_what_the_host_would(kernels: KernelsUnderTest) -> None:
+    """As long as no text of the step asks for log-probabilities. A text of one draws from its own numbers in order,
+    wherever each token was chosen."""
+    found: dict[bool, list[list[int]]] = {}
+
+    async def scene(harness: KernelsHarness) -> None:
+        plain = answer(harness, tokens(9, 10), 12, temperature=1.0, top_p=0.9, min_p=0.01, seed=5)
+        greedy, scored = answer(harness, tokens(3, 20), 12), answer(harness, tokens(4, 20), 4, logprobs=1)
+        found[chooses] = [ids(deltas) for deltas in await asyncio.gather(plain, greedy, scored)]
+        ways = {bool(step.choices) for step in harness.runner.log if isinstance(step, Mixed)}
+        assert ways == ({True, False} if chooses else {False}) if kernels.mixes else not ways
+
+    for chooses in (False, True):
+        play(scene, kernels, chooses=chooses)
+    assert found[True] == found[False]
+
+
 def test_a_text_that_is_cancelled_leaves_the_others_as_they_are(
     kernels: KernelsUnderTest, reference: Reference
 ) -> None:

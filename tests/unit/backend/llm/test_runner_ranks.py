@@ -88,6 +88,8 @@ def test_divided_over_ranks(divided: Divided, kernels: str) -> None:
     near(first["together"], divided.wanted[[*LENGTHS]], kernels)
     if "mixed" in first:
         near(first["mixed"], divided.wanted[[19, ALONE]], kernels)
+        assert first["chosen"] == [int(np.argmax(row)) for row in first["mixed"]]
+        assert all(rank["chosen"] == [] for rank in others)
     assert all((rank["alone"], rank["together"]) == ([], []) for rank in others)
 
 
