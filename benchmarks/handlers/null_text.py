@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,26 @@ from numpy.typing import NDArray
 from msx_backend.llm.handler import TextGenerator
 from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.step import TokenChunk
 from msx_sdk._internal.config import parse_model_config
 
 Logits = NDArray[np.float32]
 MEMORY = 1 << 40
 """Bytes: for as many texts as there are slots."""
+FIRST_WORD = 256
+"""The tokens before it are single bytes."""
 
 
 class NullRunner:
-    """Returns the same logits for each text, after the time that a device would take for the step."""
+    """Returns the same logits for each text, or the tokens that a device would have chosen of them, after the time that
+    a device would take for the step."""
+
+    chooses = True
 
     def __init__(self, vocab_size: int, slots: int, context: int, seconds: float) -> None:
         self.vocab_size, self.slots, self.context, self._seconds = vocab_size, slots, context, seconds
+        self._ids = np.arange(slots, dtype=np.int32) % (vocab_size - FIRST_WORD) + FIRST_WORD
         self._rows = np.random.default_rng(0).standard_normal((slots, vocab_size), np.float32)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Logits:
@@ -40,11 +48,20 @@ class NullRunner:
     def start_decode(
         self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]
     ) -> Callable[[], Logits]:
+        return self._later(self._rows[: len(slots)])
+
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Logits:
+        return self.start_mixed(chunks, choices)()
+
+    def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Callable[[], Logits]:
+        return self._later((self._ids if choices else self._rows)[: len(chunks)])
+
+    def _later(self, answer: Any) -> Callable[[], Logits]:
         due = time.monotonic() + self._seconds
 
         def finish() -> Logits:
             time.sleep(max(due - time.monotonic(), 0))
-            return self._rows[: len(slots)]
+            return cast("Logits", answer)
 
         return finish
 

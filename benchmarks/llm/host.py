@@ -30,6 +30,7 @@ VOCABULARY = 8192
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
+    "top-p": {"temperature": 0.8, "top_p": 0.9, "top_k": 50, "seed": 1},
     "logprobs": {"logprobs": 5},
     "penalties": {"frequency_penalty": 0.2, "presence_penalty": 0.1},
     "JSON schema": {"response_format": {"type": "json_schema", "json_schema": {"name": "it", "schema": SCHEMA}}},

@@ -55,10 +55,10 @@ class HostLoad:
 
     def targets(self) -> list[Target]:
         most = MOST_MS.get(self.texts)
-        if most is None or self.kind != "plain":
+        if most is None or self.kind not in ("plain", "top-p"):
             return []
         step, token = median(self.now.worker_ms), median(self.now.frontend_micros)
-        name = f"{self.texts} texts: "
+        name = f"{self.kind}, {self.texts} texts: "
         return [
             Target(f"{name}worker, ms a step", figure(step), f"≤ {most:g}", step <= most),
             Target(f"{name}frontend, µs a token", figure(token), f"≤ {MOST_MICROS:g}", token <= MOST_MICROS),

@@ -115,7 +115,8 @@ class Lane:
                 return []
             samplers = [sequence.sampler for sequence in sequences]
             if isinstance(plan.step, Mixed) and plan.step.choices:
-                return [(it, it.sampler.take(int(logits[place]))) for it, place in zip(sequences, places, strict=True)]
+                ids = logits[places].tolist()
+                return [(it, it.sampler.take(id)) for it, id in zip(sequences, ids, strict=True)]
             if plan.drafts:
                 return await self._verify(plan, places, logits)
             last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]
