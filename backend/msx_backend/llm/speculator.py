@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import bisect_left
 from collections.abc import Sequence
 
@@ -11,6 +12,8 @@ from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.speculation.offered import OfferedDraft
 from msx_backend.llm.step import Decode, Mixed, Step
 from msx_sdk._internal.config import SpeculativeOptions
+
+log = logging.getLogger("msx.llm")
 
 HOPE = 0.5
 """The expected rate before anything is known."""
@@ -31,6 +34,11 @@ class Speculator:
     """
 
     def __init__(self, options: SpeculativeOptions, buckets: Sequence[int]) -> None:
+        if buckets[-1] == 1:
+            log.warning(
+                "speculative: nothing will be drafted, because a drafted token takes a place of a step that no text "
+                "takes, and slotBuckets: [1] has one place; add a larger number to slotBuckets"
+            )
         self._options, self._buckets = options, buckets
         self._costs: dict[int, float] = {}
         """Seconds of a step, by its bucket."""

@@ -114,3 +114,12 @@ def test_an_outlier_does_not_count_whole() -> None:
     one = speculator(CHEAP)
     one.took(Decode((0, 1, 2, 3), (0,) * 4, (0,) * 4), 1000.0)
     assert one.drafts([text(one)], 3) == [PATTERN[:3]]
+
+
+@pytest.mark.parametrize(("buckets", "said"), [((1,), ["slotBuckets: [1]"]), ((1, 2), [])])
+def test_no_place_for_drafts_is_warned_of(
+    buckets: tuple[int, ...], said: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    Speculator(SpeculativeOptions(), buckets)
+    assert [text for text in said if text in caplog.text] == said
+    assert bool(caplog.records) == bool(said)
