@@ -100,7 +100,6 @@ def test_several_at_once_unpack_it_once(mar: Path, root: Path) -> None:
     for one in started:
         one.tell()
     said = [line for one in started for line in one.end()]
-    assert sorted(said)[-1] == "extracts"
     assert said.count("extracts") == 1
     (digest,) = set(said) - {"extracts"}
     assert contents(root) == [digest]
