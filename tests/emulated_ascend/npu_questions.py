@@ -10,10 +10,13 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 
+from msx_backend.llm.kernels.ascend.choosing import TokenChooser
+from msx_backend.llm.sampling.choice import TokenChoice
 from tests.emulated_ascend import inputs
 from tests.emulated_ascend.calls import HEADS, PROMPTS, Case
 from tests.emulated_ascend.device import BLOCK_INPUTS, BlockCall, graph, on_device, prepared
 from tests.emulated_ascend.front_end import primitive
+from tests.emulated_ascend.host_choice import by_host
 from tests.emulated_ascend.inputs import ints, numbers
 
 ROUNDS = 20
@@ -61,6 +64,17 @@ def equal_slots() -> str:
     return f"the first: {same[0]}, the second: {same[1]}"
 
 
+def chosen_tokens(texts: int, vocabulary: int = 152_000) -> str:
+    """By sorting whole vocabularies, beside the host's choices."""
+    random = np.random.default_rng(1)
+    rows = random.normal(scale=3, size=(texts, vocabulary)).astype(np.float32)
+    choices = [TokenChoice(0.8, 0, 0.9, 0.0, uniform) for uniform in random.random(texts)]
+    chooser, logits = TokenChooser(eager=False), ms.Tensor(rows)
+    found = chooser(logits, choices).asnumpy()
+    same = np.mean([by_host(*text) == token for *text, token in zip(rows, choices, found, strict=True)])
+    return f"{same:.0%} are the host's; {_timed(lambda: chooser(logits, choices))}"
+
+
 def _timed(call: Callable[[], Any]) -> str:
     """Of a call whose graph is there already; all are launched before the last one is waited for."""
     _wait(call())
@@ -84,4 +98,5 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     **{f"a decoding step of {count} texts": partial(many_texts, count) for count in (1, 64, 256, 1024)},
     **{f"a prompt of {tokens} tokens": partial(long_prompt, tokens) for tokens in (512, 4096, 16384)},
     "two tokens for one place": equal_slots,
+    **{f"tokens of {texts} texts, by top-p": partial(chosen_tokens, texts) for texts in (1, 16, 64)},
 }

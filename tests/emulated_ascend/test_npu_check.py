@@ -10,7 +10,7 @@ import pytest
 
 from tests.emulated_ascend.calls import Case
 from tests.emulated_ascend.npu_check import machine, operators, questions
-from tests.emulated_ascend.npu_questions import QUESTIONS
+from tests.emulated_ascend.npu_questions import QUESTIONS, chosen_tokens
 from tests.emulated_ascend.tables import ACCEPTED
 from tests.unit.backend.llm.runners import FAMILIES
 
@@ -28,6 +28,10 @@ def test_each_call_of_the_tables_has_a_row() -> None:
 def test_what_only_a_device_can_answer_is_not_asked() -> None:
     assert list(machine(emulated=True))[1] == "- no NPU: the emulation stands for it"
     assert len(list(questions(emulated=True))) == len(QUESTIONS)
+
+
+def test_chosen_tokens_are_compared_with_the_hosts() -> None:
+    assert chosen_tokens(3, vocabulary=500).startswith("100% are the host's; ")
 
 
 def test_a_call_on_a_machine_without_an_npu_ends_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,15 +10,13 @@ import pytest
 
 from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.sampling.draw import draw
-from msx_backend.llm.sampling.filters import weights
 from msx_sdk.generation import SamplingParams
+from tests.emulated_ascend.host_choice import by_host
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
 
 VOCAB = 1000
-KEYS = ("temperature", "top_k", "top_p", "min_p")
 PARAMS = [
     (0.0, 0, 1.0, 0.0),
     (1.0, 0, 1.0, 0.0),
@@ -47,14 +45,6 @@ def logits(rows: int, seed: int = 1) -> Any:
     found = np.random.default_rng(seed).normal(scale=3, size=(rows, VOCAB)).astype(np.float32).round(1)
     found[:, 7] = found[:, 900] = found.max(axis=1)
     return found
-
-
-def by_host(row: Any, choice: TokenChoice) -> int:
-    params = SamplingParams(**{key: getattr(choice, key) for key in KEYS})
-    if not choice.temperature:
-        return int(row.argmax())
-    kept = weights(row, params)
-    return int(kept.id(draw(kept.value, choice.uniform)))
 
 
 def test_the_tokens_are_the_hosts(choose: Choose) -> None:
