@@ -69,7 +69,7 @@ def chosen_tokens(texts: int, vocabulary: int = 152_000) -> str:
     random = np.random.default_rng(1)
     rows = random.normal(scale=3, size=(texts, vocabulary)).astype(np.float32)
     choices = [TokenChoice(0.8, 0, 0.9, 0.0, uniform) for uniform in random.random(texts)]
-    chooser, logits = TokenChooser(eager=False), ms.Tensor(rows)
+    chooser, logits = TokenChooser(vocabulary, eager=False), ms.Tensor(rows)
     found = chooser(logits, choices).asnumpy()
     same = np.mean([by_host(*text) == token for *text, token in zip(rows, choices, found, strict=True)])
     return f"{same:.0%} are the host's; {_timed(lambda: chooser(logits, choices))}"

@@ -46,7 +46,7 @@ class FlatRunner:
         decoder.body.step.prepare(self.context)
         shape = (self.blocks, self.block, heads.keys, config.cache_size)
         eager = parts.parallel.target != "Ascend"
-        self._graphs, self._chooser = FlatGraphs(decoder, config, shape, eager), TokenChooser(eager)
+        self._graphs, self._chooser = FlatGraphs(decoder, config, shape, eager), TokenChooser(self.vocab_size, eager)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)

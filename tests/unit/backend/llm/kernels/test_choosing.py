@@ -36,7 +36,7 @@ Choose = Callable[[Any, list[TokenChoice]], Any]
 def choose() -> Choose:
     from msx_backend.llm.kernels.ascend.choosing import TokenChooser
 
-    chooser = TokenChooser(eager=False)
+    chooser = TokenChooser(VOCAB, eager=False)
     return lambda logits, choices: chooser(ms.Tensor(logits), choices).asnumpy()
 
 
@@ -55,6 +55,17 @@ def test_the_tokens_are_the_hosts(choose: Choose) -> None:
     found = choose(rows, choices)
     assert (found.dtype, found.tolist()) == (np.int32, wanted), "another type cannot be received by rank 0"
     assert len(set(wanted)) > 30, "they hardly differ"
+
+
+def test_sums_over_a_large_vocabulary_are_exact_enough() -> None:
+    """A cumulative sum over all of it in single precision chooses other tokens for one text in five."""
+    from msx_backend.llm.kernels.ascend.choosing import TokenChooser
+
+    random = np.random.default_rng(1)
+    rows = random.normal(scale=3, size=(16, 152_000)).astype(np.float32)
+    choices = [TokenChoice(0.8, 0, 0.9, 0.0, uniform) for uniform in random.random(16)]
+    found = TokenChooser(152_000, eager=False)(ms.Tensor(rows), choices).asnumpy()
+    assert found.tolist() == [by_host(row, choice) for row, choice in zip(rows, choices, strict=True)]
 
 
 @pytest.mark.parametrize("uniform", [0.0, 1 - 2**-53])
