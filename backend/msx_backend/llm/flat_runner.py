@@ -32,11 +32,12 @@ class FlatRunner:
     """A `StepRunner` that can run `Mixed` steps. All ranks make the same calls in the same order; rank 0 gets the
     logits, the others arrays without rows."""
 
-    chooses = True
-
-    def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
-        """Takes a decoder with its weights. Raises HandlerLoadError."""
+    def __init__(
+        self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts, chooses: bool = True
+    ) -> None:
+        """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. Raises HandlerLoadError."""
         check_windows(config.windows, limits.context)
+        self.chooses = chooses
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self.prefill_size, self._text_angles = limits.batch_prefill, TextAngles(config, self.slots)
@@ -89,13 +90,13 @@ class FlatRunner:
         return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1, choose)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
-        """Compiles the three graphs, and those that choose tokens, by steps that keep nothing."""
+        """Compiles the three graphs, and those that choose tokens if it `chooses`, by steps that keep nothing."""
         runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             arrays = self._tables.nowhere([count], start)
             choice = TokenChoice(temperature=float(kind == DECODE))
-            choose = None if kind == PREFILL else partial(self._chooser, choices=[choice])
+            choose = partial(self._chooser, choices=[choice]) if self.chooses and kind != PREFILL else None
             self._run(kind, np.zeros(count, np.int32), arrays, [0], np.array([count - 1]), choose)()
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
@@ -112,7 +113,7 @@ class FlatRunner:
         arrays: FlatArrays,
         slots: Sequence[int],
         rows: Array,
-        choose: Choose | None = None,
+        choose: Choose | None,
     ) -> Finish:
         reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
         picks = NO_PICKS if self._adapters is None else self._adapters.picks(slots, arrays.q_lengths)

@@ -185,7 +185,7 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
-            chooses=chooses(self.runner, self.yaml),
+            chooses=isinstance(self.runner, ChoosingRunner) and self.runner.chooses,
             speculative=self._speculative(),
             adapters=self.adapters,
             adapter_places=self.adapter_places,
@@ -222,7 +222,8 @@ class TextGenerator(TextGenerationHandler):
         context.report_progress("reading weights")
         self.adapters = packed_adapters(context.model_dir, self.yaml.adapters)
         room = shape_of(self.adapters, config, self.yaml.adapters)
-        runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=room)
+        chooses = self.yaml.device_sampling
+        runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=room, chooses=chooses)
         self.adapter_places = 0 if room is None else room.places
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
@@ -264,11 +265,6 @@ def sources() -> str:
 def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
     """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
-
-
-def chooses(runner: StepRunner, yaml: YamlConfig) -> bool:
-    """Tokens are chosen where the logits are."""
-    return isinstance(runner, ChoosingRunner) and yaml.device_sampling
 
 
 def planned(

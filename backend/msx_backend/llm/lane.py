@@ -46,8 +46,8 @@ class Lane:
     def __init__(
         self, state: EngineState, run: Run, give_up: Callable[[BaseException], None], chooses: bool = False
     ) -> None:
-        """`give_up` is called with the error after which the runner no longer works. `chooses`: the runner is a
-        `ChoosingRunner`."""
+        """`give_up` is called with the error after which the runner no longer works. `chooses`: the runner
+        takes `choices`."""
         self._state = state
         self._seconds = state.seconds
         self._run = run
@@ -113,12 +113,12 @@ class Lane:
                 await asyncio.to_thread(self._score, plan.sequences[0], plan.step.start, logits)
             if not places:
                 return []
-            samplers = [sequence.sampler for sequence in sequences]
             if isinstance(plan.step, Mixed) and plan.step.choices:
                 ids = logits[places].tolist()
                 return [(it, it.sampler.take(id)) for it, id in zip(sequences, ids, strict=True)]
             if plan.drafts:
                 return await self._verify(plan, places, logits)
+            samplers = [sequence.sampler for sequence in sequences]
             last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]
             rows = last if len(places) == len(last) else last[places]
             choices = await self._timed(lambda: choose_all(samplers, rows))

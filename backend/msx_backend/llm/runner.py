@@ -33,10 +33,11 @@ def load_runner(
     parallel: Parallel,
     kernels: Kernels | None = None,
     adapters: AdapterShape | None = None,
+    chooses: bool = True,
 ) -> Runner:
     """Loads the weights first, because `plan` may ask the device how much memory they leave. `kernels`: others than
-    those of the device. `adapters`: room for them. Raises HandlerLoadError if the model cannot be divided like this, or
-    cannot generate."""
+    those of the device. `adapters`: room for them. `chooses`: tokens are chosen on the device if it is an NPU. Raises
+    HandlerLoadError if the model cannot be divided like this, or cannot generate."""
     check_generates(config)
     check_division(config, parallel)
     parts = DecoderParts(parallel, kernels or kernels_of(config, parallel.target), adapters)
@@ -45,8 +46,10 @@ def load_runner(
             decoder = Decoder(config, parts, own_layers(config, parallel))
         decoder.load(checkpoint)
     decoder.set_train(False)
-    kind = FlatRunner if isinstance(parts.kernels, AscendKernels) else SlotRunner
-    return kind(decoder, config, plan(parameter_size(decoder)), parts)
+    limits = plan(parameter_size(decoder))
+    if isinstance(parts.kernels, AscendKernels):
+        return FlatRunner(decoder, config, limits, parts, chooses)
+    return SlotRunner(decoder, config, limits, parts)
 
 
 def kernels_of(config: DecoderConfig, target: str) -> Kernels:

@@ -132,7 +132,7 @@ class MixingRunner(Protocol):
 
 @runtime_checkable
 class ChoosingRunner(Protocol):
-    """One that takes `choices`."""
+    """One that takes `choices`, if it `chooses`."""
 
     chooses: bool
 

@@ -28,14 +28,22 @@ def emulation(mutate: Callable[[Any], None] | None = None) -> Iterator[Any]:
 
 
 def make_flat(
-    family: str, folder: Path, dtype: str, shape: EngineLimits | None = None, parallel: Any = None, own: bool = True
+    family: str,
+    folder: Path,
+    dtype: str,
+    shape: EngineLimits | None = None,
+    parallel: Any = None,
+    own: bool = True,
+    chooses: bool = True,
 ) -> Any:
     """`own`: each slot gets blocks of its own; else somebody must `assign` them."""
     import mindspore as ms
 
     from msx_backend.llm.kernels.ascend.factory import AscendKernels
 
-    runner = make_runner(family, shape or limits(), parallel, folder, AscendKernels(getattr(ms, dtype)))
+    runner = make_runner(
+        family, shape or limits(), parallel, folder, AscendKernels(getattr(ms, dtype)), chooses=chooses
+    )
     columns = -(-runner.context // runner.block)
     for slot in range(runner.slots if own else 0):
         runner.assign(slot, range(1 + slot * columns, 1 + (slot + 1) * columns))

@@ -42,6 +42,7 @@ def make_runner(
     folder: Path | None = None,
     kernels: Any = None,
     adapters: Any = None,
+    chooses: bool = True,
 ) -> Any:
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import load_runner
@@ -52,7 +53,7 @@ def make_runner(
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
-    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels, adapters)
+    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels, adapters, chooses)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.handler import chooses
-from msx_backend.llm.step import Mixed, TokenChunk, decode, encode
-from msx_sdk._internal.config import ModelConfig
+from msx_backend.llm.step import ChoosingRunner, Mixed, TokenChunk, decode, encode
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner, some
@@ -79,11 +77,22 @@ def test_prompts_chunks_and_single_tokens_mix(model: Path, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("key", [True, False])
-def test_who_chooses_tokens_is_a_key(model: Path, key: bool) -> None:
-    config = ModelConfig(device_sampling=key)
+def test_who_chooses_tokens_is_a_key(model: Path, key: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not wanted is not compiled either."""
+    asked: list[Any] = []
     with emulation():
-        assert chooses(make_flat("qwen3", model, "float16", SHAPE), config) is key
-    assert not chooses(make_runner("qwen3", SHAPE, folder=model), config), "a CPU's logits are on the host"
+        runner = make_flat("qwen3", model, "float16", SHAPE, chooses=key)
+        choose = runner._chooser
+
+        def noted(logits: Any, choices: Any) -> Any:
+            asked.extend(choices)
+            return choose(logits, choices)
+
+        monkeypatch.setattr(runner, "_chooser", noted)
+        runner.warm_up(lambda graph: None)
+    assert runner.chooses is key
+    assert [choice.temperature for choice in asked] == ([0.0, 1.0] if key else []), "both graphs"
+    assert not isinstance(make_runner("qwen3", SHAPE, folder=model), ChoosingRunner), "a CPU's logits are on the host"
 
 
 def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from msx_backend.llm import handler
-from msx_backend.llm.handler import planned, pool_of
+from msx_backend.llm.handler import TextGenerator, planned, pool_of
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.memory import MIB
 from msx_backend.llm.models.config import DecoderConfig
@@ -77,3 +78,20 @@ def test_more_ranks_than_key_value_heads_have_room(tmp_path: Path) -> None:
     config = read(tmp_path, num_key_value_heads=1)
     yaml: dict[str, Any] = {"parallelType": "tp", "msrun": {"nproc-per-node": 2}, "cacheMemory": 4}
     assert plan_of(tmp_path, config, Parallel(tp_size=2), **yaml)(0).context == 512
+
+
+@pytest.mark.parametrize(("keys", "chooses"), [({}, True), ({"deviceSampling": False}, False)])
+def test_the_runner_is_told_who_chooses_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], chooses: bool
+) -> None:
+    given: dict[str, Any] = {}
+
+    def load_runner(*args: Any, **options: Any) -> Any:
+        given.update(options)
+        return SimpleNamespace(limits=None, warm_up=lambda report: None)
+
+    read(tmp_path)
+    monkeypatch.setattr(handler, "init_parallel", lambda context: Parallel())
+    monkeypatch.setitem(sys.modules, "msx_backend.llm.runner", SimpleNamespace(load_runner=load_runner))
+    TextGenerator().initialize(Context(ModelInfo("m", model_dir=tmp_path, config=keys, rank=1, world_size=2)))
+    assert given["chooses"] is chooses

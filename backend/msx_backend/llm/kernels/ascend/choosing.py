@@ -23,15 +23,10 @@ class LikeliestTokens(nn.Cell):  # type: ignore[misc]
     """logits float32 [R, vocab] -> ids int32 [R]; among equal ones the first."""
 
     def construct(self, logits: Any) -> Any:
-        return self.likeliest(logits, ops.amax(logits, -1, True))
-
-    def likeliest(self, logits: Any, peak: Any) -> Any:
-        ids = ops.argmax(logits, -1).astype(ms.int32)
-        broken = ops.logical_or(ops.isnan(logits).any(-1), ops.logical_not(ops.isfinite(peak[:, 0])))
-        return ops.where(broken, ops.full_like(ids, NO_TOKEN), ids)
+        return likeliest_of(logits, ops.amax(logits, -1, True))
 
 
-class DrawnTokens(LikeliestTokens):
+class DrawnTokens(nn.Cell):  # type: ignore[misc]
     """By the host's rules (sampling/filters.py, draw.py), in float32: top-k first, then of what it leaves the fewest of
     the likeliest with the share top-p, then min-p; ties of the last one stay. The token is the one whose interval has
     the uniform number, when the weights are laid side by side in the order of their ids."""
@@ -47,7 +42,7 @@ class DrawnTokens(LikeliestTokens):
         weights = ops.exp((logits - peak) / ops.maximum(columns[0], COLDEST))
         floor = ops.maximum(self.floor(weights, columns[1], ops.expand_dims(top_k, -1)), columns[2])
         drawn = self.place(weights * (weights >= floor).astype(ms.float32), columns[3], True)
-        likeliest = self.likeliest(logits, peak)
+        likeliest = likeliest_of(logits, peak)
         return ops.where(ops.logical_and(numbers[0] > 0, likeliest >= 0), drawn[:, 0], likeliest)
 
     def floor(self, weights: Any, top_p: Any, top_k: Any) -> Any:
@@ -79,6 +74,13 @@ class DrawnTokens(LikeliestTokens):
 
     def count(self, found: Any) -> Any:
         return found.astype(ms.int32).sum(-1, keepdims=True).astype(ms.int32)  # a sum of int32 is int64
+
+
+def likeliest_of(logits: Any, peak: Any) -> Any:
+    """peak [R, 1]: the largest of each row."""
+    ids = ops.argmax(logits, -1).astype(ms.int32)
+    broken = ops.logical_or(ops.isnan(logits).any(-1), ops.logical_not(ops.isfinite(peak[:, 0])))
+    return ops.where(broken, ops.full_like(ids, NO_TOKEN), ids)
 
 
 class TokenChooser:
