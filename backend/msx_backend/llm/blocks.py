@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from msx_backend.llm.step import Step
+from msx_backend.llm.step import Preparation, Step
 
 STRIDE = 64
 """Lists are compared by slices, which is faster than one by one."""
@@ -20,7 +20,7 @@ class BlockPlacement(NamedTuple):
 
     slot: int
     cached: int
-    before: list[Step]
+    before: list[Preparation]
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class BlockPool(Protocol):
         way, perhaps for less than a block. Only texts with the same `root` share.
         """
 
-    def grow(self, slot: int, length: int) -> list[Step] | None:
+    def grow(self, slot: int, length: int) -> list[Preparation] | None:
         """Makes room for `length` tokens, after these steps. None: there is not enough room."""
 
     def wrote(self, slot: int, length: int) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import msgspec
 
 from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.scheduler import StepPlan
 from msx_backend.llm.step import Mixed
+from msx_backend.llm.step_plan import StepPlan
 
 
-def choosing(plan: StepPlan, wanting: Sequence[int]) -> StepPlan:
-    """Lets the device choose the tokens of a step, if no text of those that `wanting` places hold asks for more than
-    it can do; drafted tokens are compared on the host."""
-    samplers = [plan.sequences[place].sampler for place in wanting]
+def choose_on_device(plan: StepPlan) -> bool:
+    """Lets the device choose the tokens of a step, if no text that gets one asks for more than it can do; drafted
+    tokens are compared on the host. -> Whether it does."""
+    samplers = [plan.sequences[place].sampler for place in plan.wanting]
     if not isinstance(plan.step, Mixed) or plan.drafts or not all(sampler.is_plain for sampler in samplers):
-        return plan
+        return False
     choices = [TokenChoice()] * len(plan.sequences)
-    for place, sampler in zip(wanting, samplers, strict=True):
+    for place, sampler in zip(plan.wanting, samplers, strict=True):
         choices[place] = sampler.order()
-    return replace(plan, step=msgspec.structs.replace(plan.step, choices=tuple(choices)))
+    plan.step = msgspec.structs.replace(plan.step, choices=tuple(choices))
+    return True

@@ -43,9 +43,11 @@ class Engine:
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
     depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `chooses`: and
-    takes `choices` with them. `speculative`: the runner takes the same slot several times in a step, at the positions
-    after each other. `draft_model`: for its method `draft`, with one lane. `adapters`: those that requests may choose,
-    so many of them at once. `on_failure` is called once, when the runner stops working.
+    takes `choices` with them. `none_follows`, for one lane without `speculative`: a step with `choices` is followed by
+    the next one, or by a call of this, before it is awaited; None: it is awaited first. `speculative`: the runner takes
+    the same slot several times in a step, at the positions after each other. `draft_model`: for its method `draft`,
+    with one lane. `adapters`: those that requests may choose, so many of them at once. `on_failure` is called once,
+    when the runner stops working.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Engine:
         native: int | None = None,
         mixes: bool = False,
         chooses: bool = False,
+        none_follows: Callable[[], None] | None = None,
         speculative: SpeculativeOptions | None = None,
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
@@ -70,6 +73,7 @@ class Engine:
         self._run = run
         self._limits = limits
         self._lanes, self._chooses = lanes, chooses
+        self._none_follows = none_follows
         self._on_failure = on_failure
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
@@ -88,7 +92,8 @@ class Engine:
 
     def start(self) -> None:
         """Starts the lanes on the running loop."""
-        lanes = [Lane(self._state, self._run, self._give_up, self._chooses) for _ in range(self._lanes)]
+        given = self._run, self._give_up, self._chooses, self._none_follows
+        lanes = [Lane(self._state, *given) for _ in range(self._lanes)]
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)

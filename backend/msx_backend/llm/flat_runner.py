@@ -14,6 +14,7 @@ from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of
 from msx_backend.llm.kernels.ascend.choosing import TokenChooser
+from msx_backend.llm.kernels.ascend.following import ChosenTokens
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
 from msx_backend.llm.limits import EngineLimits
@@ -23,7 +24,7 @@ from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.stage import Choose, Finish, StageMessages
-from msx_backend.llm.step import TokenChunk
+from msx_backend.llm.step import UNREAD, TokenChunk
 
 NO_PICKS = np.zeros(1, np.int32)
 
@@ -37,7 +38,7 @@ class FlatRunner:
     ) -> None:
         """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. Raises HandlerLoadError."""
         check_windows(config.windows, limits.context)
-        self.chooses = chooses
+        self.chooses, self.follows = chooses, chooses and parts.parallel.stages == 1
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self.prefill_size, self._text_angles = limits.batch_prefill, TextAngles(config, self.slots)
@@ -47,7 +48,8 @@ class FlatRunner:
         decoder.body.step.prepare(self.context)
         shape = (self.blocks, self.block, heads.keys, config.cache_size)
         eager = parts.parallel.target != "Ascend"
-        self._graphs, self._chooser = FlatGraphs(decoder, config, shape, eager), TokenChooser(self.vocab_size, eager)
+        self._graphs = FlatGraphs(decoder, config, shape, eager)
+        self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, eager)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
@@ -76,9 +78,10 @@ class FlatRunner:
         return self.start_mixed(chunks, choices)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
+        chunk = TokenChunk(slot, start, tuple(tokens))
         if all_logits:
-            return self._start([TokenChunk(slot, start, tuple(tokens))], np.arange(len(tokens)))
-        finish = self.start_mixed([TokenChunk(slot, start, tuple(tokens))])
+            return self._start([chunk], np.arange(len(tokens)))
+        finish = self.start_mixed([chunk])
         return lambda: finish().reshape(-1)
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
@@ -86,7 +89,7 @@ class FlatRunner:
         return self.start_mixed([TokenChunk(slot, position, (token,)) for slot, position, token in texts])
 
     def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Finish:
-        choose = partial(self._chooser, choices=choices) if choices else None
+        choose = partial(self._chosen.choose, chunks=chunks, choices=choices) if choices else None
         return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1, choose)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
@@ -94,22 +97,24 @@ class FlatRunner:
         runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
-            arrays = self._tables.nowhere([count], start)
-            choice = TokenChoice(temperature=float(kind == DECODE))
-            choose = partial(self._chooser, choices=[choice]) if self.chooses and kind != PREFILL else None
-            self._run(kind, np.zeros(count, np.int32), arrays, [0], np.array([count - 1]), choose)()
+            last = UNREAD if self.follows and kind == DECODE else 0
+            chunks, choices = [TokenChunk(0, start, (0,) * (count - 1) + (last,))], [TokenChoice(float(kind == DECODE))]
+            tokens = self._chosen.follow(np.array(chunks[0].tokens, np.int32), chunks)
+            choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
+            arrays, rows = self._tables.nowhere([count], start), np.array([count - 1])
+            self._run(kind, tokens, arrays, [0], rows, choose if self.chooses and kind != PREFILL else None)()
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
         slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
         arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
-        return self._run(kind_of(chunks), tokens, arrays, slots, rows, choose)
+        return self._run(kind_of(chunks), self._chosen.follow(tokens, chunks), arrays, slots, rows, choose)
 
     def _run(
         self,
         kind: int,
-        tokens: Array,
+        tokens: Any,
         arrays: FlatArrays,
         slots: Sequence[int],
         rows: Array,

@@ -174,7 +174,9 @@ class TextGenerator(TextGenerationHandler):
         own = self.yaml.generation_config == "auto"
         self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
-        self.steps = StepThread(self.runner, self.context.lead)
+        chooses = isinstance(self.runner, ChoosingRunner) and self.runner.chooses
+        follows = isinstance(self.runner, ChoosingRunner) and self.runner.follows and self._speculative() is None
+        self.steps = StepThread(self.runner, self.context.lead, follows)
         self.engine = Engine(
             self.config.vocab_size,
             self.tokenizer,
@@ -185,7 +187,8 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
-            chooses=isinstance(self.runner, ChoosingRunner) and self.runner.chooses,
+            chooses=chooses,
+            none_follows=self.steps.none_follows if follows else None,
             speculative=self._speculative(),
             adapters=self.adapters,
             adapter_places=self.adapter_places,

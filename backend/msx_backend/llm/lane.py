@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
-from msx_backend.llm.choosing import choosing
+from msx_backend.llm.choosing import choose_on_device
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, choose_all, verify_all
-from msx_backend.llm.scheduler import StepPlan, appended
 from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step
+from msx_backend.llm.step import UNREAD, Array, Mixed, Prefill, Step
+from msx_backend.llm.step_plan import StepPlan, Written
 from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
@@ -39,44 +39,63 @@ class PendingToken(NamedTuple):
     end: TextEnd | None
 
 
+class StartedPlan(NamedTuple):
+    """A step that was started at `start`; `written`: if it was foreseen."""
+
+    plan: StepPlan
+    answer: Awaitable[Array | None]
+    start: float
+    written: list[Written] | None = None
+
+
 class Lane:
     """Deltas are made while the next step runs. A text that a stop string ends may therefore be in one more step, whose
-    logits are ignored."""
+    logits are ignored.
+
+    Where tokens are chosen on the device, the next step is started before they are read: it takes them from there, so
+    that the device does not wait for the host between two steps. Then a text that any token ends is in one more step.
+    """
 
     def __init__(
-        self, state: EngineState, run: Run, give_up: Callable[[BaseException], None], chooses: bool = False
+        self,
+        state: EngineState,
+        run: Run,
+        give_up: Callable[[BaseException], None],
+        chooses: bool = False,
+        none_follows: Callable[[], None] | None = None,
     ) -> None:
         """`give_up` is called with the error after which the runner no longer works. `chooses`: the runner
-        takes `choices`."""
+        takes `choices`. `none_follows`: see `Engine`."""
         self._state = state
         self._seconds = state.seconds
-        self._run = run
+        self._run, self._none_follows = run, none_follows
         self._give_up, self._chooses = give_up, chooses
         self._slow = False
+        self._earlier: StartedPlan | None = None
+        self._growths: list[PendingToken] = []
 
     async def work(self) -> None:
-        growths: list[PendingToken] = []
         while not self._state.over:
             if self._state.drafter is not None:
-                self._publish(growths)
-                growths = []
+                self._publish()
                 await self._state.drafter.prepare(self._state.scheduler.running)
             plan = self._next()
             if plan is not None:
-                growths = await self._step(plan, growths)
-            elif growths:
-                self._publish(growths)
-                growths = []
+                await self._step(plan)
+            elif self._earlier is not None:
+                await self._read_earlier()
+            elif self._growths:
+                self._publish()
             else:
                 await self._state.rest()
-        self._publish(growths)
+        await self._read_earlier()
+        self._publish()
 
     def _next(self) -> StepPlan | None:
         with self._seconds.measure("scheduling"):
             plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
-                plan = choosing(plan, _wanting(plan)) if self._chooses else plan
         return plan
 
     def _begin(self, plan: StepPlan) -> None:
@@ -85,28 +104,54 @@ class Lane:
             if not sequence.made:
                 self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
-    async def _step(self, plan: StepPlan, growths: list[PendingToken]) -> list[PendingToken]:
+    async def _step(self, plan: StepPlan) -> None:
+        chosen = self._chooses and choose_on_device(plan)
         start = time.perf_counter()
-        running = self._run(plan.step)
-        self._publish(growths)
+        started = StartedPlan(plan, self._run(plan.step), start)
+        self._publish()
+        await self._settle_earlier()
+        if chosen and self._none_follows is not None:
+            self._earlier = started._replace(written=self._state.scheduler.foresee(plan))
+        else:
+            self._publish()
+            await self._settle(started)
+
+    async def _read_earlier(self) -> None:
+        """No other step follows before the last one's tokens are known."""
+        if self._none_follows is not None:
+            self._none_follows()
+        self._publish()
+        await self._settle_earlier()
+
+    async def _settle_earlier(self) -> None:
+        earlier, self._earlier = self._earlier, None
+        if earlier is not None:
+            await self._settle(earlier)
+
+    async def _settle(self, started: StartedPlan) -> None:
+        """Waits for a step, and makes tokens of its logits."""
+        plan = started.plan
         try:
-            logits = await running
+            logits = await started.answer
         except Exception as error:  # the model may raise anything
             await self._failed(plan, error)
-            return []
-        self._state.took(plan.step, start)
+            return
+        self._state.took(plan.step, started.start)
         start = time.perf_counter()
         choices = [] if logits is None else await self._sample(plan, logits)
         self._seconds.add("sampling", time.perf_counter() - start)
         with self._seconds.measure("scheduling"):
-            self._state.scheduler.done(plan)
+            if started.written is None:
+                self._state.scheduler.done(plan)
+            else:
+                self._state.scheduler.read(started.written)
             grown = [self._grow(sequence, chosen) for sequence, chosen in choices]
+        self._growths += [growth for growth in grown if growth is not None]
         self._state.wake()
-        return [growth for growth in grown if growth is not None]
 
     async def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
         """Samples while the sequences are in flight, so that they do not change."""
-        places = _wanting(plan)
+        places = [place for place in plan.wanting if not plan.sequences[place].finished]
         sequences = [plan.sequences[place] for place in places]
         try:
             if isinstance(plan.step, Prefill) and plan.step.all_logits:
@@ -155,14 +200,18 @@ class Lane:
         if chosen.failure is not None:
             self._state.end(job, chosen.failure)
             return None
-        sequence.computed = len(sequence.tokens)  # behind the first token, these are drafted ones that were right
-        sequence.tokens.append(chosen.token)
+        if sequence.tokens[-1] == UNREAD:
+            sequence.tokens[-1] = chosen.token
+        else:
+            sequence.computed = len(sequence.tokens)  # behind the first token, these are drafted ones that were right
+            sequence.tokens.append(chosen.token)
         end = job.end_of(sequence, chosen)
         if end is not None:
             self._state.scheduler.end(sequence)
         return PendingToken(sequence, chosen, end)
 
-    def _publish(self, growths: list[PendingToken]) -> None:
+    def _publish(self) -> None:
+        growths, self._growths = self._growths, []
         if not growths:
             return
         with self._seconds.measure("messaging"):
@@ -193,7 +242,7 @@ class Lane:
         """Ends the requests of the step with an error; all requests, if the runner does not work any more."""
         alive = [sequence for sequence in plan.sequences if not sequence.finished]
         trial = self._state.scheduler.failed(plan)
-        self._fail(alive, error, _named(plan))
+        self._fail(alive, error, plan.name)
         try:
             for step in trial:
                 await self._run(step)
@@ -208,29 +257,9 @@ class Lane:
                 self._state.end(job, prediction_failed(error, what))
 
 
-def _wanting(plan: StepPlan) -> list[int]:
-    """The places of sequences of which the step has computed all tokens."""
-    return [
-        place
-        for place, (sequence, more) in enumerate(zip(plan.sequences, appended(plan), strict=True))
-        if sequence.left == more and not sequence.finished
-    ]
-
-
 def prediction_failed(error: Exception, what: str) -> PredictionError:
     if isinstance(error, PredictionError):
         return PredictionError(error.status, error.message)
     if is_out_of_memory(error):
         return PredictionError(OUT_OF_RESOURCES, f"Out of resources in {what}: {summary(error)}")
     return PredictionError(PREDICTION_FAILED, f"Prediction failed in {what}: {summary(error)}")
-
-
-def _named(plan: StepPlan) -> str:
-    if isinstance(plan.step, Decode):
-        return f"a decoding step of {len(plan.sequences)} texts"
-    if isinstance(plan.step, Mixed):
-        tokens = sum(len(chunk.tokens) for chunk in plan.step.chunks)
-        return f"a step of {len(plan.sequences)} texts and {tokens} tokens"
-    if isinstance(plan.step, Prefill):
-        return f"a prefill step of {len(plan.step.tokens)} tokens"
-    return "a step of the cache"

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from msx_backend.llm.blocks import BlockPlacement, PrefixStats, blocks_for, chained
-from msx_backend.llm.step import AssignBlocks, Decode, Step
+from msx_backend.llm.step import AssignBlocks, Decode, Preparation, Step
 
 SCRATCH = 0
 """A block that is never given to a sequence: for steps that test the runner."""
@@ -60,7 +60,7 @@ class PagedPool:
         self.prefixes.hit += len(shared) * self.block
         return BlockPlacement(slot, len(shared) * self.block, [self._assign(slot)])
 
-    def grow(self, slot: int, length: int) -> list[Step] | None:
+    def grow(self, slot: int, length: int) -> list[Preparation] | None:
         table = self._tables[slot]
         more = blocks_for(length, self.block) - len(table.blocks)
         if more > len(self._free):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from dataclasses import dataclass, field
-from itertools import accumulate
 from operator import attrgetter
 
 from msx_backend.llm.adapters.places import AdapterPlaces
@@ -13,28 +11,11 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Drafts, Speculator
-from msx_backend.llm.step import Decode, Mixed, Prefill, Step, Stretch, TokenChunk
+from msx_backend.llm.step import UNREAD, Decode, Mixed, Prefill, Preparation, Step, Stretch, TokenChunk
+from msx_backend.llm.step_plan import StepPlan, Written
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
-
-
-@dataclass(slots=True, frozen=True)
-class StepPlan:
-    """A step, and the sequences that it serves, in the order of its logits. They are in flight until it is done or
-    failed."""
-
-    step: Step
-    sequences: list[TokenSequence]
-    drafts: Drafts = field(default_factory=list)
-    """The drafted tokens of each sequence, which have a row of logits each behind that of the last token; empty if
-    there are none at all."""
-
-    @property
-    def rows(self) -> list[tuple[int, int]]:
-        """The rows of logits of each sequence, where there are drafts."""
-        ends = list(accumulate(1 + len(draft) for draft in self.drafts))
-        return list(zip([0, *ends], ends, strict=False))
 
 
 class Scheduler:
@@ -56,6 +37,8 @@ class Scheduler:
     - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
       prompts as fit a chunk. A prompt whose logits are all wanted has steps of its own.
     - A text with an adapter waits, and all behind it, until the device has a place for the adapter.
+    - A step that chooses its tokens on the device may be foreseen: then the next one is planned before they are known.
+      A text that is preempted meanwhile is not admitted before.
     - Drafted tokens take places of a step that no text takes: the same slot again, at the next positions. They never
       make a text leave.
     """
@@ -104,7 +87,8 @@ class Scheduler:
     def _next(self) -> StepPlan | None:
         self._admit()
         idle = [sequence for sequence in self.running if not sequence.in_flight]
-        if plan := self._prepare(idle):
+        # A mixed step is prepared by itself.
+        if plan := self._prepare([sequence for sequence in idle if sequence.scored or not self._mixes]):
             return plan
         ready = [sequence for sequence in idle if sequence.left == 1]
         filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_order)
@@ -114,14 +98,38 @@ class Scheduler:
 
     def done(self, plan: StepPlan) -> None:
         """The step was executed. Unfinished sequences may get another token, and be scheduled again."""
-        for sequence, more in zip(plan.sequences, appended(plan), strict=True):
+        for sequence, more in zip(plan.sequences, plan.appended(), strict=True):
             sequence.in_flight = False
             if sequence.slot is not None and not sequence.finished:
                 sequence.computed += more
-                if sequence.shares:
-                    self._pool.wrote(sequence.slot, sequence.computed)
+                self._share_keys(sequence, sequence.computed)
                 if sequence.drafts is not None:
                     sequence.drafts.read(sequence.tokens, sequence.computed)
+
+    def foresee(self, plan: StepPlan) -> list[Written]:
+        """The step was started, and chooses its tokens on the device: until they are read, the sequences are scheduled
+        as if they had them. -> What it writes, for `read`."""
+        written = []
+        for sequence, more in zip(plan.sequences, plan.appended(), strict=True):
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                sequence.computed += more
+                written.append(Written(sequence, sequence.slot, sequence.computed))
+        for sequence in (plan.sequences[place] for place in plan.wanting):
+            if not sequence.finished:
+                sequence.tokens.append(UNREAD)
+                sequence.in_flight = len(sequence.tokens) >= sequence.limit
+        return written
+
+    def read(self, written: list[Written]) -> None:
+        """The step that was foreseen is done, so that others may use its keys, too."""
+        for sequence, slot, length in written:
+            if sequence.slot == slot and sequence.computed >= length and not sequence.finished:
+                self._share_keys(sequence, length)
+
+    def _share_keys(self, sequence: TokenSequence, length: int) -> None:
+        if sequence.shares and sequence.slot is not None:
+            self._pool.wrote(sequence.slot, length)
 
     def failed(self, plan: StepPlan) -> list[Step]:
         """The step raised, and its sequences are finished. -> Steps that test whether the runner still works."""
@@ -142,6 +150,8 @@ class Scheduler:
             self.running.append(self.waiting.pop(0))
 
     def _due(self, sequence: TokenSequence) -> bool:
+        if sequence.tokens[-1] == UNREAD:  # it was preempted, and its keys cannot be looked up yet
+            return False
         filling = [other for other in self.running if other.left > 1]
         if any(other.request == sequence.request for other in filling):
             return False
@@ -202,8 +212,6 @@ class Scheduler:
         self._spent = 0
         batch = self._grown(ready)
         drafts = self._drafts(batch, self._slots - len(self.running))
-        if plan := self._prepare(batch):
-            return plan
         chunks = [chunk for rows in _rows(batch, drafts) for chunk in rows]
         room = min(self.pace.chunk, self._chunk) if batch else self._chunk
         for sequence in filling:
@@ -212,7 +220,7 @@ class Scheduler:
                 batch.append(sequence)
                 room -= len(chunks[-1].tokens)
         drafts += [[] for _ in batch[len(drafts) :]] if drafts else []
-        return self._launch(Mixed(tuple(chunks)), batch, drafts) if batch else None
+        return self._launch(Mixed(tuple(chunks), before=_preparation(batch)), batch, drafts) if batch else None
 
     def _drafts(self, batch: list[TokenSequence], room: int) -> Drafts:
         """Those for which there is room in the cache, too."""
@@ -263,14 +271,11 @@ class Scheduler:
         return StepPlan(step, sequences, drafts or [])
 
 
-def appended(plan: StepPlan) -> list[int]:
-    """How many tokens the step appends to each of its sequences, besides drafted ones."""
-    step = plan.step
-    if isinstance(step, Mixed):
-        counts = [len(chunk.tokens) for chunk in step.chunks]
-        return [counts[first] for first, _ in plan.rows] if plan.drafts else counts
-    count = len(step.tokens) if isinstance(step, Prefill) else int(isinstance(step, Decode))
-    return [count] * len(plan.sequences)
+def _preparation(batch: list[TokenSequence]) -> tuple[Preparation, ...]:
+    steps = tuple(step for sequence in batch for step in sequence.before)
+    for sequence in batch:
+        sequence.before.clear()
+    return steps
 
 
 def _chunk(sequence: TokenSequence, count: int) -> TokenChunk:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.speculation.drafts import TextDrafts
-from msx_backend.llm.step import Step
+from msx_backend.llm.step import Preparation
 
 Order = tuple[int, int, int]
 """Priority, number of the request, index of the text: the smallest is served first."""
@@ -30,7 +30,7 @@ class TokenSequence:
     prompt: int = 0
     slot: int | None = None
     computed: int = 0
-    before: list[Step] = field(default_factory=list)
+    before: list[Preparation] = field(default_factory=list)
     """Steps to be executed before the next token of this sequence."""
     in_flight: bool = False
     finished: bool = False
@@ -61,7 +61,7 @@ class TokenSequence:
     def made(self) -> int:
         return len(self.tokens) - self.prompt
 
-    def place(self, slot: int, cached: int, before: list[Step]) -> None:
+    def place(self, slot: int, cached: int, before: list[Preparation]) -> None:
         self.slot, self.computed, self.before = slot, cached, before
         if self.cached is None:
             self.cached = cached

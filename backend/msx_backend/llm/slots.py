@@ -6,7 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from msx_backend.llm.blocks import BlockPlacement, PrefixStats, blocks_for, chained, common
-from msx_backend.llm.step import CopyPositions, Decode, Step
+from msx_backend.llm.step import CopyPositions, Decode, Preparation, Step
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class SlotPool:
             return BlockPlacement(slot, cached, [])
         return BlockPlacement(slot, cached, [CopyPositions(source, slot, cached)])
 
-    def grow(self, slot: int, length: int) -> list[Step] | None:
+    def grow(self, slot: int, length: int) -> list[Preparation] | None:
         more = blocks_for(length, self.block) - self._held[slot].blocks
         if more <= 0:
             return []

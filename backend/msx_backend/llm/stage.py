@@ -27,8 +27,8 @@ class StageMessages:
         self.parallel, self.hidden, self.vocab = parts.parallel, config.hidden_size, config.vocab_size
         self.dtype = parts.kernels.dtype
 
-    def run(self, tokens: Array, compute: Callable[[Any], Any], rows: int, choose: Choose | None = None) -> Finish:
-        """tokens [T] int32 -> logits float32 [rows, vocab], or with `choose` ids int32 [rows].
+    def run(self, tokens: Any, compute: Callable[[Any], Any], rows: int, choose: Choose | None = None) -> Finish:
+        """tokens [T] int32, an array or a tensor -> logits float32 [rows, vocab], or with `choose` ids int32 [rows].
 
         compute: ids [T], or the states [T, hidden] of the stage before -> states, or on the last stage logits
         """
@@ -38,9 +38,9 @@ class StageMessages:
         self._send(x, self.parallel.stage + 1)
         return self._reply((rows, self.vocab), ms.float32) if choose is None else self._reply((rows,), ms.int32)
 
-    def _input(self, tokens: Array) -> Any:
+    def _input(self, tokens: Any) -> Any:
         if self.parallel.first_stage:
-            return Tensor(tokens)
+            return Tensor(tokens) if isinstance(tokens, np.ndarray) else tokens
         source = self.parallel.peer(self.parallel.stage - 1)
         return collectives.recv((len(tokens), self.hidden), self.dtype, source, self.parallel.pp_group)
 
@@ -52,13 +52,11 @@ class StageMessages:
         return lambda: _array(collectives.recv(shape, dtype, last, group))
 
     def _answer(self, logits: Any, choose: Choose | None) -> Finish:
-        """Only the rank that answers chooses: others might differ in the last bit."""
+        answer = logits if choose is None else choose(logits)
         if self.parallel.tp_rank:
             return self._nothing
-        answer = logits if choose is None else choose(logits)
         if self.parallel.rank == 0:
-            array = _array(answer)
-            return lambda: array
+            return lambda: _array(answer)
         self._send(answer, 0)
         return self._nothing
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from msx_backend.llm.sampling.choice import TokenChoice
 
 Array = NDArray[np.float32]
+UNREAD = -1
+"""Among the tokens of a step: the one that the last step with `choices` has chosen for the slot."""
 
 
 class Prefill(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -62,6 +64,9 @@ class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
     source: str = ""
 
 
+Preparation = CopyPositions | AssignBlocks | Stretch | Adapt
+
+
 class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
     """Appends `tokens` at positions `start`, … of a slot."""
 
@@ -73,11 +78,13 @@ class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
 class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`.
 
-    `choices`, one for each chunk: the runner, a `ChoosingRunner`, answers with ids instead of logits.
+    `choices`, one for each chunk: the runner, a `ChoosingRunner`, answers with ids instead of logits. `before`: steps
+    that are executed first.
     """
 
     chunks: tuple[TokenChunk, ...]
     choices: tuple[TokenChoice, ...] = ()
+    before: tuple[Preparation, ...] = ()
 
 
 Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt
@@ -132,9 +139,10 @@ class MixingRunner(Protocol):
 
 @runtime_checkable
 class ChoosingRunner(Protocol):
-    """One that takes `choices`, if it `chooses`."""
+    """One that takes `choices`, if it `chooses`; if it also `follows`, tokens of the next step may be `UNREAD`."""
 
     chooses: bool
+    follows: bool
 
 
 @runtime_checkable
@@ -167,7 +175,18 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
     if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
+        prepare(runner, step.before)
         return runner.mixed(step.chunks, step.choices)
+    prepare(runner, [step])
+    return None
+
+
+def prepare(runner: StepRunner, steps: Sequence[Step]) -> None:
+    for step in steps:
+        _prepare(runner, step)
+
+
+def _prepare(runner: StepRunner, step: Step) -> None:
     if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
@@ -178,4 +197,3 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
         runner.assign(step.slot, step.blocks)
     else:
         raise TypeError(f"{type(runner).__name__} cannot execute a step of the kind {type(step).__name__}")
-    return None

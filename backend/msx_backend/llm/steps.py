@@ -19,12 +19,14 @@ from msx_backend.llm.step import (
     StepRunner,
     TokenChunk,
     encode,
-    execute,
+    prepare,
 )
 from msx_sdk._internal.leading import Leading
 
 PATIENCE = 0.003
 """Seconds that the receiver of logits has to order the next step, before the thread waits for another step's logits."""
+LONGEST = 1.0
+"""Seconds after which the tokens of a step are read even if nobody has said what follows."""
 
 Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]
@@ -50,10 +52,16 @@ class QueuedStep(NamedTuple):
     answer: asyncio.Future[Array | None]
 
 
+class NoneFollows(NamedTuple):
+    """Before the tokens of the last step are read."""
+
+
 class StartedStep(NamedTuple):
     finish: Finish
     leading: Leading
     answer: asyncio.Future[Array | None]
+    followed: bool
+    """The next order comes before its tokens are read."""
 
 
 class StepThread:
@@ -61,11 +69,14 @@ class StepThread:
 
     With pipeline stages, a step is on its way through the other stages when this rank's part is done: the next step is
     started before the thread waits for the first one's logits, so that no stage is idle. `lead` is the context's.
+
+    `follows`: the next step is also started before the tokens of a step with `choices` are read, for the runner takes
+    them from where they are; `none_follows` says that there is not one yet.
     """
 
-    def __init__(self, runner: StartingRunner, lead: Lead) -> None:
-        self._runner, self._lead = runner, lead
-        self._orders: SimpleQueue[QueuedStep | None] = SimpleQueue()
+    def __init__(self, runner: StartingRunner, lead: Lead, follows: bool = False) -> None:
+        self._runner, self._lead, self._follows = runner, lead, follows
+        self._orders: SimpleQueue[QueuedStep | NoneFollows | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve, name="model", daemon=True)
         self._thread.start()
@@ -75,6 +86,10 @@ class StepThread:
         answer: asyncio.Future[Array | None] = self._loop.create_future()
         self._orders.put(QueuedStep(step, answer))
         return answer
+
+    def none_follows(self) -> None:
+        """The tokens of the last step must be known before the next one."""
+        self._orders.put(NoneFollows())
 
     def close(self) -> None:
         """Returns when all ordered steps are done."""
@@ -86,22 +101,25 @@ class StepThread:
         is_open, answered = True, False
         while is_open or started:
             try:
-                order = self._next(bool(started), answered)
+                order = self._next(started, answered)
             except Empty:
-                self._finish(started.popleft())
-                answered = True
-                continue
-            answered = False
-            if order is None:
-                is_open = False
-            else:
+                order = NoneFollows()
+            answered = isinstance(order, NoneFollows)
+            if isinstance(order, QueuedStep):
                 self._start(order, started)
+            elif order is None:
+                is_open = False
+            elif started:
+                self._finish(started.popleft())
 
-    def _next(self, waiting: bool, answered: bool) -> QueuedStep | None:
+    def _next(self, started: deque[StartedStep], answered: bool) -> QueuedStep | NoneFollows | None:
         """Raises Empty if no step can be started now, but others are to be waited for."""
-        if not waiting:
+        if not started:
             return self._orders.get()
-        return self._orders.get(timeout=PATIENCE) if answered else self._orders.get_nowait()
+        if len(started) == 1 and started[0].followed:
+            return self._orders.get(timeout=LONGEST)
+        patient = answered and not self._follows
+        return self._orders.get(timeout=PATIENCE) if patient else self._orders.get_nowait()
 
     def _start(self, order: QueuedStep, started: deque[StartedStep]) -> None:
         leading = Leading()
@@ -112,7 +130,8 @@ class StepThread:
         except Exception as error:  # whatever it is, the thread goes on
             self._fail(leading, error, order.answer)
         else:
-            started.append(StartedStep(finish, leading, order.answer))
+            followed = self._follows and isinstance(order.step, Mixed) and bool(order.step.choices)
+            started.append(StartedStep(finish, leading, order.answer, followed))
 
     def _begin(self, step: Step) -> Finish:
         if isinstance(step, Decode):
@@ -120,8 +139,9 @@ class StepThread:
         if isinstance(step, Prefill):
             return self._runner.start_prefill(step.slot, step.start, step.tokens, step.all_logits)
         if isinstance(step, Mixed) and isinstance(self._runner, StartingMixer):
+            prepare(self._runner, step.before)
             return self._runner.start_mixed(step.chunks, step.choices)
-        execute(self._runner, step)
+        prepare(self._runner, [step])
         return lambda: None
 
     def _finish(self, started: StartedStep) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msx_backend.llm.blocks import BlockPlacement, PrefixStats
-from msx_backend.llm.step import Decode, Step
+from msx_backend.llm.step import Decode, Preparation, Step
 
 
 class RowPool:
@@ -27,7 +27,7 @@ class RowPool:
         self.prefixes.placed += len(tokens)
         return BlockPlacement(self._free.pop(), 0, [])
 
-    def grow(self, slot: int, length: int) -> list[Step] | None:
+    def grow(self, slot: int, length: int) -> list[Preparation] | None:
         return []
 
     def wrote(self, slot: int, length: int) -> None:

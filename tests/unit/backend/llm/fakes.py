@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from tokenizers import Tokenizer as RawTokenizer
@@ -20,7 +20,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
+from msx_backend.llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
 from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
@@ -154,12 +154,35 @@ class FakeMixingRunner(FakePagedRunner):
         return logits
 
 
+class FakeFollowingRunner(FakeMixingRunner):
+    """Chooses the likeliest tokens, and knows them when the next step asks for them."""
+
+    chooses = follows = True
+
+    def __init__(self, slots: int, context: int, chunk: int, blocks: int, block: int) -> None:
+        super().__init__(slots, context, chunk, blocks, block)
+        self._chosen: dict[int, int] = {}
+
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
+        known = [
+            TokenChunk(chunk.slot, chunk.start, (self._chosen[chunk.slot],)) if chunk.tokens == (UNREAD,) else chunk
+            for chunk in chunks
+        ]
+        logits = super().mixed(known)
+        if not choices:
+            return logits
+        ids = np.where(np.isfinite(logits).all(1), logits.argmax(1), UNREAD).astype(np.int32)
+        self._chosen = {chunk.slot: max(int(id), 0) for chunk, id in zip(chunks, ids, strict=True)}
+        return cast(Array, ids)
+
+
 class Steps:
     """Executes steps in the order of the calls, one per turn of the loop; with `gated`, one for each `release`."""
 
     def __init__(self, runner: FakeRunner, gated: bool = False) -> None:
         self.runner, self.gated = runner, gated
         self._queue: deque[tuple[Step, asyncio.Future[Array | None]]] = deque()
+        self.ends = 0
 
     def run(self, step: Step) -> Awaitable[Array | None]:
         loop = asyncio.get_running_loop()
@@ -168,6 +191,9 @@ class Steps:
         if not self.gated:
             loop.call_soon(self._one)
         return answer
+
+    def none_follows(self) -> None:
+        self.ends += 1
 
     @property
     def waiting(self) -> list[Step]:
@@ -224,7 +250,7 @@ def limits(
 
 
 class EngineHarness:
-    """An engine on a fake runner. One that mixes is also paged."""
+    """An engine on a fake runner. One that mixes is also paged, one that follows mixes."""
 
     def __init__(
         self,
@@ -234,6 +260,7 @@ class EngineHarness:
         gated: bool = False,
         paged: bool = False,
         mixes: bool = False,
+        follows: bool = False,
         constraints: Constraints | None = None,
         native: int | None = None,
         speculative: SpeculativeOptions | None = None,
@@ -242,10 +269,12 @@ class EngineHarness:
         shape = shape or limits()
         sizes = shape.slots, shape.context, shape.prefill_buckets[-1]
         blocks = blocks_for(shape.batch_total, shape.block) + 1
+        mixes = mixes or follows
         paged = paged or mixes
         pool = PagedPool(shape.slots, blocks, shape.block) if paged else None
         plain = FakeRunner if native is None else FakeStretchingRunner
-        of_blocks = FakeMixingRunner if mixes else FakePagedRunner
+        mixing = FakeFollowingRunner if follows else FakeMixingRunner
+        of_blocks = mixing if mixes else FakePagedRunner
         self.runner = of_blocks(*sizes, blocks, shape.block) if paged else plain(*sizes)
         self.steps = Steps(self.runner, gated)
         self.failures: list[str] = []
@@ -259,6 +288,8 @@ class EngineHarness:
             pool=pool,
             native=native,
             mixes=mixes,
+            chooses=follows,
+            none_follows=self.steps.none_follows if follows and lanes == 1 else None,
             speculative=speculative,
             draft_model=draft_model,
             on_failure=self.failures.append,

@@ -148,6 +148,7 @@ class KernelsHarness:
         draft_model: DraftModel | None = None,
     ) -> None:
         tokenizer = make_tokenizer()
+        chooses = chooses and isinstance(kernels.runner, ChoosingRunner)
         self.runner = LoggedRunner(kernels.runner)
         self.steps = Steps(self.runner, gated)  # type: ignore[arg-type]
         self.engine = Engine(
@@ -158,7 +159,8 @@ class KernelsHarness:
             constraints=Constraints(tokenizer.to_json(), tokenizer.eos, VOCAB),
             pool=pool or pool_of(kernels.runner, SLOTS),
             mixes=kernels.mixes,
-            chooses=chooses and isinstance(kernels.runner, ChoosingRunner),
+            chooses=chooses,
+            none_follows=self.steps.none_follows if chooses and speculative is None else None,
             speculative=speculative,
             draft_model=draft_model,
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from msx_backend.llm import memory
 from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import TokenChunk
+from msx_backend.llm.step import UNREAD, TokenChunk
 from msx_sdk._internal.config import ModelConfig
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
@@ -55,7 +55,22 @@ def on_emulation(model: Path, parallel: Any) -> dict[str, Any]:
         runner.prefill(0, 0, TOKENS[:16])
         mixed = [TokenChunk(0, 16, tuple(TOKENS[16:20])), TokenChunk(1, ALONE, (TOKENS[ALONE],))]
         chosen = runner.mixed(mixed, CHOICES).tolist()
-        return {**found, "mixed": runner.mixed(mixed).tolist(), "chosen": chosen}
+        return {**found, "chosen": chosen, "followed": followed(runner), "mixed": runner.mixed(mixed).tolist()}
+
+
+def followed(runner: Any) -> list[list[float]]:
+    """Logits behind the chosen tokens, which only the device knows, and behind the same ones from the host. A stage's
+    runner leaves the choice to the host."""
+    if not runner.follows:
+        return []
+    chunks = [TokenChunk(0, 20, (UNREAD,)), TokenChunk(1, ALONE + 1, (UNREAD,))]
+    mixed = [TokenChunk(0, 16, tuple(TOKENS[16:20])), TokenChunk(1, ALONE, (TOKENS[ALONE],))]
+    first = runner.start_mixed(mixed, CHOICES)
+    unread = runner.start_mixed(chunks)
+    ids = runner._chosen._ids.tolist()
+    known = [TokenChunk(chunk.slot, chunk.start, (id,)) for chunk, id in zip(chunks, ids, strict=True)]
+    first()
+    return [unread().tolist(), runner.mixed(known).tolist()]
 
 
 def steps(runner: Any) -> dict[str, Any]:

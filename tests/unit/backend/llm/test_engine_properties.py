@@ -21,7 +21,7 @@ from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limit
 TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
 """What a client has when it comes back: its prompt, and the model's own text."""
 
-RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}]
+RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}, {"follows": True}]
 
 
 @dataclass(frozen=True)

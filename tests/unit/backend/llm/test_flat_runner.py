@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.step import ChoosingRunner, Mixed, TokenChunk, decode, encode
+from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.step import UNREAD, ChoosingRunner, Mixed, TokenChunk, decode, encode
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner, some
@@ -82,17 +83,31 @@ def test_who_chooses_tokens_is_a_key(model: Path, key: bool, monkeypatch: pytest
     asked: list[Any] = []
     with emulation():
         runner = make_flat("qwen3", model, "float16", SHAPE, chooses=key)
-        choose = runner._chooser
+        choose = runner._chosen._chooser
 
         def noted(logits: Any, choices: Any) -> Any:
             asked.extend(choices)
             return choose(logits, choices)
 
-        monkeypatch.setattr(runner, "_chooser", noted)
+        monkeypatch.setattr(runner._chosen, "_chooser", noted)
         runner.warm_up(lambda graph: None)
     assert runner.chooses is key
     assert [choice.temperature for choice in asked] == ([0.0, 1.0] if key else []), "both graphs"
     assert not isinstance(make_runner("qwen3", SHAPE, folder=model), ChoosingRunner), "a CPU's logits are on the host"
+
+
+def test_tokens_that_the_host_has_not_read(model: Path) -> None:
+    """Beside a prompt, and in another order than they were chosen in."""
+    choices = [TokenChoice(), TokenChoice(1.0, 5, 0.9, 0.0, 0.7)]
+    with emulation():
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+        first = runner.start_mixed([chunk(1, 0, 30), chunk(3, 0, 20)], choices)
+        unread = runner.start_mixed([TokenChunk(3, 20, (UNREAD,)), chunk(0, 0, 9), TokenChunk(1, 30, (UNREAD,))])
+        one, three = (int(id) for id in first())
+        known = runner.mixed([TokenChunk(3, 20, (three,)), chunk(0, 0, 9), TokenChunk(1, 30, (one,))])
+        np.testing.assert_array_equal(unread(), known)
+        with pytest.raises(ValueError, match="slot 2: the step before has not chosen a token for it"):
+            runner.mixed([TokenChunk(2, 5, (UNREAD,))])
 
 
 def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from msx_backend.llm import speculator
 from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.speculation.ngram import NgramIndex
-from msx_backend.llm.step import Mixed
+from msx_backend.llm.step import UNREAD, Mixed
 from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.generation import Constraint
 from tests.unit.backend.llm.fakes import ids, read, request
@@ -202,8 +202,11 @@ def test_a_device_chooses_what_the_host_would(kernels: KernelsUnderTest) -> None
         plain = answer(harness, tokens(9, 10), 12, temperature=1.0, top_p=0.9, min_p=0.01, seed=5)
         greedy, scored = answer(harness, tokens(3, 20), 12), answer(harness, tokens(4, 20), 4, logprobs=1)
         found[chooses] = [ids(deltas) for deltas in await asyncio.gather(plain, greedy, scored)]
-        ways = {bool(step.choices) for step in harness.runner.log if isinstance(step, Mixed)}
+        mixed = [step for step in harness.runner.log if isinstance(step, Mixed)]
+        ways = {bool(step.choices) for step in mixed}
         assert ways == ({True, False} if chooses else {False}) if kernels.mixes else not ways
+        unread = any(chunk.tokens == (UNREAD,) for step in mixed for chunk in step.chunks)
+        assert unread is (chooses and kernels.mixes), "steps start before the tokens of the last one are read"
 
     for chooses in (False, True):
         play(scene, kernels, chooses=chooses)

@@ -90,6 +90,8 @@ def test_divided_over_ranks(divided: Divided, kernels: str) -> None:
         near(first["mixed"], divided.wanted[[19, ALONE]], kernels)
         assert first["chosen"] == [int(np.argmax(row)) for row in first["mixed"]]
         assert all(rank["chosen"] == [] for rank in others)
+        unread, known = first["followed"] or ([], [])
+        np.testing.assert_array_equal(unread, known)
     assert all((rank["alone"], rank["together"]) == ([], []) for rank in others)
 
 

@@ -5,10 +5,11 @@ from typing import cast
 
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.scheduler import Scheduler, StepPlan
+from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
+from msx_backend.llm.step_plan import StepPlan
 from tests.unit.backend.llm.fakes import limits
 
 NO_SAMPLER = cast(Sampler, None)

@@ -10,7 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.step import Array, CopyPositions, Decode, Prefill, Step, decode
+from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.step import (
+    UNREAD,
+    Array,
+    AssignBlocks,
+    CopyPositions,
+    Decode,
+    Mixed,
+    Prefill,
+    Step,
+    TokenChunk,
+    decode,
+)
 from msx_backend.llm.steps import StepThread
 from msx_sdk._internal.leading import Leading
 
@@ -73,11 +85,26 @@ class Stages:
         return np.full((1, 8), slot, np.float32)
 
 
-def run(test: Callable[[Stages, StepThread], Coroutine[Any, Any, None]]) -> Stages:
-    stages = Stages()
+class Followed(Stages):
+    """Takes tokens that were chosen from where they are."""
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None:
+        self.notes.append(f"assign {slot}")
+
+    block, blocks = 4, 4
+
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
+        raise AssertionError
+
+    def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Callable[[], Array]:
+        return self._start(f"mixed {chunks[0].tokens}", chunks[0].slot)
+
+
+def run(test: Callable[[Any, StepThread], Coroutine[Any, Any, None]], follows: bool = False) -> Stages:
+    stages = Followed() if follows else Stages()
 
     async def call() -> None:
-        thread = StepThread(stages, stages.lead)
+        thread = StepThread(stages, stages.lead, follows)
         try:
             await asyncio.wait_for(test(stages, thread), WATCHDOG)
         finally:
@@ -155,6 +182,36 @@ def test_what_was_ordered_is_done_before_the_thread_ends() -> None:
             thread.run(decoding(1))
 
     assert run(test).notes.count("decode [1] finished") == 5
+
+
+def choosing(token: int) -> Mixed:
+    return Mixed((TokenChunk(1, 0, (token,)),), (TokenChoice(),), (AssignBlocks(1, (2,)),))
+
+
+def test_a_step_follows_before_the_tokens_of_the_last_one_are_read() -> None:
+    async def test(stages: Stages, thread: StepThread) -> None:
+        answer = thread.run(choosing(7))
+        while "mixed (7,)" not in stages.notes:
+            await asyncio.sleep(0)
+        following = thread.run(choosing(UNREAD))
+        await answer
+        thread.none_follows()
+        await following
+
+    notes = [note for note in run(test, follows=True).notes if "told" not in note]
+    step = ["assign 1", "mixed (7,)", "assign 1", "mixed (-1,)"]
+    assert notes == [*step, "mixed (7,) finished", "all done", "mixed (-1,) finished", "all done"]
+
+
+def test_nobody_says_what_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokens are read after a while, and a step that is followed by none does not end the thread."""
+    monkeypatch.setattr("msx_backend.llm.steps.LONGEST", 0.01)
+
+    async def test(stages: Stages, thread: StepThread) -> None:
+        thread.none_follows()
+        assert await thread.run(choosing(7)) is not None
+
+    assert run(test, follows=True).notes[-1] == "all done"
 
 
 def test_an_answer_whose_request_has_ended() -> None:

@@ -91,9 +91,9 @@ class TokenChooser:
         """`eager` runs the cells without graphs."""
         self._vocabulary = vocabulary
         logits, numbers = Tensor(shape=[None, vocabulary], dtype=ms.float32), Tensor(shape=[4, None], dtype=ms.float32)
-        self._likeliest = _graph(LikeliestTokens(), (logits,), eager)
+        self._likeliest = compiled(LikeliestTokens(), (logits,), eager)
         top_k = Tensor(shape=[None], dtype=ms.int32)
-        self._drawn = _graph(DrawnTokens(vocabulary), (logits, numbers, top_k), eager)
+        self._drawn = compiled(DrawnTokens(vocabulary), (logits, numbers, top_k), eager)
 
     def __call__(self, logits: Any, choices: Sequence[TokenChoice]) -> Any:
         """logits float32 [R, vocab] -> ids int32 [R], -1 where the logits are not finite."""
@@ -104,7 +104,8 @@ class TokenChooser:
         return self._drawn(logits, Tensor(np.ascontiguousarray(numbers.T)), Tensor(top_k))
 
 
-def _graph(cell: Any, inputs: Sequence[Any], eager: bool) -> Callable[..., Any]:
+def compiled(cell: Any, inputs: Sequence[Any], eager: bool) -> Callable[..., Any]:
+    """The cell as a graph for inputs of open shapes, or itself."""
     if eager:
         return cell  # type: ignore[no-any-return]
     cell.set_inputs(*inputs)
