@@ -31,6 +31,7 @@ class NullRunner:
 
     def __init__(self, vocab_size: int, slots: int, context: int, seconds: float) -> None:
         self.vocab_size, self.slots, self.context, self._seconds = vocab_size, slots, context, seconds
+        self._free = 0.0
         self._ids = np.arange(slots, dtype=np.int32) % (vocab_size - FIRST_WORD) + FIRST_WORD
         self._rows = np.random.default_rng(0).standard_normal((slots, vocab_size), np.float32)
 
@@ -57,7 +58,7 @@ class NullRunner:
         return self._later((self._ids if choices else self._rows)[: len(chunks)])
 
     def _later(self, answer: Any) -> Callable[[], Logits]:
-        due = time.monotonic() + self._seconds
+        due = self._free = max(time.monotonic(), self._free) + self._seconds  # one step after the other, as on a device
 
         def finish() -> Logits:
             time.sleep(max(due - time.monotonic(), 0))
