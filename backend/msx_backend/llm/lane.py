@@ -13,7 +13,7 @@ from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, choose_all, verify_all
 from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import UNREAD, Array, Mixed, Prefill, Step
+from msx_backend.llm.step import UNREAD, Array, Prefill, Step, answers_with_ids
 from msx_backend.llm.step_plan import StepPlan, Written
 from msx_sdk._internal.failures import is_out_of_memory, summary
 from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
@@ -96,6 +96,8 @@ class Lane:
             plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
+                if self._chooses:
+                    choose_on_device(plan)
         return plan
 
     def _begin(self, plan: StepPlan) -> None:
@@ -105,13 +107,13 @@ class Lane:
                 self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
     async def _step(self, plan: StepPlan) -> None:
-        chosen = self._chooses and choose_on_device(plan)
         start = time.perf_counter()
         started = StartedPlan(plan, self._run(plan.step), start)
         self._publish()
         await self._settle_earlier()
-        if chosen and self._none_follows is not None:
-            self._earlier = started._replace(written=self._state.scheduler.foresee(plan))
+        if self._none_follows is not None and answers_with_ids(plan.step):
+            with self._seconds.measure("scheduling"):
+                self._earlier = started._replace(written=self._state.scheduler.foresee(plan))
         else:
             self._publish()
             await self._settle(started)
@@ -158,7 +160,7 @@ class Lane:
                 await asyncio.to_thread(self._score, plan.sequences[0], plan.step.start, logits)
             if not places:
                 return []
-            if isinstance(plan.step, Mixed) and plan.step.choices:
+            if answers_with_ids(plan.step):
                 ids = logits[places].tolist()
                 return [(it, it.sampler.take(id)) for it, id in zip(sequences, ids, strict=True)]
             if plan.drafts:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.speculation.drafts import TextDrafts
-from msx_backend.llm.step import Preparation
+from msx_backend.llm.step import UNREAD, Preparation
 
 Order = tuple[int, int, int]
 """Priority, number of the request, index of the text: the smallest is served first."""
@@ -59,7 +59,8 @@ class TokenSequence:
 
     @property
     def made(self) -> int:
-        return len(self.tokens) - self.prompt
+        """Tokens that were generated, and read."""
+        return len(self.tokens) - self.prompt - (self.tokens[-1] == UNREAD)
 
     def place(self, slot: int, cached: int, before: list[Preparation]) -> None:
         self.slot, self.computed, self.before = slot, cached, before

@@ -159,6 +159,11 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Step] = msgspec.msgpack.Decoder(Step)
 
 
+def answers_with_ids(step: Step) -> bool:
+    """The runner chooses the step's tokens."""
+    return isinstance(step, Mixed) and bool(step.choices)
+
+
 def encode(step: Step) -> bytes:
     return _encoder.encode(step)
 
@@ -175,18 +180,15 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
     if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
-        prepare(runner, step.before)
+        for preparation in step.before:
+            prepare(runner, preparation)
         return runner.mixed(step.chunks, step.choices)
-    prepare(runner, [step])
+    prepare(runner, step)
     return None
 
 
-def prepare(runner: StepRunner, steps: Sequence[Step]) -> None:
-    for step in steps:
-        _prepare(runner, step)
-
-
-def _prepare(runner: StepRunner, step: Step) -> None:
+def prepare(runner: StepRunner, step: Step) -> None:
+    """Executes a `Preparation`. Raises TypeError for other steps, and for those that the runner does not know."""
     if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):

@@ -18,6 +18,7 @@ from msx_backend.llm.step import (
     Step,
     StepRunner,
     TokenChunk,
+    answers_with_ids,
     encode,
     prepare,
 )
@@ -53,7 +54,7 @@ class QueuedStep(NamedTuple):
 
 
 class NoneFollows(NamedTuple):
-    """Before the tokens of the last step are read."""
+    """Nothing is to be started before the tokens of the last step are read."""
 
 
 class StartedStep(NamedTuple):
@@ -118,7 +119,7 @@ class StepThread:
             return self._orders.get()
         if len(started) == 1 and started[0].followed:
             return self._orders.get(timeout=LONGEST)
-        patient = answered and not self._follows
+        patient = answered and not self._follows  # who is followed has ordered the next step already
         return self._orders.get(timeout=PATIENCE) if patient else self._orders.get_nowait()
 
     def _start(self, order: QueuedStep, started: deque[StartedStep]) -> None:
@@ -130,7 +131,7 @@ class StepThread:
         except Exception as error:  # whatever it is, the thread goes on
             self._fail(leading, error, order.answer)
         else:
-            followed = self._follows and isinstance(order.step, Mixed) and bool(order.step.choices)
+            followed = self._follows and answers_with_ids(order.step)
             started.append(StartedStep(finish, leading, order.answer, followed))
 
     def _begin(self, step: Step) -> Finish:
@@ -139,9 +140,10 @@ class StepThread:
         if isinstance(step, Prefill):
             return self._runner.start_prefill(step.slot, step.start, step.tokens, step.all_logits)
         if isinstance(step, Mixed) and isinstance(self._runner, StartingMixer):
-            prepare(self._runner, step.before)
+            for preparation in step.before:
+                prepare(self._runner, preparation)
             return self._runner.start_mixed(step.chunks, step.choices)
-        prepare(self._runner, [step])
+        prepare(self._runner, step)
         return lambda: None
 
     def _finish(self, started: StartedStep) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
@@ -57,6 +58,16 @@ def test_a_text_that_needs_the_host_joins_and_leaves() -> None:
         assert False in ways
 
     play(scene, follows=True)
+
+
+def test_a_token_that_is_not_read_is_not_made() -> None:
+    async def scene(harness: EngineHarness) -> None:
+        handle = harness.engine.submit(request([1], None), deadline=time.monotonic() + 0.01)
+        await harness.steps.release()
+        with pytest.raises(PredictionError, match=r"The request's time was up \(tokens made: 1\)\."):
+            await read(handle)
+
+    play(scene, follows=True, gated=True)
 
 
 def test_keys_of_a_step_that_fails_are_not_shared() -> None:

@@ -8,7 +8,7 @@ from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
+from msx_backend.llm.step import UNREAD, CopyPositions, Decode, Mixed, Prefill, TokenChunk
 from msx_backend.llm.step_plan import StepPlan
 from tests.unit.backend.llm.fakes import limits
 
@@ -368,3 +368,25 @@ def test_a_mixed_prompt_may_take_as_long_as_a_decoding_step() -> None:
     stage.step()
     stage.add(list(range(40)))
     assert counts(stage.step()) == [1, 4]
+
+
+def test_a_text_that_is_preempted_with_an_unread_token_waits_for_it() -> None:
+    """Its tokens are what its keys are looked up by."""
+    scheduler = Scheduler(PagedPool(2, 4, 4), limits(slots=2), mixes=True)
+    first, last = (TokenSequence([1, 2, 3], (0, number, 0), 12, NO_SAMPLER) for number in (0, 1))
+    for sequence in (first, last):
+        scheduler.add(sequence)
+    while not scheduler.preempted:
+        plan = scheduler.next()
+        assert plan is not None
+        for sequence in plan.sequences:
+            if sequence.tokens[-1] == UNREAD:  # it is read when the next step has started
+                sequence.tokens[-1] = TOKEN
+        scheduler.foresee(plan)
+    assert last.tokens[-1] == UNREAD
+    scheduler.end(first)
+    assert scheduler.next() is None
+    last.tokens[-1] = TOKEN
+    plan = scheduler.next()
+    assert plan is not None
+    assert plan.sequences == [last]

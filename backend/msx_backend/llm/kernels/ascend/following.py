@@ -45,7 +45,7 @@ class ChosenTokens:
         else:
             ids = Tensor(np.zeros(len(chunks), np.int32))
         if self._parallel.tp_size > 1 and self._parallel.stages == 1:
-            ids = collectives.broadcast(ids, self._source, self._parallel.tp_group)
+            ids = collectives.broadcast(ids, self._parallel.tp_ranks[0], self._parallel.tp_group)
         self._ids, self._rows = ids, {chunk.slot: row for row, chunk in enumerate(chunks)}
         return ids
 
@@ -55,8 +55,7 @@ class ChosenTokens:
         Raises ValueError if the last step that chose had no such slot."""
         if UNREAD not in tokens:
             return tokens
-        unread = [chunk.tokens == (UNREAD,) for chunk in chunks]
-        rows = [self._row(chunk.slot) if it else -1 for chunk, it in zip(chunks, unread, strict=True)]
+        rows = [self._row(chunk.slot) if chunk.tokens == (UNREAD,) else -1 for chunk in chunks]
         places = np.repeat(np.array(rows, np.int32), [len(chunk.tokens) for chunk in chunks])
         return self._following(Tensor(tokens), Tensor(places), self._ids)
 
@@ -64,7 +63,3 @@ class ChosenTokens:
         if slot not in self._rows:
             raise ValueError(f"slot {slot}: the step before has not chosen a token for it")
         return self._rows[slot]
-
-    @property
-    def _source(self) -> int:
-        return self._parallel.rank - self._parallel.tp_rank
