@@ -20,6 +20,8 @@ MOST_NODES = 100_000
 again."""
 _MOST_KEYS = 10_000  # of one mapping
 _MOST_LEVELS = 100
+_DEEP = f"is nested more than {_MOST_LEVELS} levels deep"
+_LIBYAML_DEEP = "exceeded maximum nesting depth"  # its own limit, 1,000, is met while it looks ahead of its events
 _MOST_DIGITS = 100  # of a number; Python's time for many grows with their square
 _MERGE = "tag:yaml.org,2002:merge"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
@@ -32,18 +34,23 @@ class _Loader(_SafeLoader):
         self._merged = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """PyYAML's hook for merge keys (`<<`), which later writes the merged pairs into the node itself."""
-        if id(node) not in self._checked:
-            self._checked.add(id(node))
-            _refuse_twice(node)
-            self._count_merged(node)
-        super().flatten_mapping(node)
+        """PyYAML's hook for merge keys (`<<`): writes the merged pairs into the node itself, before its own, which
+        override them; of a sequence the earlier mappings override the later (yaml.org/type/merge). It is written
+        here because PyYAML's own lets the later ones win from 6.0.4 on."""
+        if id(node) in self._checked:
+            return
+        self._checked.add(id(node))
+        _refuse_twice(node)
+        sources = [source for key, value in node.value if key.tag == _MERGE for source in _sources(node, value)]
+        node.value = own = [(key, value) for key, value in node.value if key.tag != _MERGE]
+        self._count_merged(node, sources, len(own))
+        node.value = [pair for source in sources for pair in source.value] + own
+        super().flatten_mapping(node)  # without merges it makes a string of the key `=`
 
-    def _count_merged(self, node: yaml.MappingNode) -> None:
+    def _count_merged(self, node: yaml.MappingNode, sources: list[yaml.MappingNode], keys: int) -> None:
         """Counts merged keys before they are copied. What is merged is flattened first, so that all its keys are
         counted."""
-        keys = len(node.value)
-        for source in _merged_into(node):
+        for source in sources:
             self.flatten_mapping(source)
             keys += len(source.value)
             self._merged += len(source.value)
@@ -64,12 +71,12 @@ class _Loader(_SafeLoader):
             raise ConfigError(f"{_line(node)}: {show(node.value)} cannot be read as {kind}") from exc
 
 
-def _merged_into(node: yaml.MappingNode) -> list[yaml.MappingNode]:
-    found: list[yaml.Node] = []
-    for key, value in node.value:
-        if key.tag == _MERGE:
-            found += value.value if isinstance(value, yaml.SequenceNode) else [value]
-    return [one for one in found if isinstance(one, yaml.MappingNode)]
+def _sources(node: yaml.MappingNode, merged: yaml.Node) -> list[yaml.MappingNode]:
+    """The mappings that one `<<` merges, the one that wins last. Raises ConfigError for anything else."""
+    found = merged.value[::-1] if isinstance(merged, yaml.SequenceNode) else [merged]
+    if not all(isinstance(one, yaml.MappingNode) for one in found):
+        raise ConfigError(f"{_line(node)}: a merge (<<) takes a mapping or a list of mappings")
+    return found
 
 
 def _refuse_twice(node: yaml.MappingNode) -> None:
@@ -150,7 +157,7 @@ def _count(text: str | bytes) -> int:
         if isinstance(event, yaml.CollectionStartEvent):
             open_nodes.append(2 * _MOST_KEYS if isinstance(event, yaml.MappingStartEvent) else MOST_NODES)
             if len(open_nodes) > _MOST_LEVELS:
-                raise ConfigError(f"is nested more than {_MOST_LEVELS} levels deep")
+                raise ConfigError(_DEEP)
         elif isinstance(event, yaml.CollectionEndEvent):
             open_nodes.pop()
     return aliases
@@ -158,6 +165,8 @@ def _count(text: str | bytes) -> int:
 
 def _syntax_error(exc: yaml.YAMLError) -> str:
     if isinstance(exc, yaml.MarkedYAMLError) and exc.problem_mark is not None:
+        if exc.problem == _LIBYAML_DEEP:
+            return _DEEP
         mark = exc.problem_mark
         return f"line {mark.line + 1}, column {mark.column + 1}: {exc.problem}"
     return f"is not YAML: {' '.join(str(exc).split())}"

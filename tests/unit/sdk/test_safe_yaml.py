@@ -86,6 +86,26 @@ def test_a_mapping_that_merges_itself() -> None:
     assert parse_yaml("a: &a {<<: *a, b: 1}") == {"a": {"b": 1}}
 
 
+@pytest.mark.parametrize(
+    ("merge", "expected"),
+    [
+        ("{<<: *a}", {"name": 1, "first": 1}),
+        ("{<<: [*a, *b]}", {"name": 1, "first": 1, "second": 1}),
+        ("{<<: [*b, *a]}", {"name": 2, "first": 1, "second": 1}),
+        ("{name: 3, <<: [*a, *b]}", {"name": 3, "first": 1, "second": 1}),
+        ("{<<: [], =: 4}", {"=": 4}),
+    ],
+)
+def test_the_earlier_of_merged_mappings_wins(merge: str, expected: dict[str, int]) -> None:
+    assert parse_yaml(f"a: &a {{name: 1, first: 1}}\nb: &b {{name: 2, second: 1}}\nc: {merge}")["c"] == expected
+
+
+@pytest.mark.parametrize("merge", ["1", "[1]", "text", "[[]]"])
+def test_only_mappings_are_merged(merge: str) -> None:
+    with pytest.raises(ConfigError, match=r"^line 1: a merge \(<<\) takes a mapping or a list of mappings$"):
+        parse_yaml(f"{{<<: {merge}}}")
+
+
 def test_merges_in_a_row() -> None:
     lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: *a{n - 1}, y{n}: 1}}" for n in range(1, 50))]
     assert len(parse_yaml("\n".join(lines))["a49"]) == 50
