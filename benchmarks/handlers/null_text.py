@@ -66,6 +66,9 @@ class NullRunner:
 
         return finish
 
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
+        pass
+
     def copy(self, source: int, target: int, length: int) -> None:
         pass
 

@@ -15,6 +15,7 @@ import msgspec
 from msx_backend.llm.adapters.catalog import AdapterCatalog
 from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.choosing import DeviceChoices
 from msx_backend.llm.draft_model import Drafter, DraftModel
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
@@ -72,7 +73,7 @@ class Engine:
     ) -> None:
         self._run = run
         self._limits = limits
-        self._lanes, self._chooses = lanes, chooses
+        self._lanes, self._choices = lanes, DeviceChoices() if chooses else None
         self._none_follows = none_follows
         self._on_failure = on_failure
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
@@ -92,7 +93,7 @@ class Engine:
 
     def start(self) -> None:
         """Starts the lanes on the running loop."""
-        given = self._run, self._give_up, self._chooses, self._none_follows
+        given = self._run, self._give_up, self._choices, self._none_follows
         lanes = [Lane(self._state, *given) for _ in range(self._lanes)]
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:

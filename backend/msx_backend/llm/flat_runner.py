@@ -49,7 +49,7 @@ class FlatRunner:
         shape = (self.blocks, self.block, heads.keys, config.cache_size)
         eager = parts.parallel.target != "Ascend"
         self._graphs = FlatGraphs(decoder, config, shape, eager)
-        self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, eager)
+        self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, self.slots, eager)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
@@ -66,6 +66,10 @@ class FlatRunner:
         """See `Adapt`. Only if the decoder has room for adapters."""
         assert self._adapters is not None
         self._adapters.adapt(slot, place, source)
+
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
+        """See `Recount`."""
+        self._chosen.recount(slot, ids, counts)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
         return self.start_prefill(slot, start, tokens, all_logits)()
@@ -94,11 +98,14 @@ class FlatRunner:
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Compiles the three graphs, and those that choose tokens if it `chooses`, by steps that keep nothing."""
+        if self.chooses:
+            self.recount(0, (), ())
         runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             last = UNREAD if self.follows and kind == DECODE else 0
-            chunks, choices = [TokenChunk(0, start, (0,) * (count - 1) + (last,))], [TokenChoice(float(kind == DECODE))]
+            chunks, all_ways = [TokenChunk(0, start, (0,) * (count - 1) + (last,))], float(kind == DECODE)
+            choices = [TokenChoice(temperature=all_ways, frequency=all_ways)]
             tokens = self._chosen.follow(np.array(chunks[0].tokens, np.int32), chunks)
             choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
             arrays, rows = self._tables.nowhere([count], start), np.array([count - 1])

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
-from msx_backend.llm.choosing import choose_on_device
+from msx_backend.llm.choosing import DeviceChoices
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, choose_all, verify_all
@@ -61,15 +61,15 @@ class Lane:
         state: EngineState,
         run: Run,
         give_up: Callable[[BaseException], None],
-        chooses: bool = False,
+        choices: DeviceChoices | None = None,
         none_follows: Callable[[], None] | None = None,
     ) -> None:
-        """`give_up` is called with the error after which the runner no longer works. `chooses`: the runner
-        takes `choices`. `none_follows`: see `Engine`."""
+        """`give_up` is called with the error after which the runner no longer works. `choices`: if the
+        runner takes them. `none_follows`: see `Engine`."""
         self._state = state
         self._seconds = state.seconds
         self._run, self._none_follows = run, none_follows
-        self._give_up, self._chooses = give_up, chooses
+        self._give_up, self._choices = give_up, choices
         self._slow = False
         self._earlier: StartedPlan | None = None
         self._growths: list[PendingToken] = []
@@ -96,8 +96,8 @@ class Lane:
             plan = self._state.scheduler.next()
             if plan is not None:
                 self._begin(plan)
-                if self._chooses:
-                    choose_on_device(plan)
+                if self._choices is not None:
+                    self._choices.order(plan)
         return plan
 
     def _begin(self, plan: StepPlan) -> None:

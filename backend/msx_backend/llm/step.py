@@ -64,7 +64,16 @@ class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
     source: str = ""
 
 
-Preparation = CopyPositions | AssignBlocks | Stretch | Adapt
+class Recount(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """From now on, a slot holds a text that has these tokens, for the penalties of its choices: `counts` are
+    `TOKEN_MADE` for each time that one was made, and 1 for one that only stands in the prompt."""
+
+    slot: int
+    ids: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+Preparation = CopyPositions | AssignBlocks | Stretch | Adapt | Recount
 
 
 class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
@@ -87,7 +96,7 @@ class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     before: tuple[Preparation, ...] = ()
 
 
-Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount
 
 
 class StepRunner(Protocol):
@@ -144,6 +153,8 @@ class ChoosingRunner(Protocol):
     chooses: bool
     follows: bool
 
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None: ...
+
 
 @runtime_checkable
 class PagedRunner(Protocol):
@@ -195,6 +206,8 @@ def prepare(runner: StepRunner, step: Step) -> None:
         runner.stretch(step.slot, step.length)
     elif isinstance(step, Adapt) and isinstance(runner, AdaptingRunner):
         runner.adapt(step.slot, step.place, step.source)
+    elif isinstance(step, Recount) and isinstance(runner, ChoosingRunner):
+        runner.recount(step.slot, step.ids, step.counts)
     elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
     else:

@@ -76,7 +76,7 @@ def _sources(node: yaml.MappingNode, merged: yaml.Node) -> list[yaml.MappingNode
     found = merged.value[::-1] if isinstance(merged, yaml.SequenceNode) else [merged]
     if not all(isinstance(one, yaml.MappingNode) for one in found):
         raise ConfigError(f"{_line(node)}: a merge (<<) takes a mapping or a list of mappings")
-    return found
+    return list(found)
 
 
 def _refuse_twice(node: yaml.MappingNode) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from msx_backend.llm.sampling.choice import TOKEN_MADE
 from msx_backend.llm.sampling.largest import Ids, Row
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import SamplingParams
@@ -23,6 +24,7 @@ class Adjustments:
         self._repetition = np.float32(params.repetition_penalty)
         self._bias = {check_token("logit_bias", id, vocab_size): bias(id, it) for id, it in params.logit_bias.items()}
         self._counts: dict[int, int] = {}
+        self._limited = bool(params.allowed_token_ids)
         self._offsets = _allowed(params.allowed_token_ids, vocab_size)
         self._offsets[list(self._bias)] += list(self._bias.values())
         self._seen = np.unique(np.asarray(prompt, np.intp)) if params.repetition_penalty != 1 else np.arange(0)
@@ -31,6 +33,17 @@ class Adjustments:
     def wanted(params: SamplingParams) -> bool:
         penalties = params.frequency_penalty or params.presence_penalty or params.repetition_penalty != 1
         return bool(params.logit_bias or params.allowed_token_ids or penalties)
+
+    @property
+    def are_penalties(self) -> bool:
+        """The other adjustments leave the logits as they are."""
+        return not self._bias and not self._limited
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Of each token that the text has: see `Recount`."""
+        made = {token: TOKEN_MADE * count for token, count in self._counts.items()}
+        return dict.fromkeys(self._seen.tolist(), 1) | made
 
     def apply(self, logits: Row) -> Row:
         """[vocab] -> [vocab], a new array."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+TOKEN_MADE = 2
+"""What a token counts in the device's table each time that it is made; one that only stands in the prompt counts 1."""
+
 
 class TokenChoice(msgspec.Struct, frozen=True, array_like=True):
     """The likeliest token at temperature 0, else one drawn as `SamplingParams` say; `uniform`, the text's own random
@@ -14,3 +17,11 @@ class TokenChoice(msgspec.Struct, frozen=True, array_like=True):
     top_p: float = 1.0
     min_p: float = 0.0
     uniform: float = 0.0
+    frequency: float = 0.0
+    presence: float = 0.0
+    repetition: float = 1.0
+
+    @property
+    def penalizes(self) -> bool:
+        """It depends on the tokens that the text has: the device counts the chosen one, too."""
+        return bool(self.frequency or self.presence or self.repetition != 1)

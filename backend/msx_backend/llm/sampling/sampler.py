@@ -75,24 +75,34 @@ class Sampler:
 
     @property
     def is_plain(self) -> bool:
-        """The next token depends on the logits, `temperature`, `top_k`, `top_p`, `min_p` and a random number alone, and
-        nothing else is asked of them."""
-        changed = self._adjust or self._bad_words or self._constraint or self._made < self._params.min_tokens
+        """The next token depends on the logits, `temperature`, `top_k`, `top_p`, `min_p`, penalties and a random number
+        alone, and nothing else is asked of them."""
+        adjusted = self._adjust is not None and not self._adjust.are_penalties
+        changed = adjusted or self._bad_words or self._constraint or self._made < self._params.min_tokens
         return not changed and self._params.logprobs is None and self._params.typical_p >= 1
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Of the tokens that count for penalties: see `Recount`."""
+        return {} if self._adjust is None else self._adjust.counts
 
     def order(self) -> TokenChoice:
         """What a device needs to choose the next token. It takes the text's next random number, so that `take` must
         follow. Only if `is_plain`."""
-        if self._dice is None:
-            return TokenChoice()
         params = self._params
-        return TokenChoice(params.temperature, max(params.top_k, 0), params.top_p, params.min_p, self._dice.throw())
+        penalties = params.frequency_penalty, params.presence_penalty, params.repetition_penalty
+        if self._dice is None:
+            return TokenChoice(0.0, 0, 1.0, 0.0, 0.0, *penalties)
+        top_k, uniform = max(params.top_k, 0), self._dice.throw()
+        return TokenChoice(params.temperature, top_k, params.top_p, params.min_p, uniform, *penalties)
 
     def take(self, token: int) -> Chosen:
         """The device chose this token, or -1 because the logits are not finite."""
         if token < 0:
             return Chosen(token, failure=not_finite())
         self._made += 1
+        if self._adjust is not None:
+            self._adjust.count(token)
         return Chosen(token)
 
     def _accept(self, token: int, logits: Row) -> Chosen:

@@ -19,7 +19,7 @@ from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.sampling.choice import TokenChoice
+from msx_backend.llm.sampling.choice import TOKEN_MADE, TokenChoice
 from msx_backend.llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
 from msx_sdk._internal.config import SpeculativeOptions
@@ -155,13 +155,19 @@ class FakeMixingRunner(FakePagedRunner):
 
 
 class FakeFollowingRunner(FakeMixingRunner):
-    """Chooses the likeliest tokens, and knows them when the next step asks for them."""
+    """Chooses the likeliest tokens behind penalties, and knows them when the next step asks for them."""
 
     chooses = follows = True
 
     def __init__(self, slots: int, context: int, chunk: int, blocks: int, block: int) -> None:
         super().__init__(slots, context, chunk, blocks, block)
         self._chosen: dict[int, int] = {}
+        self._seen = np.full((slots, VOCAB), 2**20)
+        """What nobody has counted anew is not used."""
+
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
+        self._seen[slot] = 0
+        self._seen[slot, list(ids)] = counts
 
     def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
         known = [
@@ -171,9 +177,18 @@ class FakeFollowingRunner(FakeMixingRunner):
         logits = super().mixed(known)
         if not choices:
             return logits
-        ids = np.where(np.isfinite(logits).all(1), logits.argmax(1), UNREAD).astype(np.int32)
+        slots = [chunk.slot for chunk in chunks]
+        moved = np.stack([self._penalized(*row) for row in zip(logits, slots, choices, strict=True)])
+        ids = np.where(np.isfinite(logits).all(1), moved.argmax(1), UNREAD).astype(np.int32)
+        for slot, id, choice in zip(slots, ids, choices, strict=True):
+            self._seen[slot, id] += TOKEN_MADE * choice.penalizes
         self._chosen = {chunk.slot: max(int(id), 0) for chunk, id in zip(chunks, ids, strict=True)}
         return cast(Array, ids)
+
+    def _penalized(self, logits: Array, slot: int, choice: TokenChoice) -> Array:
+        seen = self._seen[slot]
+        moved = np.where(seen > 0, np.where(logits > 0, logits / choice.repetition, logits * choice.repetition), logits)
+        return cast(Array, moved - choice.frequency * (seen // TOKEN_MADE) - choice.presence * (seen >= TOKEN_MADE))
 
 
 class Steps:
@@ -332,17 +347,31 @@ def request(
     )
 
 
-def alone(prompt: Sequence[int], count: int, eos: bool = False, state: int = 0) -> list[int]:
-    """The greedy text of a prompt, by the model without a cache."""
+def alone(
+    prompt: Sequence[int], count: int, eos: bool = False, state: int = 0, params: SamplingParams | None = None
+) -> list[int]:
+    """The greedy text of a prompt, by the model without a cache; with the penalties of `params`."""
     text = list[int]()
     for token in prompt:
         state = after(state, token)
     while len(text) < count:
-        text.append(int(logits_of(state).argmax()))
+        logits = logits_of(state)
+        text.append(int((logits if params is None else penalized(logits, prompt, text, params)).argmax()))
         if eos and text[-1] == END:
             break
         state = after(state, text[-1])
     return text
+
+
+def penalized(logits: Array, prompt: Sequence[int], text: Sequence[int], params: SamplingParams) -> Array:
+    """As the parameters are documented, token by token."""
+    moved = logits.copy()
+    for token in {*prompt, *text}:
+        by = params.repetition_penalty
+        moved[token] = logits[token] / by if logits[token] > 0 else logits[token] * by
+    for token in set(text):
+        moved[token] -= params.frequency_penalty * text.count(token) + params.presence_penalty
+    return moved
 
 
 async def read(handle: RequestHandle) -> list[GenerateDelta]:

@@ -22,7 +22,7 @@ from tests.unit.sdk.mindspore_parallel.rank import leave
 
 ALONE, LENGTHS = 24, (9, 16, 9)
 """Tokens of the text that is alone, and of those that are on their way together."""
-CHOICES = [TokenChoice(), TokenChoice(temperature=1.0, top_k=1, uniform=0.5)]
+CHOICES = [TokenChoice(frequency=0.5), TokenChoice(temperature=1.0, top_k=1, uniform=0.5)]
 
 
 def main() -> None:

@@ -21,6 +21,14 @@ from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limit
 TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
 """What a client has when it comes back: its prompt, and the model's own text."""
 
+PENALTIES: list[dict[str, float]] = [
+    {},
+    {},
+    {"frequency_penalty": 1.5},
+    {"repetition_penalty": 2.0},
+    {"frequency_penalty": -0.7, "presence_penalty": 2.0, "repetition_penalty": 1.3},
+]
+
 RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}, {"follows": True}]
 
 
@@ -43,7 +51,7 @@ prompts = st.builds(
 visits = st.builds(
     Visit,
     st.builds(
-        lambda prompt, count, n, priority, stream, eos, scored: request(
+        lambda prompt, count, n, priority, stream, eos, scored, penalties: request(
             prompt,
             count,
             n=n,
@@ -51,6 +59,7 @@ visits = st.builds(
             stream=stream,
             ignore_eos=not eos,
             prompt_logprobs=scored,
+            **penalties,
         ),
         prompts,
         st.integers(1, 22),
@@ -59,6 +68,7 @@ visits = st.builds(
         st.booleans(),
         st.booleans(),
         st.sampled_from([False, False, False, True]),
+        st.sampled_from(PENALTIES),
     ),
     st.integers(0, 40),
     st.sampled_from([None, None, None, 0, 1, 4]),
@@ -96,6 +106,7 @@ def some_visit(dice: random.Random) -> Visit:
         n=dice.choice([1, 1, 1, 2]),
         priority=dice.randint(0, 2),
         stream=dice.random() < 0.7,
+        **dice.choice(PENALTIES),
     )
     patience = dice.choice([None, None, None, dice.randint(0, 10)])
     return Visit(asked, dice.randint(0, 1000), patience, dice.random() < 0.05)
@@ -131,7 +142,7 @@ async def take(handle: RequestHandle, most: int | None) -> list[GenerateDelta]:
 
 def check(asked: GenerateRequest, deltas: list[GenerateDelta]) -> None:
     params, prompt = asked.params, [token for token in asked.prompt or () if isinstance(token, int)]
-    text = alone(prompt, params.max_tokens or 0, eos=not params.ignore_eos)
+    text = alone(prompt, params.max_tokens or 0, eos=not params.ignore_eos, params=params)
     for index in range(params.n):
         assert ids(deltas, index) == text
     last = deltas[-1].usage

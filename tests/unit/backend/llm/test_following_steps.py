@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from msx_backend.llm.step import UNREAD, Mixed, Step
+from msx_backend.llm.step import UNREAD, Mixed, Recount, Step
 from msx_sdk.errors import PredictionError
 from tests.unit.backend.llm.fakes import END, EngineHarness, alone, ids, limits, read, request
 from tests.unit.backend.llm.test_engine import answer, play
@@ -56,6 +56,22 @@ def test_a_text_that_needs_the_host_joins_and_leaves() -> None:
         ways = [bool(step.choices) for step in harness.runner.log if isinstance(step, Mixed)]
         assert True in ways
         assert False in ways
+
+    play(scene, follows=True)
+
+
+def test_a_text_with_penalties_is_counted_anew_when_the_host_has_chosen() -> None:
+    asked = request([1, 2], 24, frequency_penalty=1.0, repetition_penalty=1.2)
+
+    async def scene(harness: EngineHarness) -> None:
+        penalized = harness.engine.submit(asked)
+        for place in range(2):
+            await answer(harness, request([3, place], 3, logprobs=1))
+        assert ids(await read(penalized)) == alone([1, 2], 24, params=asked.params)
+        steps = [step for step in harness.runner.log if isinstance(step, Mixed)]
+        recounts = [number for number, step in enumerate(steps) for one in step.before if isinstance(one, Recount)]
+        assert len(recounts) == 2, "behind each of the host's texts"
+        assert not any(steps[number - 1].choices for number in recounts)
 
     play(scene, follows=True)
 

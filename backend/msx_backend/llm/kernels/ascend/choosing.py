@@ -89,7 +89,7 @@ class TokenChooser:
 
     def __init__(self, vocabulary: int, eager: bool) -> None:
         """`eager` runs the cells without graphs."""
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         logits, numbers = Tensor(shape=[None, vocabulary], dtype=ms.float32), Tensor(shape=[4, None], dtype=ms.float32)
         self._likeliest = compiled(LikeliestTokens(), (logits,), eager)
         top_k = Tensor(shape=[None], dtype=ms.int32)
@@ -100,7 +100,7 @@ class TokenChooser:
         if not any(choice.temperature for choice in choices):
             return self._likeliest(logits)
         numbers = np.array([(it.temperature, it.top_p, it.min_p, it.uniform) for it in choices], np.float32)
-        top_k = np.array([min(it.top_k or self._vocabulary, self._vocabulary) for it in choices], np.int32)
+        top_k = np.array([min(it.top_k or self.vocabulary, self.vocabulary) for it in choices], np.int32)
         return self._drawn(logits, Tensor(np.ascontiguousarray(numbers.T)), Tensor(top_k))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import mindspore as ms
@@ -10,6 +11,7 @@ import numpy as np
 from mindspore import Tensor, nn, ops
 
 from msx_backend.llm.kernels.ascend.choosing import TokenChooser, compiled
+from msx_backend.llm.kernels.ascend.penalties import Penalties
 from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import UNREAD, TokenChunk
@@ -29,8 +31,9 @@ class ChosenTokens:
     """Chooses a step's tokens and keeps them for the next one. All ranks of a tensor parallel group have the same ones,
     which the one that answers chooses: others might differ in the last bit."""
 
-    def __init__(self, chooser: TokenChooser, parallel: Parallel, eager: bool) -> None:
+    def __init__(self, chooser: TokenChooser, parallel: Parallel, slots: int, eager: bool) -> None:
         self._chooser, self._parallel = chooser, parallel
+        self._table, self._eager = (slots, chooser.vocabulary), eager
         open_ = Tensor(shape=[None], dtype=ms.int32)
         self._following = compiled(FollowingTokens(), (open_, open_, open_), eager)
         self._ids: Any = None
@@ -40,14 +43,35 @@ class ChosenTokens:
         """logits float32 [R, vocab] of each chunk -> ids int32 [R]; with pipeline stages only the rank that
         answers has them."""
         self._rows = {}
-        if self._parallel.tp_rank == 0:
-            ids = self._chooser(logits, choices)
+        if self._chooses:
+            ids = self._chosen(logits, [chunk.slot for chunk in chunks], choices)
         else:
             ids = Tensor(np.zeros(len(chunks), np.int32))
         if self._parallel.tp_size > 1 and self._parallel.stages == 1:
             ids = collectives.broadcast(ids, self._parallel.tp_ranks[0], self._parallel.tp_group)
         self._ids, self._rows = ids, {chunk.slot: row for row, chunk in enumerate(chunks)}
         return ids
+
+    def _chosen(self, logits: Any, slots: Sequence[int], choices: Sequence[TokenChoice]) -> Any:
+        if not any(choice.penalizes for choice in choices):
+            return self._chooser(logits, choices)
+        ids = self._chooser(self._penalties.apply(logits, slots, choices), choices)
+        self._penalties.count(slots, ids, choices)
+        return ids
+
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
+        """See `Recount`."""
+        if self._chooses:
+            self._penalties.recount(slot, ids, counts)
+
+    @property
+    def _chooses(self) -> bool:
+        return self._parallel.tp_rank == 0 and self._parallel.last_stage
+
+    @cached_property
+    def _penalties(self) -> Penalties:
+        """Not made for `deviceSampling: false`."""
+        return Penalties(*self._table, self._eager)
 
     def follow(self, tokens: Array, chunks: Sequence[TokenChunk]) -> Any:
         """tokens int32 [T] of the chunks -> the same, if none is `UNREAD`; else a tensor that has the chosen ones.
