@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import mindspore as ms
 import numpy as np
@@ -12,7 +12,8 @@ from mindspore import Tensor
 
 from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.division import check_windows
-from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of
+from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of, nowhere
+from msx_backend.llm.kernels.ascend.capture import DecodeCapture
 from msx_backend.llm.kernels.ascend.choosing import TokenChooser
 from msx_backend.llm.kernels.ascend.following import ChosenTokens
 from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
@@ -27,6 +28,21 @@ from msx_backend.llm.stage import Choose, Finish, StageMessages
 from msx_backend.llm.step import UNREAD, TokenChunk
 
 NO_PICKS = np.zeros(1, np.int32)
+CAPTURE_RUNS = 2
+"""One that gets its memory, and one that is recorded."""
+
+
+class FlatStep(NamedTuple):
+    """The host's part of a step: T tokens, an array or a tensor; the slots that have them; and the rows of logits. The
+    last `fillers` of slots and rows do not belong to any text: their slots are None."""
+
+    kind: int
+    tokens: Any
+    arrays: FlatArrays
+    slots: Sequence[int | None]
+    rows: Array
+    fillers: int = 0
+    captured: bool = False
 
 
 class FlatRunner:
@@ -50,6 +66,7 @@ class FlatRunner:
         eager = parts.parallel.target != "Ascend"
         self._graphs = FlatGraphs(decoder, config, shape, eager)
         self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, self.slots, eager)
+        self._capture = DecodeCapture(limits.capture_buckets)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._messages, self._pins = StageMessages(config, parts), parts.parallel.target == "Ascend"
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
@@ -97,7 +114,8 @@ class FlatRunner:
         return self._start(chunks, np.cumsum([len(chunk.tokens) for chunk in chunks]) - 1, choose)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
-        """Compiles the three graphs, and those that choose tokens if it `chooses`, by steps that keep nothing."""
+        """Compiles the three graphs, and those that choose tokens if it `chooses`, by steps that keep nothing; then
+        captures decoding steps, the largest first, in whose memory the others fit."""
         if self.chooses:
             self.recount(0, (), ())
         runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
@@ -108,34 +126,47 @@ class FlatRunner:
             choices = [TokenChoice(temperature=all_ways, frequency=all_ways)]
             tokens = self._chosen.follow(np.array(chunks[0].tokens, np.int32), chunks)
             choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
-            arrays, rows = self._tables.nowhere([count], start), np.array([count - 1])
-            self._run(kind, tokens, arrays, [0], rows, choose if self.chooses and kind != PREFILL else None)()
+            arrays = nowhere(self._tables.places([0], [start], [count]))
+            step = FlatStep(kind, tokens, arrays, [0], np.array([count - 1]))
+            self._run(step, choose if self.chooses and kind != PREFILL else None)()
+        for size in reversed(self._capture.sizes):
+            report(f"decode of {size} texts, which is captured")
+            step = self._filled(size, [TokenChunk(0, 1, (0,))], np.zeros(1, np.int32))
+            for _ in range(CAPTURE_RUNS):
+                self._run(step._replace(arrays=nowhere(step.arrays)))()
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
-        slots, starts = [chunk.slot for chunk in chunks], [chunk.start for chunk in chunks]
-        arrays = self._tables.places(slots, starts, [len(chunk.tokens) for chunk in chunks])
+        kind, slots = kind_of(chunks), [chunk.slot for chunk in chunks]
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
-        return self._run(kind_of(chunks), self._chosen.follow(tokens, chunks), arrays, slots, rows, choose)
+        if size := self._capture.size_of(kind, len(chunks)):
+            return self._run(self._filled(size, chunks, tokens), choose)
+        counts = [len(chunk.tokens) for chunk in chunks]
+        arrays = self._tables.places(slots, [chunk.start for chunk in chunks], counts)
+        return self._run(FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, slots, rows), choose)
 
-    def _run(
-        self,
-        kind: int,
-        tokens: Any,
-        arrays: FlatArrays,
-        slots: Sequence[int],
-        rows: Array,
-        choose: Choose | None,
-    ) -> Finish:
-        reach = np.arange(arrays.tables.shape[1] * self.block if kind == MIXED else 1)
-        picks = NO_PICKS if self._adapters is None else self._adapters.picks(slots, arrays.q_lengths)
-        positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, rows, picks))
-        angles = self._angles(slots, arrays)
-        return self._messages.run(
-            tokens, lambda x: self._graphs(kind, x, positions, angles, *others), len(rows), choose
-        )
+    def _filled(self, size: int, chunks: Sequence[TokenChunk], tokens: Array) -> FlatStep:
+        """A decoding step, filled up to `size` texts."""
+        slots, fillers = [chunk.slot for chunk in chunks], size - len(chunks)
+        arrays = self._tables.filled(slots, [chunk.start for chunk in chunks], size)
+        following = self._chosen.follow(np.append(tokens, np.zeros(fillers, np.int32)), chunks)
+        return FlatStep(DECODE, following, arrays, [*slots, *[None] * fillers], np.arange(size), fillers, True)
 
-    def _angles(self, slots: Sequence[int], arrays: FlatArrays) -> Any:
+    def _run(self, step: FlatStep, choose: Choose | None = None) -> Finish:
+        arrays = step.arrays
+        reach = np.arange(arrays.tables.shape[1] * self.block if step.kind == MIXED else 1)
+        picks = NO_PICKS if self._adapters is None else self._adapters.picks(step.slots, arrays.q_lengths)
+        positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, step.rows, picks))
+        angles, wanted = self._angles(step.slots, arrays), len(step.rows) - step.fillers
+
+        def compute(x: Any) -> Any:
+            self._capture.switch(step.captured)
+            result = self._graphs(step.kind, x, positions, angles, *others)
+            return result[:wanted] if step.fillers and self._messages.parallel.last_stage else result
+
+        return self._messages.run(step.tokens, compute, wanted, choose)
+
+    def _angles(self, slots: Sequence[int | None], arrays: FlatArrays) -> Any:
         """cos and sin of each token [2, T, D]."""
         if not self._config.stretches:
             return self._no_angles

@@ -35,6 +35,7 @@ class EngineLimits:
     slot_buckets: tuple[int, ...]
     context_buckets: tuple[int, ...]
     prefill_buckets: tuple[int, ...]
+    capture_buckets: tuple[int, ...] = ()
 
     @property
     def slots(self) -> int:
@@ -59,6 +60,7 @@ def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory:
         slot_buckets=slots,
         context_buckets=_contexts(config, context, MOST_GRAPHS // len(slots)),
         prefill_buckets=_up_to(config.prefill_buckets or PREFILL, prefill),
+        capture_buckets=_up_to(config.capture_buckets, slots[-1]) if config.capture_buckets else (),
     )
 
 

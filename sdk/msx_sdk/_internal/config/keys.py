@@ -6,6 +6,7 @@ from msx_sdk._internal.config.sections import (
     AdapterPlaces,
     AdapterRank,
     Buckets,
+    Captures,
     DecMode,
     DeviceType,
     DraftMethod,
@@ -165,6 +166,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
     device_sampling: Switch = True
+    capture_buckets: Captures | None = None
     speculative: SpeculativeOptions | None = None
     adapters: AdapterOptions | None = None
     generation_config: GenerationConfig = "auto"

@@ -21,6 +21,12 @@ def _one_of(names: Iterable[str]) -> str:
 Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an instruction set")]
 Ids = Annotated[tuple[Count, ...], Meta(min_length=1, description="a list of device numbers")]
 Buckets = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=12, description="a list of 1 to 12 sizes")]
+MOST_CAPTURES = 19
+"""What MindSpore keeps, as vllm-mindspore 0.5.1 sets it (`graph_capture_max_number`)."""
+Captures = Annotated[
+    tuple[Positive, ...],
+    Meta(min_length=1, max_length=MOST_CAPTURES, description=f"a list of 1 to {MOST_CAPTURES} sizes"),
+]
 Section = Annotated[Any, Meta(description="a mapping")]
 Variables = Annotated[Any, Meta(description="a mapping of variables to values, or a list of such mappings")]
 Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]

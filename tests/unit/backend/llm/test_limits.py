@@ -55,6 +55,7 @@ def test_a_long_context_makes_room_for_a_few_texts() -> None:
         ({"contextBuckets": [128, 512, 4096]}, {"context_buckets": (128, 512, 2048)}),
         ({"slotBuckets": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, {"context_buckets": (2048,)}),
         ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (32, 64)}),
+        ({"captureBuckets": [2, 64, 1]}, {"capture_buckets": (1, 2, 16)}),
         ({"prefillBuckets": [16, 700]}, {"prefill_buckets": (16, 512)}),
         ({"memory": 64 * MIB}, {"context": 1024, "slots": 4}),
         ({"blockSize": 8}, {"block": 8}),

@@ -84,7 +84,17 @@ class BlockTables:
         slot = tables[text, positions // self.size] * self.size + positions % self.size
         return FlatArrays(positions, slot.astype(np.int32), np.ascontiguousarray(tables), lengths, more)
 
-    def nowhere(self, counts: Sequence[int], start: int) -> FlatArrays:
-        """The arrays of a step that keeps nothing and reads block 0, for warming up."""
-        arrays = self.places([0] * len(counts), [start] * len(counts), counts)
-        return arrays._replace(slots=np.full_like(arrays.slots, NOWHERE), tables=np.zeros_like(arrays.tables))
+    def filled(self, slots: Sequence[int], starts: Sequence[int], size: int) -> FlatArrays:
+        """Those of one token of each slot and, up to `size` of them, tokens that keep nothing and read block 0; tables
+        with all columns, so that steps of a size have the same shapes."""
+        arrays, missing = self.places(slots, starts, [1] * len(slots)), size - len(slots)
+        tables = np.zeros((size, self._tables.shape[1]), np.int32)
+        tables[: len(slots)] = self._tables[list(slots)]
+        fillers = {"positions": 0, "slots": NOWHERE, "lengths": 1, "q_lengths": 1}
+        flat = {name: np.append(getattr(arrays, name), [it] * missing) for name, it in fillers.items()}
+        return FlatArrays(tables=tables, **{name: array.astype(np.int32) for name, array in flat.items()})
+
+
+def nowhere(arrays: FlatArrays) -> FlatArrays:
+    """The same of a step that keeps nothing and reads block 0, for warming up."""
+    return arrays._replace(slots=np.full_like(arrays.slots, NOWHERE), tables=np.zeros_like(arrays.tables))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from msx_sdk._internal.config.sections import MOST_CAPTURES
+
 VARIABLES = {
     "MS_ENABLE_INTERNAL_BOOST": "on",  # the kernels for inference: attention over blocks has no others
     # The masks that we pass mean what ATB's kernels take them for; MindSpore's own would be taken by default.
@@ -16,6 +18,7 @@ VARIABLES = {
     "CUSTOM_MATMUL_SHUFFLE": "on",  # products take their tiles in an order that reuses the cache of the cores
     "ASCEND_LAUNCH_BLOCKING": "0",  # operators are launched ahead of the device
     "TE_PARALLEL_COMPILER": "0",  # nothing is compiled beside: the kernels are ready-made
+    "MS_DEV_RUNTIME_CONF": f"graph_capture_max_number:{MOST_CAPTURES}",  # for captureBuckets
     "HCCL_OP_EXPANSION_MODE": "AIV",  # collectives are unrolled on the vector cores: small sums take microseconds
     "HCCL_DETERMINISTIC": "false",
     "LCCL_DETERMINISTIC": "0",

@@ -74,13 +74,16 @@ class ChosenTokens:
         return Penalties(*self._table, self._eager)
 
     def follow(self, tokens: Array, chunks: Sequence[TokenChunk]) -> Any:
-        """tokens int32 [T] of the chunks -> the same, if none is `UNREAD`; else a tensor that has the chosen ones.
+        """tokens int32 [T] of the chunks, and others behind them -> the same, if none is `UNREAD`; else a tensor that
+        has the chosen ones.
 
         Raises ValueError if the last step that chose had no such slot."""
         if UNREAD not in tokens:
             return tokens
         rows = [self._row(chunk.slot) if chunk.tokens == (UNREAD,) else -1 for chunk in chunks]
-        places = np.repeat(np.array(rows, np.int32), [len(chunk.tokens) for chunk in chunks])
+        places = np.full(len(tokens), -1, np.int32)
+        own = np.repeat(rows, [len(chunk.tokens) for chunk in chunks])
+        places[: len(own)] = own
         return self._following(Tensor(tokens), Tensor(places), self._ids)
 
     def _row(self, slot: int) -> int:

@@ -38,12 +38,13 @@ def refusals(runner: Any) -> list[str]:
 
 
 def refusal(runner: Any, kind: int) -> str:
+    from msx_backend.llm.kernels.ascend.blocks import nowhere
     from msx_backend.llm.kernels.ascend.graphs import FlatCell
 
     made = runner._graphs
     call = made.graph(FlatCell(made.decoder, kind))
-    arrays = runner._tables.nowhere([1 if kind == DECODE else 2], 0 if kind == PREFILL else 1)
-    positions, slots, tables, lengths, q_lengths = map(ms.Tensor, arrays)
+    arrays = runner._tables.places([0], [0 if kind == PREFILL else 1], [1 if kind == DECODE else 2])
+    positions, slots, tables, lengths, q_lengths = map(ms.Tensor, nowhere(arrays))
     reach, rows = ms.Tensor(np.arange(128, dtype=np.int32)), ms.Tensor([0], ms.int32)
     places = (positions, runner._no_angles, slots, tables, lengths, q_lengths, reach, rows, ms.Tensor([0], ms.int32))
     with pytest.raises((RuntimeError, TypeError)) as caught:

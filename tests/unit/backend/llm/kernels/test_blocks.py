@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from msx_backend.llm.kernels.ascend.blocks import BlockTables, block_size
+from msx_backend.llm.kernels.ascend.blocks import BlockTables, block_size, nowhere
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -37,8 +37,17 @@ def test_tables_are_as_wide_as_the_longest_text_of_the_step() -> None:
 
 
 def test_a_step_that_keeps_nothing() -> None:
-    arrays = tables().nowhere([2], 1)
-    assert (arrays.slots.tolist(), arrays.tables.tolist(), arrays.lengths.tolist()) == ([-1, -1], [[0]], [3])
+    arrays = nowhere(tables().places([2], [17], [2]))
+    assert (arrays.slots.tolist(), arrays.tables.tolist(), arrays.lengths.tolist()) == ([-1, -1], [[0, 0]], [19])
+
+
+def test_a_decoding_step_that_is_filled_up() -> None:
+    """Its shapes depend on its size alone."""
+    arrays = tables().filled([2, 0], [20, 3], 4)
+    assert arrays.tables.tolist() == [[4, 2, 1], [3, 1, 0], [0, 0, 0], [0, 0, 0]]
+    assert (arrays.positions.tolist(), arrays.slots.tolist()) == ([20, 3, 0, 0], [2 * 16 + 4, 3 * 16 + 3, -1, -1])
+    assert (arrays.lengths.tolist(), arrays.q_lengths.tolist()) == ([21, 4, 1, 1], [1] * 4)
+    assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
 
 
 @pytest.mark.parametrize(("head", "size"), [(16, 128), (64, 128), (128, 128), (144, 64), (192, 64), (256, 64)])
