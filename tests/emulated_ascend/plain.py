@@ -101,3 +101,9 @@ class SplitWithSize(Operator):
         self.require(sum(sizes) == width, "split_size", sizes, f"they must make input's {width}")
         parts = np.split(array(input), np.cumsum(sizes)[:-1], axis=dim)
         return tuple(tensor(part, input.dtype) for part in parts)
+
+
+class Tile(Operator):
+    def compute(self, input: Any, dims: Any) -> Tensor:
+        self.tensor("input", input, DTYPES)
+        return tensor(np.tile(array(input), tuple(dims)), input.dtype)

@@ -16,7 +16,7 @@ from tests.emulated_ascend.grouped_matmul import GroupedMatmulV4
 from tests.emulated_ascend.matmul import BatchMatMul, MatMul
 from tests.emulated_ascend.operator import CHIP, Call
 from tests.emulated_ascend.paged_attention import PagedAttention
-from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
+from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu, Tile
 from tests.emulated_ascend.quantised import DynamicQuantExt, QuantBatchMatmul, QuantV2, WeightQuantBatchMatmul
 from tests.emulated_ascend.reshape_and_cache import ReshapeAndCache
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
@@ -50,6 +50,7 @@ OPERATORS: dict[str, Any] = {
         SiLU,
         SplitWithSize,
         Swiglu,
+        Tile,
         WeightQuantBatchMatmul,
     )
 }

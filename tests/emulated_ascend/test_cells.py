@@ -13,7 +13,7 @@ from tests.emulated_ascend.apply_rotary_pos_emb import ApplyRotaryPosEmb
 from tests.emulated_ascend.host import floats, tensor
 from tests.emulated_ascend.inputs import ints, numbers
 from tests.emulated_ascend.matmul import BatchMatMul, MatMul
-from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu
+from tests.emulated_ascend.plain import Add, Cast, Gather, GeLU, Mul, SiLU, SplitWithSize, Swiglu, Tile
 from tests.emulated_ascend.refused import Refused
 from tests.emulated_ascend.rms_norm import AddRmsNorm, RmsNorm
 from tests.emulated_ascend.test_attention import BOTH, STEP, close
@@ -116,6 +116,7 @@ def test_plain_operators_round_once(dtype: Any) -> None:
     close(Mul()(x, y), floats(x) * floats(y))
     np.testing.assert_array_equal(floats(Gather()(x, ints(2, 0), 0)), floats(x)[[2, 0]])
     np.testing.assert_array_equal(Cast()(x, ms.float32).asnumpy(), floats(x))
+    np.testing.assert_array_equal(floats(Tile()(x, (2, 1))), np.tile(floats(x), (2, 1)))
     first, second = SplitWithSize()(x, (48, 16), -1)
     np.testing.assert_array_equal(np.hstack((floats(first), floats(second))), floats(x))
 

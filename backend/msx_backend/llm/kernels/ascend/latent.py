@@ -35,7 +35,7 @@ class LatentBlockAttention(nn.Cell):  # type: ignore[misc]
         self.of_keys = Parameter(initializer("zeros", keys, dtype), name="of_keys")
         self.of_values = Parameter(initializer("zeros", values, dtype), name="of_values")
         self.norm, self.turn = Norm(latent.rank, EPS, dtype), operators.ApplyRotaryPosEmb(2)
-        self.split, self.join, self.tile = operators.SplitWithSize(), ops.Concat(-1), ops.Tile()
+        self.split, self.join, self.tile = operators.SplitWithSize(), ops.Concat(-1), operators.Tile()
         self.matmul, self.absorb = operators.MatMul(transpose_b=True), operators.BatchMatMul()
         self.expand, self.write = operators.BatchMatMul(transpose_b=True), operators.ReshapeAndCache()
         self.of_prompts = operators.FlashAttentionScore(heads.queries, scale_value=scale, input_layout="TH")

@@ -23,6 +23,7 @@ from mindspore.ops.auto_generate import (
     RmsNorm,
     SiLU,
     SplitWithSize,
+    Tile,
 )
 from mindspore.ops.operations.nn_ops import FlashAttentionScore
 
@@ -47,4 +48,5 @@ __all__ = [
     "RmsNorm",
     "SiLU",
     "SplitWithSize",
+    "Tile",
 ]
