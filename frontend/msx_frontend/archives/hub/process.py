@@ -33,7 +33,7 @@ MEMORY = 4 << 30
 
 def main() -> None:
     os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_DATA, _limit(resource.RLIMIT_DATA, MEMORY))
+    resource.setrlimit(resource.RLIMIT_DATA, memory_limit(resource.RLIMIT_DATA, MEMORY))
     order = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     root = Path(order["root"])
@@ -71,7 +71,7 @@ def _fetched(url: HubUrl, remote: Remote, root: Path, most: int) -> dict[str, An
     listing = cast(HubListing, patiently(remote.list_files))
     if not listing.files:
         raise HubError("it has no files")
-    files = chosen(listing.files, lambda file: _small(remote, file), archive=url.is_archive)
+    files = chosen(listing.files, lambda file: read_small(remote, file), archive=url.is_archive)
     if url.scheme in (HF, MODELSCOPE) and (unknown := next((file.path for file in files if not file.digest), None)):
         raise HubError(f"the hub does not say the digest of {unknown}")
     content = HubContent.of(root, url, files)
@@ -87,7 +87,7 @@ def _fetched(url: HubUrl, remote: Remote, root: Path, most: int) -> dict[str, An
     return {"id": content.id, "revision": listing.revision}
 
 
-def _small(remote: Remote, file: HubFile) -> bytes:
+def read_small(remote: Remote, file: HubFile) -> bytes:
     def read() -> bytes:
         data = b""
         for chunk in remote.read(file, 0):
@@ -131,7 +131,7 @@ def _tell(**report: Any) -> None:
     os.write(sys.stdout.fileno(), json.dumps(report).encode() + b"\n")
 
 
-def _limit(kind: int, wanted: int) -> tuple[int, int]:
+def memory_limit(kind: int, wanted: int) -> tuple[int, int]:
     hard = resource.getrlimit(kind)[1]
     return (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)), hard
 

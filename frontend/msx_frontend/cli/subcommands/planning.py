@@ -15,6 +15,7 @@ import msgspec
 from msx_archiver.errors import ArchiveError
 from msx_archiver.reader import open_archive
 from msx_frontend.archives.schemes import is_hub
+from msx_frontend.cli.subcommands.hub_config import hub_file
 from msx_frontend.cli.subcommands.plan_table import table
 from msx_sdk._internal.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 
@@ -37,8 +38,9 @@ _COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
 def plan(model: str, as_json: bool, **asked: str | int | None) -> None:
     """Estimate the memory and the speed of a language model on NPUs that need not be here.
 
-    MODEL is a folder in Hugging Face's layout, its config.json alone, or an archive; of the weights only headers are
-    read. Exit code: 0 if it fits; 1 if not, with the keys to change, or if the model cannot be estimated.
+    MODEL is a folder in Hugging Face's layout, its config.json alone, an archive, or a hub's URL (hf://ORG/NAME), of
+    which config.json alone is read; of weights beside it only headers are. Exit code: 0 if it fits; 1 if not, with the
+    keys to change, or if the model cannot be estimated.
     """
     with _folder(model) as folder:
         sizing = _asked(msgspec.convert({"folder": str(folder), **asked}, SizingRequest))
@@ -52,14 +54,12 @@ def plan(model: str, as_json: bool, **asked: str | int | None) -> None:
 @contextmanager
 def _folder(model: str) -> Iterator[Path]:
     """A folder with the model's `config.json`. Raises ClickException."""
-    if is_hub(model):
-        raise click.ClickException(f"{model}: hubs are not asked: download the model's {CONFIG}, and give its path.")
     path = Path(model)
     if path.is_dir() and (path / CONFIG).is_file():
         yield path
         return
     with TemporaryDirectory(prefix="msx-plan-") as scratch:
-        (Path(scratch) / CONFIG).write_bytes(_config(path))
+        (Path(scratch) / CONFIG).write_bytes(hub_file(model, CONFIG, MOST_CONFIG) if is_hub(model) else _config(path))
         yield Path(scratch)
 
 

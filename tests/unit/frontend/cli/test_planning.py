@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_frontend.cli.main import main
 from msx_frontend.cli.subcommands import planning
+from tests.hub_server import HubServer, Repository, hub_server
 from tests.unit.backend.llm.sizing.models import LLAMA_7B, folder_of
 
 
@@ -63,13 +65,62 @@ def test_one_file_and_an_archive_are_enough(tmp_path: Path) -> None:
     ("model", "said"),
     [
         ("nowhere", "cannot be read: No such file or directory. Give a folder with a config.json"),
-        ("hf://org/name", "hf://org/name: hubs are not asked"),
+        ("hf://a/b/c/d", "hf://a/b/c/d is not a URL of the form hf://"),
     ],
 )
 def test_what_is_not_a_model_is_told(model: str, said: str) -> None:
     done = planned(model)
     assert done.exit_code == 1
     assert said in done.stderr
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[HubServer]:
+    for name in ("HF_TOKEN", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    with hub_server() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+        monkeypatch.setenv("NO_PROXY", "*")
+        yield server
+
+
+def test_of_a_hub_the_configuration_alone_is_read(hub: HubServer, tmp_path: Path) -> None:
+    config = folder_of(tmp_path, LLAMA_7B) / "config.json"
+    files = {"config.json": config.read_bytes(), "model.safetensors": b"x" * 20_000}
+    hub.repositories["org/name"] = Repository(files)
+    done = planned("hf://org/name", "--context", "64")
+    assert done.stdout == planned(config, "--context", "64").stdout
+    assert "6.74 billion" in done.stdout
+    assert (len(hub.reads("config.json")), hub.reads("model.safetensors")) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("repository", "said"),
+    [
+        (None, "hf://org/name: the hub does not have it, or shows it only with another token (HF_TOKEN)."),
+        (Repository({"README.md": b"x"}), "hf://org/name: it has no config.json of at most 1 MiB."),
+        (Repository({"config.json": b"x" * ((1 << 20) + 1)}), "it has no config.json of at most 1 MiB."),
+        (
+            Repository({"config.json": b"{}"}, said_sizes={"config.json": 1}),
+            "config.json has 1 bytes by the hub's listing, but 2 came.",
+        ),
+    ],
+)
+def test_what_a_hub_does_not_have_is_told(hub: HubServer, repository: Repository | None, said: str) -> None:
+    if repository is not None:
+        hub.repositories["org/name"] = repository
+    done = planned("hf://org/name")
+    assert done.exit_code == 1
+    assert said in done.stderr
+
+
+def test_a_hub_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*command: Any, **options: Any) -> None:
+        raise subprocess.TimeoutExpired("plan", options["timeout"])
+
+    monkeypatch.setattr(subprocess, "run", late)
+    assert "hf://org/name: its hub has not sent config.json within 60 s." in planned("hf://org/name").stderr
 
 
 def test_unknown_npus_are_told_the_known_ones(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""A model's `config.json` from its hub."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+
+from msx_frontend.archives.hub.hub_url import HubUrl
+
+LIMIT = 60.0
+"""Seconds."""
+_COMMAND = [sys.executable, "-m", "msx_frontend.archives.hub.one_file"]
+
+
+def hub_file(url: str, name: str, most: int) -> bytes:
+    """A file of at most `most` bytes, read by a process of its own: the hubs' libraries block, and their listings may
+    be hostile. Raises ClickException."""
+    try:
+        HubUrl.parse(url)
+        done = subprocess.run([*_COMMAND, url, name, str(most)], capture_output=True, timeout=LIMIT)
+    except ValueError as error:
+        raise click.ClickException(f"{error}.") from None
+    except subprocess.TimeoutExpired:
+        raise click.ClickException(f"{url}: its hub has not sent {name} within {LIMIT:g} s.") from None
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise click.ClickException(f"{url}: {reason or 'the process that asks its hub has ended'}.")
+    return done.stdout
