@@ -122,8 +122,8 @@ class FlatRunner:
         for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             last = UNREAD if self.follows and kind == DECODE else 0
-            chunks, all_ways = [TokenChunk(0, start, (0,) * (count - 1) + (last,))], float(kind == DECODE)
-            choices = [TokenChoice(temperature=all_ways, frequency=all_ways)]
+            chunks = [TokenChunk(0, start, (0,) * (count - 1) + (last,))]
+            choices = [TokenChoice(temperature=1.0, frequency=1.0) if kind == DECODE else TokenChoice()]
             tokens = self._chosen.follow(np.array(chunks[0].tokens, np.int32), chunks)
             choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
             arrays = nowhere(self._tables.places([0], [start], [count]))

@@ -24,7 +24,8 @@ class Adjustments:
         self._repetition = np.float32(params.repetition_penalty)
         self._bias = {check_token("logit_bias", id, vocab_size): bias(id, it) for id, it in params.logit_bias.items()}
         self._counts: dict[int, int] = {}
-        self._limited = bool(params.allowed_token_ids)
+        self.are_penalties = not params.logit_bias and not params.allowed_token_ids
+        """The other adjustments leave the logits as they are."""
         self._offsets = _allowed(params.allowed_token_ids, vocab_size)
         self._offsets[list(self._bias)] += list(self._bias.values())
         self._seen = np.unique(np.asarray(prompt, np.intp)) if params.repetition_penalty != 1 else np.arange(0)
@@ -33,11 +34,6 @@ class Adjustments:
     def wanted(params: SamplingParams) -> bool:
         penalties = params.frequency_penalty or params.presence_penalty or params.repetition_penalty != 1
         return bool(params.logit_bias or params.allowed_token_ids or penalties)
-
-    @property
-    def are_penalties(self) -> bool:
-        """The other adjustments leave the logits as they are."""
-        return not self._bias and not self._limited
 
     @property
     def counts(self) -> dict[int, int]:

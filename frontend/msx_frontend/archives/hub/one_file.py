@@ -3,26 +3,25 @@ exits with 1 and a reason."""
 
 from __future__ import annotations
 
-import resource
 import sys
 from typing import cast
 
 from msx_frontend.archives.hub.fetch_process import is_offline
 from msx_frontend.archives.hub.hub_download import patiently
 from msx_frontend.archives.hub.hub_url import HubUrl
-from msx_frontend.archives.hub.process import MEMORY, memory_limit, read_small, remote_of
+from msx_frontend.archives.hub.process import TOO_LARGE, limit_memory, read_small, remote_of
 from msx_frontend.archives.hub.remote import BrokenError, HubError, HubListing
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, memory_limit(resource.RLIMIT_DATA, MEMORY))
+    limit_memory()
     url, name, most = sys.argv[1:]
     try:
         data = _read(HubUrl.parse(url), name, int(most))
     except (HubError, BrokenError, OSError) as error:
         sys.exit(str(error))
     except MemoryError:
-        sys.exit(f"its listing does not fit into {MEMORY >> 30} GiB of memory")
+        sys.exit(TOO_LARGE)
     sys.stdout.buffer.write(data)
 
 

@@ -29,11 +29,12 @@ TELL = 0.2
 """Seconds between two reports of how far it is."""
 MEMORY = 4 << 30
 """Bytes that this process may have: a listing may be hostile."""
+TOO_LARGE = f"its listing does not fit into {MEMORY >> 30} GiB of memory"
 
 
 def main() -> None:
     os.umask(0o022)
-    resource.setrlimit(resource.RLIMIT_DATA, memory_limit(resource.RLIMIT_DATA, MEMORY))
+    limit_memory()
     order = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_input, daemon=True).start()
     root = Path(order["root"])
@@ -45,7 +46,7 @@ def main() -> None:
     except OSError as error:
         _tell(error=f"{root}: {why(error, root)}")
     except MemoryError:
-        _tell(error=f"its listing does not fit into {MEMORY >> 30} GiB of memory")
+        _tell(error=TOO_LARGE)
 
 
 def remote_of(url: HubUrl, *, offline: bool) -> Remote:
@@ -131,9 +132,11 @@ def _tell(**report: Any) -> None:
     os.write(sys.stdout.fileno(), json.dumps(report).encode() + b"\n")
 
 
-def memory_limit(kind: int, wanted: int) -> tuple[int, int]:
-    hard = resource.getrlimit(kind)[1]
-    return (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)), hard
+def limit_memory() -> None:
+    """Of this process: with more, it raises MemoryError."""
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    soft = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 if __name__ == "__main__":
