@@ -15,7 +15,7 @@ import msgspec
 from msx_archiver.errors import ArchiveError
 from msx_archiver.reader import open_archive
 from msx_frontend.archives.schemes import is_hub
-from msx_frontend.cli.subcommands.hub_config import hub_file
+from msx_frontend.cli.subcommands.hub_file import hub_file, last_line
 from msx_frontend.cli.subcommands.plan_table import table
 from msx_sdk._internal.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 
@@ -90,8 +90,7 @@ def _asked(request: SizingRequest) -> Sizing:
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"the estimate was not made within {LIMIT:g} s.") from None
     except msgspec.DecodeError:
-        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise click.ClickException(f"{last or 'it has said nothing'}: {NEEDS}") from None
+        raise click.ClickException(f"{last_line(done.stderr) or 'it has said nothing'}: {NEEDS}") from None
     if "error" in answer:
         raise click.ClickException(msgspec.json.decode(done.stdout, type=SizingRefusal).error)
     return msgspec.json.decode(done.stdout, type=Sizing)

@@ -1,4 +1,4 @@
-"""A model's `config.json` from its hub."""
+"""A small file of a model, as its `config.json`, from its hub."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ def hub_file(url: str, name: str, most: int) -> bytes:
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"{url}: its hub has not sent {name} within {LIMIT:g} s.") from None
     if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise click.ClickException(f"{url}: {reason or 'the process that asks its hub has ended'}.")
+        raise click.ClickException(f"{url}: {last_line(done.stderr) or 'the process that asks its hub has ended'}.")
     return done.stdout
+
+
+def last_line(stderr: bytes) -> str:
+    """Of what a process has said: in it, the reason of its end."""
+    return stderr.decode(errors="replace").strip().rpartition("\n")[2]
