@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -33,6 +33,10 @@ OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED, CLASSIFY})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
 
 
+SESSION = "x-session-id"
+"""The header that names the session of a request: those of one session go to one worker of a language model."""
+
+
 def method_kind(method: str) -> str:
     """The kind of a job that asks for a method of the handler."""
     return METHOD + method
@@ -49,6 +53,16 @@ class Field(msgspec.Struct, frozen=True, order=True, gc=False):
     data: bytes
 
 
+Text = str | bytes | tuple[int, ...]
+
+
+class Beginning(NamedTuple):
+    """What a worker has to compute of a prompt first, or more. `of`: texts with another one have nothing in common."""
+
+    of: str
+    text: Text
+
+
 class KeptHeaders(list[tuple[str, str]]):
     """Headers that many jobs share, and that do not change: their encoding for the worker is made once."""
 
@@ -60,6 +74,10 @@ class KeptHeaders(list[tuple[str, str]]):
     def priority(self) -> int:
         """The class that the client asks for, which was checked with its key."""
         return next((priority_of(value) for name, value in self if name.lower() == PRIORITY), NORMAL)
+
+    @cached_property
+    def session(self) -> str:
+        return session_of(self)
 
     @cached_property
     def trace(self) -> tuple[str, str]:
@@ -78,6 +96,11 @@ class KeptHeaders(list[tuple[str, str]]):
         """And the encoding of it, up to the value of a `traceparent` behind it."""
         others, any = [pair for pair in self if pair[0].lower() != PARENT], "0" * PARENT_LENGTH
         return others, bytes(encode_headers([*others, (PARENT, any)]))[:-PARENT_LENGTH]
+
+
+def session_of(headers: list[tuple[str, str]]) -> str:
+    """The name of the session; "" where the client sent none."""
+    return next((value for name, value in headers if name.lower() == SESSION), "")
 
 
 def trace_headers(headers: list[tuple[str, str]]) -> tuple[str, str]:
@@ -222,6 +245,16 @@ class Job:
             self._end(self.status_of(error))
             self.sink.fail(error)
             del self.failure  # its traceback may lead to this job
+
+    def session(self) -> str:
+        """What the client calls the requests that belong together; "" without a name."""
+        headers = self.headers
+        named = headers.session if isinstance(headers, KeptHeaders) else session_of(headers)
+        return named or getattr(self.sink, "session", "")  # calls of gRPC know their metadata
+
+    def beginning(self) -> Beginning:
+        """For the choice of a worker that has computed it."""
+        return Beginning("", b"".join(field.data for field in self.fields))
 
     def status_of(self, error: ServiceError) -> int:
         """The status that its client gets: TorchServe's, unless the API has its own for the error."""

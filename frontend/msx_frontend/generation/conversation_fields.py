@@ -21,6 +21,7 @@ class ConversationFields(SamplingFields, kw_only=True):
     documents: list[dict[str, Any]] | None = None
     reasoning_effort: str | None = None
     include_reasoning: bool | None = None
+    prompt_cache_key: str | None = None
 
     @property
     def template_values(self) -> dict[str, Any]:

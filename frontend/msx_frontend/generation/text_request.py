@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_frontend.errors import MalformedJson, RequestCancelled, ServiceError
+from msx_frontend.generation.beginning import beginning_of
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.parameter_names import client_name, renamed
-from msx_frontend.job import Field, Job, Sink
+from msx_frontend.job import Beginning, Field, Job, Sink
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.first_load import LoadWait
@@ -42,20 +43,29 @@ class TextApi(NamedTuple):
 class TextJob(Job):
     """A job whose errors have the statuses of its API."""
 
-    __slots__ = ("api", "first")
+    __slots__ = ("api", "asked_session", "first", "message")
     api: TextApi
+    message: msgspec.Struct
+    asked_session: str
+    """Of the body."""
     first: Job | None
     """Of its request; None: it is that one."""
 
     def status_of(self, error: ServiceError) -> int:
         return self.api.failure(error).status
 
+    def session(self) -> str:
+        return super().session() or self.asked_session
+
+    def beginning(self) -> Beginning:
+        return beginning_of(self.message)
+
 
 class TextRequest:
     """`path` are the names in the path; `sink` gets the reply.
 
-    The route fills `names`, what the client calls the parameters that errors are about, and `ignored`, the places in
-    the request that have no effect, which the reply's header names.
+    The route fills `names`, what the client calls the parameters that errors are about, `ignored`, the places in
+    the request that have no effect, which the reply's header names, and `session`, where the body names one.
     """
 
     credit = None
@@ -73,6 +83,7 @@ class TextRequest:
         "ignored",
         "names",
         "path",
+        "session",
         "sink",
     )
 
@@ -87,6 +98,7 @@ class TextRequest:
         self._first_load: LoadWait | None = None
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
+        self.session = ""
 
     @property
     def directory(self) -> Directory:
@@ -103,6 +115,7 @@ class TextRequest:
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
         job.api, job.first = self.api, self._jobs[0] if number else None
+        job.message, job.asked_session = message, self.session
         if not number and isinstance(self.sink, TimedSink):
             self.sink.job = job
         self.api.submit(job)

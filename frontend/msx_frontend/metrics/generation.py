@@ -33,6 +33,9 @@ class TextFamilies:
         self.prompt = counter("msx_llm_prompt_tokens", "Tokens of prompts")
         self.completion = counter("msx_llm_completion_tokens", "Tokens generated")
         self.cached = counter("msx_llm_cached_tokens", "Tokens of prompts that were computed before")
+        self.routed = CounterFamily(
+            "msx_llm_routed_requests", "Requests for which a worker was chosen", (*MODEL, "by"), registry
+        )
 
 
 class TextMetrics:
@@ -46,6 +49,11 @@ class TextMetrics:
         self.prompt = families.prompt.labels(name, version)
         self.completion = families.completion.labels(name, version)
         self.cached = families.cached.labels(name, version)
+        self._routed, self._labels = families.routed, (name, version)
+
+    def routed(self, by: str) -> None:
+        """A worker was chosen by the request's session, its prefix, or load."""
+        self._routed.labels(*self._labels, by).inc()
 
     def meter(self, *, stream: bool) -> Meter:
         return Meter(self, stream)

@@ -22,6 +22,7 @@ from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.instances import InstanceRequest
+from msx_frontend.queueing.routing.routed import routed_jobs
 from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.batch_runner import BatchRunner
@@ -244,6 +245,7 @@ class ModelVersion(ObservedVersion):
         if replica.state is ReplicaState.READY and replica.group is not None:
             self.capabilities, self.signature = replica.group.capabilities, replica.group.signature
             self.methods = replica.group.methods
+            self._route_texts(replica.group.runner)
             self.dispatcher.group_ready(replica.group.runner)
         self._status.replica_changed(replica)
         self.autoscaler.replica_changed(replica)
@@ -252,6 +254,11 @@ class ModelVersion(ObservedVersion):
         if replica.state is ReplicaState.FAILED:
             replica.release()
         self._judge()
+
+    def _route_texts(self, group: BatchRunner) -> None:
+        if self.dispatcher.routed is None:
+            offered, metrics = self.capabilities, self.metrics
+            self.dispatcher.routed = routed_jobs(self.config, offered, group, lambda: metrics.text)
 
     def replica_leaves(self, replica: Replica) -> None:
         if replica.group is not None:

@@ -19,6 +19,7 @@ from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Waiting
 from msx_frontend.queueing.priority_queue import PriorityQueue
 from msx_frontend.queueing.refusals import refusal, too_large, too_late
+from msx_frontend.queueing.routing.routed import RoutedJobs
 from msx_frontend.queueing.tickets import free_tickets
 from msx_sdk._internal.config import ModelConfig
 
@@ -51,6 +52,8 @@ class Dispatcher:
         """Why requests are refused while all workers have failed; "" while they may wait for workers."""
         self.asked: Callable[[], bool] = _nobody
         """Called when a request is taken while no group is ready; tells whether requests start one."""
+        self.routed: RoutedJobs | None = None
+        """Chooses workers for texts; None for other models."""
         self._soon: asyncio.Handle | None = None
         self.gate: Callable[[Sequence[Job]], int] | None = None
         """Tells how many of the next jobs may be handed out now. Without it all may."""
@@ -180,7 +183,10 @@ class Dispatcher:
             self._soon.cancel()
             self._soon = None
         if self.queue:
-            self._hand_out()
+            if self.routed is not None and len(self.groups) > 1:
+                self.routed.hand_out(self.queue, self.groups, self._admitted)
+            else:
+                self._hand_out()
         self._watch_queue()
 
     def _hand_out(self) -> None:
@@ -229,6 +235,8 @@ class Dispatcher:
         """The group takes no more jobs. Idempotent."""
         if group in self.groups:
             self.groups.remove(group)
+        if self.routed is not None:
+            self.routed.forget(group)
 
     def fail_all(self, error: ServiceError) -> None:
         """Fail every job that waits."""

@@ -58,13 +58,18 @@ class ReplyBuffer:
         "hold",
         "job",
         "priority",
+        "session",
         "trace",
     )
 
     def __init__(
-        self, stall_limit: float = STALL_LIMIT, priority: int = NORMAL, trace: TraceHeaders | None = None
+        self,
+        stall_limit: float = STALL_LIMIT,
+        priority: int = NORMAL,
+        trace: TraceHeaders | None = None,
+        session: str = "",
     ) -> None:
-        self.priority, self.trace = priority, trace
+        self.priority, self.trace, self.session = priority, trace, session
         """Of its job."""
         self.job: Cancellable | None = None
         """The job that `close` cancels; set by the caller that makes the job."""

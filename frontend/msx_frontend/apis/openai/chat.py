@@ -36,6 +36,7 @@ def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextRe
     tools = asked_tools(asked)
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
+    request.session = asked.prompt_cache_key or ""
     generation = Generation(version, [chat_generation(asked, version, tools, adapter)])
     shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:

@@ -32,6 +32,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     tools = asked_tools(chat)
     request.names = {**NAMES, **response_names(chat, tools)}
     request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked)]
+    request.session = asked.prompt_cache_key or ""
     generation = Generation(version, [chat_generation(chat, version, tools, adapter)])
     shape = _ResponseShape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)

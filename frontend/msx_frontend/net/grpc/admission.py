@@ -26,6 +26,8 @@ class Admitted(NamedTuple):
     """The class of its requests."""
     trace: TraceHeaders | None = None
     """The client's span and its state; None where it sent none."""
+    session: str = ""
+    """What the client calls the requests that belong together."""
 
     def check_model(self, model: str) -> None:
         """`model` is empty where the request names none. Raises ModelNotAllowed."""
@@ -61,6 +63,10 @@ class Asks(Protocol):
         """The metadata `x-msx-priority`, or ""."""
 
     @property
+    def session(self) -> str:
+        """The metadata `x-session-id`, or ""."""
+
+    @property
     def trace(self) -> TraceHeaders | None:
         """The metadata `traceparent` and `tracestate`."""
 
@@ -82,8 +88,8 @@ class Admission:
             call.key_name = key.name
             key.take()
         if kind != "inference" or not call.asked_priority:
-            return Admitted(call.id, key, trace=call.trace)
-        return Admitted(call.id, key, granted_priority(call.asked_priority, key), call.trace)
+            return Admitted(call.id, key, trace=call.trace, session=call.session)
+        return Admitted(call.id, key, granted_priority(call.asked_priority, key), call.trace, call.session)
 
     def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
         """The key; the request is not counted yet. Raises InvalidKey."""

@@ -133,9 +133,10 @@ def _method(method: MethodDescriptor, rpc: Rpc) -> Method:
 async def _answer_by_job(method: JobMethod, request: Any, context: CallContext) -> Any:
     """Where a coroutine has to answer: a transport does not know jobs, or the request was compressed."""
     answer = UnaryReply(method.limit)
-    answer.priority, answer.trace = context.admitted.priority, context.admitted.trace
+    admitted = context.admitted
+    answer.priority, answer.trace, answer.session = admitted.priority, admitted.trace, admitted.session
     with method.held.hold(request.ByteSize()):
-        job = method.submit(request, context.admitted.id, context.deadline, answer)
+        job = method.submit(request, admitted.id, context.deadline, answer)
         try:
             await answer.ended
             return method.response(answer.data())

@@ -28,7 +28,7 @@ class UnaryReply:
     It costs half of a ReplyBuffer: a unary call's client cannot read slowly, and gRPC does not use a reply's head.
     """
 
-    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended", "priority", "trace")
+    __slots__ = ("_chunks", "_error", "_limit", "_size", "ended", "priority", "session", "trace")
 
     def __init__(self, limit: int) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -36,6 +36,7 @@ class UnaryReply:
         self.priority = NORMAL
         """Of its job, as the next."""
         self.trace: TraceHeaders | None = None
+        self.session = ""
         self._chunks: list[bytes] = []
         self._error: ServiceError | None = None
 

@@ -9,6 +9,7 @@ from msx_sdk._internal.config.keys import (
     LauncherOptions,
     MindSporeOptions,
     ParallelSplit,
+    RoutingOptions,
     ServableOptions,
     SpeculativeOptions,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ParallelLayout",
     "ParallelSplit",
     "Pipeline",
+    "RoutingOptions",
     "ServableOptions",
     "SpeculativeOptions",
     "StageConfig",

@@ -104,6 +104,14 @@ class AutoscalingOptions(msgspec.Struct, frozen=True, kw_only=True, rename="came
         return (self.target_queue_time or QUEUE_TIME) / 1000
 
 
+class RoutingOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`routing:`, which of several workers of a language model gets a request."""
+
+    prefix: Switch = True
+    sessions: Switch = True
+    max_imbalance: Count = 4
+
+
 QUEUE_TIME = 200
 """ms, without a target."""
 
@@ -169,6 +177,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     capture_buckets: Captures | None = None
     speculative: SpeculativeOptions | None = None
     adapters: AdapterOptions | None = None
+    routing: Switch | RoutingOptions = True
     generation_config: GenerationConfig = "auto"
     tool_parser: ToolParser | None = None
     reasoning_parser: ReasoningParser | None = None
@@ -186,6 +195,12 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         """None where workers do not follow the load."""
         given = self.autoscaling
         return given if isinstance(given, AutoscalingOptions) else AutoscalingOptions() if given else None
+
+    @property
+    def routed(self) -> RoutingOptions | None:
+        """None where the least busy worker gets each request."""
+        given = self.routing
+        return given if isinstance(given, RoutingOptions) else RoutingOptions() if given else None
 
     @property
     def splits_instances(self) -> bool:

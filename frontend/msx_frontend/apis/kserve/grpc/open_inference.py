@@ -19,6 +19,7 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
+from msx_frontend.net.grpc.buffered_reply import reply_to
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
@@ -88,7 +89,7 @@ class OpenInferenceService:
         if not request.model_name:
             raise BadRequest("model_name is required.")
         body, json_size = self._messages.body(request)
-        reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
+        reply = reply_to(context.admitted)
         job = Job(
             request_id,
             request.model_name,

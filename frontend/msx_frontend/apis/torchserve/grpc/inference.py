@@ -11,6 +11,7 @@ from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceR
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink, method_kind
+from msx_frontend.net.grpc.buffered_reply import reply_to
 from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
@@ -73,7 +74,7 @@ class InferenceService:
 
     async def _stream_predictions(self, request: Any, context: CallContext) -> None:
         """A response for each chunk; an empty one when there was none, so that success always says something."""
-        reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
+        reply = reply_to(context.admitted)
         try:
             reply.hold = self._held.hold(request.ByteSize())
             reply.job = self._job(request, context.admitted.id, context.deadline, reply, STREAM)
@@ -88,7 +89,7 @@ class InferenceService:
         sequence = SequenceNamer(self._keys)
 
         def ask(request: Any, number: int) -> SequenceRequest:
-            reply = ReplyBuffer(priority=context.admitted.priority, trace=context.admitted.trace)
+            reply = reply_to(context.admitted)
             try:
                 id, headers = sequence.headers(request)
                 own_id = admitted.id

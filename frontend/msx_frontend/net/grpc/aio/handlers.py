@@ -12,6 +12,7 @@ from grpc import StatusCode
 
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.ids import valid_request_id
+from msx_frontend.job import SESSION
 from msx_frontend.net.grpc.answer import answer_call
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import Call
@@ -88,7 +89,7 @@ class AioCall:
         self.deadline = None if left is None else self._started + left
         self.given_id: str | None = None
         self.authorization: str | None = None
-        self.asked_priority = ""
+        self.asked_priority = self.session = ""
         found: dict[str, str] = {}
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
@@ -97,6 +98,8 @@ class AioCall:
                 self.authorization = str(value)
             elif key == PRIORITY:
                 self.asked_priority = str(value)
+            elif key == SESSION:
+                self.session = str(value)
             elif key in (PARENT, STATE):
                 found[key] = str(value)
         self.trace: TraceHeaders | None = (found[PARENT], found.get(STATE, "")) if PARENT in found else None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from msx_frontend.ids import valid_request_id
+from msx_frontend.job import SESSION as SESSION_TEXT
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY
 from msx_frontend.net.grpc.refused import Refused
@@ -21,7 +22,7 @@ _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1
 CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
 """Of calls; application/grpc-web is another protocol."""
 
-PRIORITY = HEADER.encode()
+PRIORITY, SESSION = HEADER.encode(), SESSION_TEXT.encode()
 PARENT, STATE = PARENT_TEXT.encode(), STATE_TEXT.encode()
 
 
@@ -39,6 +40,7 @@ class CallHead:
         "headers",
         "refused",
         "served",
+        "session",
         "timeout",
         "trace",
     )
@@ -48,7 +50,7 @@ class CallHead:
         self.encoding = IDENTITY
         self.timeout: float | None = None
         self.authorization: str | None = None
-        self.asked_priority = ""
+        self.asked_priority = self.session = ""
         self.trace: TraceHeaders | None = None
         self.given_id: str | None = None
         self.served: ServedMethod | None = None
@@ -72,6 +74,7 @@ class CallHead:
             self.authorization = authorization.decode("latin-1")
         self.given_id = valid_request_id(fields.get(b"x-request-id"))
         self.asked_priority = fields.get(PRIORITY, b"").decode("latin-1")
+        self.session = fields.get(SESSION, b"").decode("latin-1")
         if (parent := fields.get(PARENT)) is not None:
             self.trace = parent.decode("latin-1"), fields.get(STATE, b"").decode("latin-1")
         self.served = served

@@ -119,6 +119,11 @@ class JobCall(DirectCall):
         return key
 
     @property
+    def session(self) -> str:
+        """Of its job, too."""
+        return self.head.session
+
+    @property
     def trace(self) -> TraceHeaders | None:
         """The client's, of the job whose sink this is."""
         return self.head.trace

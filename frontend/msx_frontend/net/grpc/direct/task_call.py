@@ -90,6 +90,10 @@ class TaskCall(DirectCall):
         return self.head.asked_priority
 
     @property
+    def session(self) -> str:
+        return self.head.session
+
+    @property
     def trace(self) -> TraceHeaders | None:
         return self.head.trace
 

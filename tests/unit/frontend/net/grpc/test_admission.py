@@ -13,7 +13,7 @@ from tests.unit.frontend.keys.some import some_key
 
 class Asked:
     given_id = authorization = trace = None
-    id = key_name = ""
+    id = key_name = session = ""
 
     def __init__(self, priority: str) -> None:
         self.asked_priority = priority

@@ -10,6 +10,7 @@ import pytest
 
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Cancellable, Sink
+from msx_frontend.net.grpc.admission import Admitted
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe, limited
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
@@ -49,7 +50,7 @@ def test_a_listener_with_a_limit_of_its_own(limit: int, fits: bool) -> None:
     (method,) = limited(service(), limit).methods
     assert method.job is not None
     assert method.job.limit == limit
-    context: Any = SimpleNamespace(admitted=SimpleNamespace(id="r", priority=0, trace=None), deadline=None)
+    context: Any = SimpleNamespace(admitted=Admitted("r", None), deadline=None)
 
     async def answered() -> Any:
         return await method.answer(Request(), context)

@@ -1,4 +1,4 @@
-"""The class of a call reaches its jobs: of each method, and by both transports."""
+"""The class and the session of a call reach its jobs: of each method, and by both transports."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def test_each_method(text: str, priority: int, compression: grpc.Compression | N
     """A compressed call is answered by a coroutine."""
 
     async def main() -> None:
-        options = {"metadata": (("x-msx-priority", text),), "compression": compression}
+        options = {"metadata": (("x-msx-priority", text), ("x-session-id", text)), "compression": compression}
         async with serving() as served:
             for ask in (served.predict, served.stream, served.stream2):
                 call = ask(request(), **options)
                 reading = asyncio.ensure_future(_answered(call))
                 job = await served.registry.next_job()
-                assert asked_priority(job) == priority
+                assert (asked_priority(job), job.session()) == (priority, text)
                 answer(job, b"x")
                 await reading
 

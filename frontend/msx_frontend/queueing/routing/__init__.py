@@ -1,0 +1,1 @@
+"""Which worker of a language model gets a request: the one that has computed what its prompt begins with."""

@@ -1,0 +1,60 @@
+"""Hands the jobs of a language model to its workers one by one, each to the worker that the router chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msx_frontend.job import INFER, PREDICT, STREAM, Job
+from msx_frontend.metrics.generation import TextMetrics
+from msx_frontend.queueing.batch_target import BatchTarget
+from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.queueing.routing.blocks import blocks_of
+from msx_frontend.queueing.routing.router import Router, Wanted
+from msx_sdk._internal.config import ModelConfig, RoutingOptions
+from msx_sdk.generation import GENERATE, Capabilities
+
+TEXTS = frozenset({GENERATE, PREDICT, STREAM, INFER})
+"""Kinds of jobs that a language model may answer with a text. What the others compute is not kept."""
+NOTHING = Wanted(None, ())
+
+
+class RoutedJobs:
+    """Beside a queue: it decides where the next job goes, and never when, or whether it waits."""
+
+    def __init__(self, options: RoutingOptions, metrics: TextMetrics) -> None:
+        self._options, self._metrics = options, metrics
+        self._router: Router[BatchTarget] = Router(options.max_imbalance)
+        self.forget = self._router.forget
+
+    def hand_out(
+        self, queue: JobQueue, groups: Sequence[BatchTarget], admitted: Callable[[list[Job]], list[Job]]
+    ) -> None:
+        """Until the queue is empty, no group has room, or the next job is not `admitted`."""
+        while queue and (free := [group for group in groups if group.room()]):
+            jobs = admitted(queue.take(1))
+            if not jobs:
+                break
+            self._choose(jobs[0], free).predict(jobs)
+        for group in groups:
+            group.flush()
+
+    def _choose(self, job: Job, free: list[BatchTarget]) -> BatchTarget:
+        if job.kind not in TEXTS:
+            return self._router.choose(NOTHING, free).worker
+        worker, reason = self._router.choose(self._wanted(job), free)
+        self._metrics.routed(reason)
+        return worker
+
+    def _wanted(self, job: Job) -> Wanted:
+        session = job.session() if self._options.sessions else ""
+        blocks = blocks_of(job.beginning()) if self._options.prefix else ()
+        return Wanted(hash(session) if session else None, blocks)
+
+
+def routed_jobs(
+    config: ModelConfig, offered: Capabilities | None, group: BatchTarget, metrics: Callable[[], TextMetrics]
+) -> RoutedJobs | None:
+    """None for models without texts or with sequences, which have workers of their own, and for handlers of batches."""
+    if offered is None or not offered.generate or not group.is_async or config.stateful:
+        return None
+    return None if (options := config.routed) is None else RoutedJobs(options, metrics())
