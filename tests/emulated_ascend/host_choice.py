@@ -16,5 +16,5 @@ def by_host(row: Any, choice: TokenChoice) -> int:
     """row [vocab] float32, finite."""
     if not choice.temperature:
         return int(row.argmax())
-    kept = weights(row, SamplingParams(**{key: getattr(choice, key) for key in KEYS}))
-    return int(kept.id(draw(kept.value, choice.uniform)))
+    kept = weights(row, SamplingParams(**{key: getattr(choice, key) for key in KEYS}), row.max())
+    return draw(kept, choice.uniform)

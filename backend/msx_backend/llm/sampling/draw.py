@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from msx_backend.llm.sampling.largest import Row
-from msx_backend.llm.sampling.sums import BLOCK, block_sums
+from msx_backend.llm.sampling.filters import TokenWeights
+from msx_backend.llm.sampling.sums import BLOCK, Sums
 
 
 class RandomNumbers:
@@ -19,21 +19,21 @@ class RandomNumbers:
         return self._random.random()
 
 
-def draw(weights: Row, uniform: float) -> int:
-    """The index whose interval contains `uniform` when the weights are laid side by side; never one of weight 0.
+def draw(weights: TokenWeights, uniform: float) -> int:
+    """The token whose interval contains `uniform` when the weights are laid side by side; never one of weight 0.
 
-    It sums blocks first, then within one block: the cumulative sum of a whole vocabulary costs three times as much.
+    Its block first, then its place within: the cumulative sum of a whole vocabulary costs three times as much.
     """
-    blocks = block_sums(weights)
-    ends = blocks.cumsum(dtype=np.float64)
-    target = uniform * ends[-1]
+    ends = weights.sums.cumsum()
+    target = uniform * float(ends[-1])
     block = _place(ends, target)
-    start = block * BLOCK
-    inside = weights[start : start + BLOCK].cumsum(dtype=np.float64)
-    return start + _place(inside, target - (ends[block] - blocks[block]))
+    before = float(ends[block] - weights.sums[block])
+    while not (inside := weights.block(block).cumsum(dtype=np.float64))[-1]:  # its sum is rounding
+        block, before = (block + 1) % ends.size, target
+    return weights.id(block * BLOCK + _place(inside, target - before))
 
 
-def _place(ends: np.ndarray[tuple[int], np.dtype[np.float64]], target: float) -> int:
+def _place(ends: Sums, target: float) -> int:
     """The first end above the target or, if rounding put the target beyond all, the last index with weight."""
     place = int(ends.searchsorted(target, side="right"))
     return place if place < ends.size else int(ends.searchsorted(ends[-1]))

@@ -70,7 +70,7 @@ class Sampler:
         if not np.isfinite(row[token]):
             return Chosen(token, failure=self._dead_end(logits))
         if self._dice is not None:
-            token = self._drawn(row, self._dice)
+            token = draw(weights(row, self._params, row[token]), self._dice.throw())
         return self._accept(token, logits)
 
     @property
@@ -139,10 +139,6 @@ class Sampler:
         later = mask.copy()
         later[self._banned] = False
         return later if later.any() else mask
-
-    def _drawn(self, row: Row, dice: RandomNumbers) -> int:
-        choice = weights(row, self._params)
-        return choice.id(draw(choice.value, dice.throw()))
 
     def _dead_end(self, logits: Row) -> PredictionError:
         if self._constraint is not None and self._constraint.failure is not None:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from math import isfinite, isqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from msx_backend.llm.sampling.largest import Row
-from msx_backend.llm.sampling.sums import total, total_where
+from msx_backend.llm.sampling.sums import Sums, block_sums, sums_of, sums_where
 
 Keys = NDArray[np.float32] | NDArray[np.float64]
 SAMPLE = 512
 FEW = 4 * SAMPLE
-"""So many keys are sorted."""
-WIDTH = 4
-"""Places in the sample: the keys between two that are this far apart are sorted."""
+"""So many keys are not worth a sample."""
+MARGIN = 2
+"""Places in the sample that a walk goes too far at least: one that falls short costs another stretch."""
+SORTED = 128
+"""So many keys are sorted: more of them cost less when they are counted in bins first."""
+BINS, NARROWEST = 256, 1e-30
+"""Bins of less than the narrowest range would be beyond single precision."""
+
+
+class Share(NamedTuple):
+    """The keys that are not below `key`, and the sums of their weight. Rounding may leave a little in a block without
+    any of them."""
+
+    key: float
+    sums: Sums
 
 
 class KeySample(NamedTuple):
@@ -24,73 +37,100 @@ class KeySample(NamedTuple):
     keys: Keys
     tails: NDArray[np.float64]
 
+    def key(self, place: int) -> float:
+        """Minus infinity before the first place, infinity behind the last one."""
+        if place < 0:
+            return -np.inf
+        return float(self.keys[place]) if place < self.keys.size else np.inf
+
     def place(self, tail: float) -> int:
         return int(self.tails.searchsorted(tail))
 
 
-def lowest(keys: Keys, weight: Row, share: float) -> float:
-    """The largest key such that those not below it have the share `share` of all weight. keys, weight [n]; weight >= 0,
-    not all 0."""
-    whole = total(weight)
-    wanted = share * whole
-    if keys.size <= FEW:
-        return _in_order(keys, weight, wanted)
-    sample = _sampled(keys, weight)
-    guess = sample.place(whole - wanted)
-    near = keys >= sample.keys[max(guess - WIDTH, 0)]
-    if np.count_nonzero(near) <= FEW:
-        few = np.flatnonzero(near)
-        if total(weight[few]) >= wanted:
-            return _in_order(keys[few], weight[few], wanted)
-    return _between(keys, weight, wanted, _Search(sample, whole, wanted, guess))
+def largest_share(keys: Keys, weight: Row, share: float, sums: Sums | None = None) -> Share:
+    """The fewest of the largest keys, and ties of the last one, that have the share `share` of all weight. keys, weight
+    [n]; weight >= 0, not all 0, with these `sums`."""
+    if keys.size > FEW:
+        whole = float((block_sums(weight) if sums is None else sums).sum())
+        return _Walk(keys, weight, share * whole, whole).share()
+    key = _among(keys, weight, share * float(weight.sum(dtype=np.float64)))
+    return Share(key, sums_where(weight, keys >= key))
 
 
-def _between(keys: Keys, weight: Row, wanted: float, search: _Search) -> float:
-    """A look is a comparison and a sum over all: a tenth of what a histogram costs. The keys between the last two looks
-    are sorted."""
-    while (place := search.next()) is not None:
-        search.note(place, total_where(weight, keys >= search.sample.keys[place]))
-    low, high = search.ends()
-    between = np.flatnonzero((keys >= low) & (keys < high))
-    return _in_order(keys[between], weight[between], wanted - search.above)
+class _Walk:
+    """From the place in a sample where the lowest key should be to where it is.
 
+    The weight of all keys not below the first place costs a pass over all; from there on, the keys of each stretch are
+    picked out, and only they are summed.
+    """
 
-class _Search:
-    """Narrows the places of a sample between which the lowest key is. `above`: the weight not below the upper one."""
+    def __init__(self, keys: Keys, weight: Row, wanted: float, whole: float) -> None:
+        self._keys, self._weight, self._wanted, self._whole = keys, weight, wanted, whole
+        self._sample = _sampled(keys, weight)
+        self._place, self._step = min(self._sample.place(whole - wanted), SAMPLE - 1), 0
+        self._above = keys >= self._sample.key(self._place)
+        self._sums = sums_where(weight, self._above)
+        """Of the keys `above`, those not below the place's key; they have `reached` so much."""
+        self._most = self._reached = float(self._sums.sum())
 
-    def __init__(self, sample: KeySample, whole: float, wanted: float, guess: int) -> None:
-        self.sample, self._whole, self._wanted, self._guess = sample, whole, wanted, guess
-        self._low, self._high, self.above = -1, sample.keys.size, 0.0
+    def share(self) -> Share:
+        while True:
+            up = self._reached >= self._wanted
+            place = self._next(up)
+            above = self._keys >= self._sample.key(place)
+            between = np.flatnonzero(self._above ^ above)
+            keys, weight = self._keys[between], self._weight[between]
+            change = sums_of(weight, between, self._keys.size)
+            reached = self._reached + float(change.sum()) * (-1 if up else 1)
+            if not 0 <= place < SAMPLE or (reached >= self._wanted) != up:
+                key = self._found(keys, weight, min(reached, self._reached))
+                moved = keys < key if up else keys >= key
+                return self._share(key, sums_of(weight[moved], between[moved], self._keys.size), up)
+            self._sums += -change if up else change
+            self._place, self._above, self._reached = place, above, reached
 
-    def next(self) -> int | None:
-        """Where to look next; None: nowhere."""
-        if self._high - self._low <= WIDTH:
-            return None
-        return min(max(self._guess, self._low + 1), self._high - 1)
+    def _share(self, key: float, change: Sums, up: bool) -> Share:
+        """Without the keys between, or with them. What is left of much more would be rounding for the most part."""
+        if up and self._wanted < self._most / 2:
+            return Share(key, sums_where(self._weight, self._keys >= key))
+        return Share(key, np.maximum(self._sums - change, 0.0) if up else self._sums + change)
 
-    def note(self, place: int, above: float) -> None:
-        """The keys not below this place weigh `above`: so much is below that estimates can be put right. The next look
-        is a little beyond, so that one on each side is enough for most."""
-        actual, estimate = self._whole - above, float(self.sample.tails[place])
-        nearer = self.sample.place((self._whole - self._wanted) * estimate / max(actual, 1e-30))
-        if above >= self._wanted:
-            self._low, end, beyond = place, self._high, WIDTH // 2
-        else:
-            self._high, end, beyond, self.above = place, self._low, -WIDTH // 2, above
-        middle = (place + end) // 2
-        self._guess = nearer + beyond if abs(nearer - place) < abs(middle - place) else middle
+    def _found(self, keys: Keys, weight: Row, above: float) -> float:
+        """Without any keys, they are all above, and what is wanted beyond is rounding."""
+        return _among(keys, weight, self._wanted - above) if keys.size else self._sample.key(self._place)
 
-    def ends(self) -> tuple[float, float]:
-        keys = np.concatenate([[-np.inf], self.sample.keys, [np.inf]])
-        return float(keys[self._low + 1]), float(keys[self._high + 1])
+    def _next(self, up: bool) -> int:
+        """As much is below the place that estimates can be put right; and at least twice as far as before."""
+        actual, estimate = self._whole - self._reached, float(self._sample.tails[self._place])
+        nearer = self._sample.place((self._whole - self._wanted) * estimate / max(actual, 1e-30))
+        distance = abs(nearer - self._place)
+        self._step = max(distance + isqrt(distance) + MARGIN, 2 * self._step)
+        return self._place + self._step if up else self._place - self._step
 
 
 def _sampled(keys: Keys, weight: Row) -> KeySample:
     stride = keys.size // SAMPLE
-    some = keys[::stride]
+    some, heavy = keys[::stride][:SAMPLE], weight[::stride][:SAMPLE]
     order = np.argsort(some)
-    tails: NDArray[np.float64] = weight[::stride][order].cumsum(dtype=np.float64)
+    tails: NDArray[np.float64] = heavy[order].cumsum(dtype=np.float64)
     return KeySample(some[order], np.multiply(tails, stride, dtype=np.float64))
+
+
+def _among(keys: Keys, weight: Row, wanted: float) -> float:
+    """In the bin in which it is, again, until few are left: each bin has fewer, because the smallest key and the
+    largest one are in different ones."""
+    if keys.size <= SORTED:
+        return _in_order(keys, weight, wanted)
+    low, high = float(keys.min()), float(keys.max())
+    if low == high:
+        return low
+    if not isfinite(low) or not isfinite(high) or not high - low > NARROWEST:
+        return _in_order(keys, weight, wanted)
+    bins = ((keys - low) * (BINS / (high - low))).astype(np.intp)
+    ends = np.bincount(bins, weight, BINS + 1)[::-1].cumsum()
+    place = min(int(ends.searchsorted(wanted)), BINS)
+    inside = np.flatnonzero(bins == BINS - place)
+    return _among(keys[inside], weight[inside], wanted - (float(ends[place - 1]) if place else 0.0))
 
 
 def _in_order(keys: Keys, weight: Row, wanted: float) -> float:

@@ -6,26 +6,36 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.largest import Row
+from msx_backend.llm.sampling.largest import Ids, Row
 
-BLOCK = 64
-LONG = 256
+SHIFT = 8
+BLOCK = 1 << SHIFT
+Sums = NDArray[np.float64]
+"""Of each `BLOCK` weights; the last block may have fewer."""
+MANY = 64
+"""A share of the weights above 1/64 costs less as a product over all than when it is put together."""
 _ONES = np.ones(BLOCK, np.float32)
 
 
-def block_sums(weights: Row) -> Row:
-    """Of each `BLOCK` weights. A product with ones costs a quarter of `np.add.reduceat`."""
+def block_sums(weights: Row) -> Sums:
+    """A product with ones costs a quarter of `np.add.reduceat`."""
     whole = weights.size // BLOCK * BLOCK
-    sums: Row = weights[:whole].reshape(-1, BLOCK) @ _ONES
+    sums = (weights[:whole].reshape(-1, BLOCK) @ _ONES).astype(np.float64)
     return sums if whole == weights.size else np.append(sums, weights[whole:].sum())
 
 
-def total(weights: Row) -> float:
-    return float(block_sums(weights).sum(dtype=np.float64))
-
-
-def total_where(weights: Row, kept: NDArray[np.bool_]) -> float:
+def sums_where(weights: Row, kept: NDArray[np.bool_]) -> Sums:
+    if np.count_nonzero(kept) * MANY <= kept.size:
+        ids = np.flatnonzero(kept)
+        return sums_of(weights[ids], ids, weights.size)
     factors = kept.astype(np.float32)
-    whole = weights.size // LONG * LONG
-    sums = np.matmul(weights[:whole].reshape(-1, 1, LONG), factors[:whole].reshape(-1, LONG, 1))
-    return float(sums.sum(dtype=np.float64)) + float(weights[whole:] @ factors[whole:])
+    whole = weights.size // BLOCK * BLOCK
+    blocks = np.matmul(weights[:whole].reshape(-1, 1, BLOCK), factors[:whole].reshape(-1, BLOCK, 1))
+    sums = blocks.ravel().astype(np.float64)
+    return sums if whole == weights.size else np.append(sums, weights[whole:] @ factors[whole:])
+
+
+def sums_of(weights: Row, ids: Ids, size: int) -> Sums:
+    """Of some weights of `size`; those that are missing count 0."""
+    sums: Sums = np.bincount(ids >> SHIFT, weights, -(-size // BLOCK)).astype(np.float64, copy=False)
+    return sums

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.filters import radius, weights
+from msx_backend.llm.sampling.filters import CHUNK, radius, weights
+from msx_backend.llm.sampling.sums import block_sums
 from msx_sdk.generation import SamplingParams
 
 Probabilities = NDArray[np.float64]
@@ -57,9 +58,10 @@ def naive(logits: NDArray[np.float32], params: SamplingParams) -> Probabilities:
 
 
 def distribution(logits: NDArray[np.float32], params: SamplingParams) -> Probabilities:
-    value, ids = weights(logits, params)
+    left = weights(logits, params, logits.max())
     result = np.zeros(logits.size)
-    result[... if ids is None else ids] = value
+    result[... if left.ids is None else left.ids] = left.kept()
+    np.testing.assert_allclose(left.sums, block_sums(left.kept()), rtol=1e-5, atol=1e-12)
     return np.divide(result, result.sum())
 
 
@@ -80,8 +82,9 @@ ALONE = [
 
 @pytest.mark.parametrize("params", ALONE, ids=str)
 @pytest.mark.parametrize("spread", [0.1, 1, 5, 20])
-def test_each_alone(params: SamplingParams, spread: float) -> None:
-    logits = (np.random.default_rng(1).standard_normal(3_000) * spread).astype(np.float32)
+@pytest.mark.parametrize("size", [3_000, CHUNK + 300])
+def test_each_alone(params: SamplingParams, spread: float, size: int) -> None:
+    logits = (np.random.default_rng(1).standard_normal(size) * spread).astype(np.float32)
     np.testing.assert_allclose(distribution(logits, params), naive(logits, params), rtol=1e-4, atol=1e-9)
 
 

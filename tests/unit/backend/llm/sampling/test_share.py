@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.share import FEW, lowest
-from msx_backend.llm.sampling.sums import BLOCK, LONG, block_sums, total, total_where
+from msx_backend.llm.sampling.share import FEW, SAMPLE, SORTED, largest_share
+from msx_backend.llm.sampling.sums import BLOCK, block_sums, sums_of, sums_where
 
 SHARES = [1e-9, 0.05, 0.5, 0.9, 0.999, 1 - 1e-12]
 Weights = NDArray[np.float32]
+
+
+def lowest(keys: Weights, weight: Weights, share: float) -> float:
+    key, sums = largest_share(keys, weight, share)
+    np.testing.assert_allclose(sums, block_sums(np.where(keys >= key, weight, 0)), rtol=1e-5, atol=1e-5)
+    return key
 
 
 def by_sorting(keys: Weights, weight: Weights, share: float) -> float:
@@ -23,7 +29,7 @@ def weights(size: int, spread: float) -> Weights:
     return result
 
 
-@pytest.mark.parametrize("size", [1, FEW, FEW + 1, 40_000])
+@pytest.mark.parametrize("size", [1, SORTED + 1, FEW, FEW + 1, 40_000])
 @pytest.mark.parametrize("spread", [0.01, 0.3, 1, 3, 8])
 def test_like_sorting(size: int, spread: float) -> None:
     weight = weights(size, spread)
@@ -63,10 +69,32 @@ def test_all_weight_is_at_the_lowest_keys() -> None:
     assert lowest(keys, weight, 0.25) == -15_000
 
 
-@pytest.mark.parametrize("size", [1, BLOCK, BLOCK + 1, LONG, 5 * LONG - 1])
-def test_sums(size: int) -> None:
+@pytest.mark.parametrize("end", [0.0, 2.0])
+def test_nothing_of_the_sample_is_like_the_rest(end: float) -> None:
+    """The walk goes from one end to the other."""
+    size = 40_000
+    keys = np.random.default_rng(3).random(size).astype(np.float32)
+    keys[:: size // SAMPLE] = end
+    assert [lowest(keys, keys, share) for share in SHARES[:-1]] == [
+        pytest.approx(by_sorting(keys, keys, share), abs=1e-4) for share in SHARES[:-1]
+    ]
+
+
+def test_keys_that_cannot_be_counted_in_bins() -> None:
+    keys = np.random.default_rng(4).random(5_000)
+    keys[:2_500] = -np.inf
+    weight = np.ones(5_000, np.float32)
+    assert largest_share(keys, weight, 0.9).key == -np.inf
+    assert largest_share(keys[:FEW], weight[:FEW], 0.9).key == -np.inf
+
+
+@pytest.mark.parametrize("size", [1, BLOCK, BLOCK + 1, 5 * BLOCK - 1])
+@pytest.mark.parametrize("quantile", [0.5, 0.999])
+def test_sums(size: int, quantile: float) -> None:
     weight = weights(size, 1)
-    kept = weight > np.median(weight)
-    assert total(weight) == pytest.approx(float(weight.sum(dtype=np.float64)))
-    assert total_where(weight, kept) == pytest.approx(float(weight[kept].sum(dtype=np.float64)))
-    assert block_sums(weight).size == -(-size // BLOCK)
+    kept = weight >= np.quantile(weight, quantile)
+    blocks = [weight[start : start + BLOCK] for start in range(0, size, BLOCK)]
+    assert block_sums(weight) == pytest.approx([float(block.sum(dtype=np.float64)) for block in blocks])
+    assert sums_where(weight, kept) == pytest.approx(block_sums(np.where(kept, weight, 0)))
+    some = np.flatnonzero(kept)
+    assert sums_of(weight[some], some, size) == pytest.approx(block_sums(np.where(kept, weight, 0)))
