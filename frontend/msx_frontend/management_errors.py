@@ -5,6 +5,7 @@ ServiceError
 ├── DownloadFailed                             an archive elsewhere that could not be fetched
 ├── RequirementsFailed                         packages that an archive requires could not be installed
 ├── InvalidModel, Conflict, DefaultVersionInUse, TrafficInUse, ModelApiDisabled, NotSaved
+├── AdapterNotFound                            no such adapter of a model, or in its folder
 ├── UploadsDisabled                            archives by upload are off
 ├── WorkersNotStarted
 │   └── ResourcesMissing                       for want of devices
@@ -28,6 +29,20 @@ class InvalidModel(ServiceError):
 
 class ArchiveNotFound(ServiceError):
     status, type, grpc_code = 404, "ModelNotFoundException", "NOT_FOUND"
+
+
+class AdapterNotFound(ServiceError):
+    status, type, grpc_code = 404, "ResourceNotFoundException", "NOT_FOUND"
+
+    def __init__(self, model: str, name: str, *, packed: bool = False) -> None:
+        why = f" It is one of the archive of model {model}, which keeps it." if packed else ""
+        super().__init__(f"The lora adapter '{name}' cannot be found.{why}")
+
+    @classmethod
+    def at(cls, path: str, missing: str) -> AdapterNotFound:
+        error = cls("", path)
+        error.message = f"No adapter found for '{path}': there is no {missing}."
+        return error
 
 
 class DownloadFailed(ServiceError):

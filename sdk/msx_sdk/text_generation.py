@@ -18,6 +18,7 @@ from msx_sdk.generation import (
     CLASSIFY,
     EMBED,
     GENERATE,
+    LOAD_ADAPTER,
     TOKENIZE,
     Capabilities,
     ClassifyReply,
@@ -26,6 +27,8 @@ from msx_sdk.generation import (
     EmbedRequest,
     GenerateDelta,
     GenerateRequest,
+    LoadAdapterReply,
+    LoadAdapterRequest,
     TokenizeReply,
     TokenizeRequest,
 )
@@ -61,6 +64,11 @@ class TextGenerationHandler(Handler):
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
         raise PredictionError(501, f"{type(self).__name__} does not classify text")
 
+    async def load_adapter(self, request: LoadAdapterRequest, context: Context) -> LoadAdapterReply:
+        """Checks an adapter, and changes nothing: requests bring its `AdapterFiles`. Raises InvalidInput where it does
+        not fit the model."""
+        raise PredictionError(501, f"{type(self).__name__} does not load adapters")
+
     def capabilities(self) -> Capabilities:
         """What this handler can do, asked after `initialize`. By default what it overrides, without limits."""
         return Capabilities(
@@ -68,6 +76,7 @@ class TextGenerationHandler(Handler):
             tokenize=_overrides(self, "tokenize"),
             embed=_overrides(self, "embed"),
             classify=_overrides(self, "classify"),
+            load_adapter=_overrides(self, "load_adapter"),
             model_id=self.context.model_name,
         )
 
@@ -84,6 +93,8 @@ class TextGenerationHandler(Handler):
             yield [encode(await self.embed(_message(data, EmbedRequest), context))]
         elif operation == CLASSIFY:
             yield [encode(await self.classify(_message(data, ClassifyRequest), context))]
+        elif operation == LOAD_ADAPTER:
+            yield [encode(await self.load_adapter(_message(data, LoadAdapterRequest), context))]
         elif context.get_request_header(0, "describe") == "True":
             yield [self.describe()]
         else:

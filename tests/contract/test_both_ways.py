@@ -238,6 +238,11 @@ def _management() -> Iterator[Ask]:
         yield Ask("GET", f"/console/{path}", listener="management")
     for path in ("traces?model=none&version=1", "model?model=none&version=1", "model"):
         yield Ask("GET", f"/console/{path}", listener="management")
+    for path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"):
+        for body in (b"{", b"{}", b'{"lora_name": "a", "lora_path": "a"}', b'{"model": "none", "lora_name": "a"}'):
+            yield Ask("POST", path, body, json, listener="management")
+        for method in ("GET", "HEAD", "OPTIONS"):
+            yield Ask(method, path, listener="management")
     for method in ("POST", "HEAD", "OPTIONS"):  # a GET does not end
         yield Ask(method, "/console/events", listener="management")
     yield Ask("PUT", "/console/upload/m.mar", b"x", listener="management")

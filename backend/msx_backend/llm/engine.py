@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from msx_backend.llm.adapters.catalog import AdapterCatalog
+from msx_backend.llm.adapters.catalog import UNKNOWN, AdapterCatalog
 from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.choosing import DeviceChoices
@@ -112,7 +112,9 @@ class Engine:
         constraint that `constraints` does not know yet is compiled here.
         """
         self._check_room()
-        adapter = self._adapters.find(request.adapter) if request.adapter else None
+        adapter = self._adapters.chosen(request)
+        if adapter is not None and self._places is None:
+            raise PredictionError(UNKNOWN, f"The model has no room for adapter {adapter.name}: see adapters.loadable.")
         number = next(self._numbers)
         job = self._maker.make(request, number, partial(self._cancel, number))
         self._state.jobs[number] = job
@@ -149,6 +151,7 @@ class Engine:
             accepted=0 if self._speculator is None else self._speculator.accepted,
             adapters=self._texts_by_adapter(),
             adapters_loaded=0 if self._places is None else self._places.loaded,
+            adapter_places=0 if self._places is None else self._places.count,
             steps=self._state.steps,
             seconds=msgspec.structs.replace(self._state.seconds),
         )
@@ -159,7 +162,7 @@ class Engine:
             Counter(text.adapter.name for text in texts if text.adapter is not None)
             for texts in (scheduler.running, scheduler.waiting)
         )
-        return {name: (running[name], waiting[name]) for name in self._adapters.names}
+        return {name: (running[name], waiting[name]) for name in {*self._adapters.names, *running, *waiting}}
 
     def _check_room(self) -> None:
         if self._refusal is not None:

@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of, nowhere
@@ -79,10 +80,10 @@ class FlatRunner:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
         self._text_angles.stretch(slot, length)
 
-    def adapt(self, slot: int, place: int, source: str) -> None:
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
         """See `Adapt`. Only if the decoder has room for adapters."""
         assert self._adapters is not None
-        self._adapters.adapt(slot, place, source)
+        self._adapters.adapt(slot, place, adapter)
 
     def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
         """See `Recount`."""

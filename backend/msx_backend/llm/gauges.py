@@ -23,6 +23,7 @@ HELP = {
     "prefix_hit_tokens": "Tokens of placed texts that the cache had already",
     "prefix_placed_tokens": "Tokens of texts that got a place",
     "adapters_loaded": "Adapters in the device's places",
+    "adapter_places": "The device's places for adapters",
     "drafted_tokens": "Drafted tokens that steps computed",
     "accepted_tokens": "Drafted tokens that became tokens of texts",
 }
@@ -43,6 +44,7 @@ class EngineGauges:
             labels=("adapter", "state"),
             help="Texts of an adapter that run, or wait for a place",
         )
+        self._told: tuple[str, ...] = ()
         self._loop = asyncio.get_running_loop()
         self._tell()
 
@@ -60,9 +62,14 @@ class EngineGauges:
         for name, gauge in self._plain.items():
             gauge.update(getattr(stats, name.removesuffix("_tokens")))
         _tell_parts(self._seconds, stats)
-        for adapter, texts in stats.adapters.items():
+        self._tell_adapters(stats.adapters)
+
+    def _tell_adapters(self, adapters: dict[str, tuple[int, int]]) -> None:
+        """Those that were told last, too: an adapter that was unloaded has no texts any more."""
+        for adapter, texts in {**dict.fromkeys(self._told, (0, 0)), **adapters}.items():
             for state, count in zip(("running", "waiting"), texts, strict=True):
                 self._texts.update(count, adapter=adapter, state=state)
+        self._told = tuple(adapters)
 
 
 def _tell_parts(gauge: Metric, stats: EngineStats) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
+from msx_backend.llm.adapters.loading import check_adapter
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.draft_loading import draft_config, load_draft_model
 from msx_backend.llm.draft_model import DraftModel
@@ -25,6 +26,7 @@ from msx_backend.llm.kernels.ascend.environment import set_variables
 from msx_backend.llm.kernels.ascend.soc import check_soc, soc_name
 from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import measured_budget, stated_budget
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
@@ -47,6 +49,8 @@ from msx_sdk.generation import (
     Capabilities,
     GenerateDelta,
     GenerateRequest,
+    LoadAdapterReply,
+    LoadAdapterRequest,
     SamplingDefaults,
     TokenizeReply,
     TokenizeRequest,
@@ -90,7 +94,7 @@ class TextGenerator(TextGenerationHandler):
     runner: StartingRunner
     config: EngineConfig
     adapters = AdapterCatalog({})
-    adapter_places = 0
+    room: AdapterShape | None = None
     draft_model: DraftModel | None = None
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
@@ -108,6 +112,12 @@ class TextGenerator(TextGenerationHandler):
             async for delta in deltas:
                 yield delta
             self.gauges.tell(deltas.times)
+
+    async def load_adapter(self, request: LoadAdapterRequest, context: Context) -> LoadAdapterReply:
+        config, room = self.config, self.room
+        assert isinstance(config, DecoderConfig)  # the server asks no other model
+        assert room is not None
+        return await asyncio.to_thread(check_adapter, request, config, room.rank)
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
         return await self.prompts.tokenized(request)
@@ -130,6 +140,7 @@ class TextGenerator(TextGenerationHandler):
             unheld_keywords=UNHELD if self.constraints else (),
             sampling=self.sampling,
             adapters=self.adapters.names,
+            load_adapter=self.room is not None and self.yaml.adapters is not None and self.yaml.adapters.loadable,
             tool_parser=self.tool_parser,
             reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
@@ -191,7 +202,7 @@ class TextGenerator(TextGenerationHandler):
             none_follows=self.steps.none_follows if follows else None,
             speculative=self._speculative(),
             adapters=self.adapters,
-            adapter_places=self.adapter_places,
+            adapter_places=0 if self.room is None else self.room.places,
             draft_model=self.draft_model,
             on_failure=self._end_worker,
         )
@@ -224,10 +235,9 @@ class TextGenerator(TextGenerationHandler):
         plan = planned(context, self.yaml, config, self.parallel, drafting)
         context.report_progress("reading weights")
         self.adapters = packed_adapters(context.model_dir, self.yaml.adapters)
-        room = shape_of(self.adapters, config, self.yaml.adapters)
+        self.room = shape_of(self.adapters, config, self.yaml.adapters)
         chooses = self.yaml.device_sampling
-        runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=room, chooses=chooses)
-        self.adapter_places = 0 if room is None else room.places
+        runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=self.room, chooses=chooses)
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
         if speculative is not None and drafting is not None:

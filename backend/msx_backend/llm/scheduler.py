@@ -87,8 +87,8 @@ class Scheduler:
     def _next(self) -> StepPlan | None:
         self._admit()
         idle = [sequence for sequence in self.running if not sequence.in_flight]
-        # A mixed step is prepared by itself.
-        if plan := self._prepare([sequence for sequence in idle if sequence.scored or not self._mixes]):
+        # A mixed step is prepared by itself, but for adapters that are read.
+        if plan := self._prepare([one for one in idle if one.scored or not self._mixes or self._reads(one)]):
             return plan
         ready = [sequence for sequence in idle if sequence.left == 1]
         filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_order)
@@ -98,6 +98,8 @@ class Scheduler:
 
     def done(self, plan: StepPlan) -> None:
         """The step was executed. Unfinished sequences may get another token, and be scheduled again."""
+        if self._places is not None:
+            self._places.done(plan.step)
         for sequence, more in zip(plan.sequences, plan.appended(), strict=True):
             sequence.in_flight = False
             if sequence.slot is not None and not sequence.finished:
@@ -181,6 +183,9 @@ class Scheduler:
         self.running.remove(sequence)
         if self._places is not None:
             self._places.leave(sequence.adapter)
+
+    def _reads(self, sequence: TokenSequence) -> bool:
+        return self._places is not None and bool(sequence.before) and self._places.reads(sequence.before[0])
 
     def _prepare(self, sequences: list[TokenSequence]) -> StepPlan | None:
         for sequence in sequences:

@@ -10,6 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.device import DeviceAdapters
 from msx_backend.llm.kernels.cpu.slots import SlotLayout
 from msx_backend.llm.limits import EngineLimits
@@ -83,10 +84,10 @@ class SlotRunner:
         """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
         self._angles.stretch(slot, length)
 
-    def adapt(self, slot: int, place: int, source: str) -> None:
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
         """See `Adapt`. Only if the decoder has room for adapters."""
         assert self._adapters is not None
-        self._adapters.adapt(slot, place, source)
+        self._adapters.adapt(slot, place, adapter)
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Copies the keys and values of a slot's first `length` positions to another slot."""

@@ -56,7 +56,8 @@ class EngineStats(msgspec.Struct, kw_only=True):
     adapters: dict[str, tuple[int, int]] = {}
     """Texts of each adapter: running, and waiting."""
     adapters_loaded: int = 0
-    """Adapters in the device's places."""
+    """Adapters in the device's places, of which there are `adapter_places`."""
+    adapter_places: int = 0
     steps: int = 0
     seconds: StepSeconds = msgspec.field(default_factory=StepSeconds)
 

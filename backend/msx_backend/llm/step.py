@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling.choice import TokenChoice
 
 Array = NDArray[np.float32]
@@ -56,12 +57,12 @@ class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """From now on, a slot holds a text of the adapter in `place`, or with 0 of none. `source`: the adapter's folder,
-    from which it is read where another one, or none, is in the place."""
+    """From now on, a slot holds a text of the adapter in `place`, or with 0 of none. The adapter is read where another
+    one, or none, is in the place."""
 
     slot: int
     place: int
-    source: str = ""
+    adapter: Adapter | None = None
 
 
 class Recount(msgspec.Struct, frozen=True, array_like=True, tag=8):
@@ -127,7 +128,7 @@ class StretchingRunner(Protocol):
 class AdaptingRunner(Protocol):
     """Texts may have adapters, which are in places from 1 on."""
 
-    def adapt(self, slot: int, place: int, source: str) -> None: ...
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None: ...
 
 
 @runtime_checkable
@@ -205,7 +206,7 @@ def prepare(runner: StepRunner, step: Step) -> None:
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
         runner.stretch(step.slot, step.length)
     elif isinstance(step, Adapt) and isinstance(runner, AdaptingRunner):
-        runner.adapt(step.slot, step.place, step.source)
+        runner.adapt(step.slot, step.place, step.adapter)
     elif isinstance(step, Recount) and isinstance(runner, ChoosingRunner):
         runner.recount(step.slot, step.ids, step.counts)
     elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):

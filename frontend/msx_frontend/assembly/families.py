@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from msx_frontend.apis.adapters.family import adapters_api
 from msx_frontend.apis.cluster.family import Report, cluster_api
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
@@ -31,6 +32,7 @@ from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
+from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.family import Family
@@ -53,6 +55,7 @@ class Parts(NamedTuple):
     metrics: ServerMetrics
     plugins: PluginEndpoints
     texts: TextModels
+    adapters: LoadedAdapters
     cluster: Report | None = None
     console: ServerConsole | None = None
 
@@ -76,6 +79,7 @@ def families(parts: Parts) -> Sequence[Family]:
         management(parts.models, parts.tokens),
         cluster_api(parts.cluster),
         traffic(parts.models),
+        adapters_api(parts.registry, parts.adapters),
     ]
     if parts.console is not None:
         own += [console(parts.console), playground(parts.console)]

@@ -20,7 +20,9 @@ from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
+from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.body_schemas import body_schemas
+from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.http.cors import Cors
@@ -67,6 +69,7 @@ class HttpFront:
                 repository=self.repository,
                 predictions=self.predictions,
                 texts=TextModels(registry, config.default_llm or ""),
+                adapters=LoadedAdapters(management, AdapterFolder(config)),
                 models=self.model_api,
                 workflows=models.workflows.registry,
                 workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),

@@ -176,6 +176,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     enable_model_api: Switch = False
 
     default_llm: Text | None = None
+    adapters_path: PathName | None = None
     default_response_timeout: Positive = 120
     default_startup_timeout: Positive = 120
     unregister_model_timeout: Positive = 120

@@ -58,7 +58,7 @@ class Directory:
             return AdaptedModel(self.find(name, operation), "")
         if colon and base in known:
             return checked(self.find(base, operation), adapter)
-        owners = [one for one in self._offering(operation) if one.capabilities and name in one.capabilities.adapters]
+        owners = [one for one in self._offering(operation) if name in one.adapter_names]
         if len(owners) == 1:
             return checked(self._of_traffic(owners[0], operation), name)
         return AdaptedModel(self.find(name, operation), "")
@@ -166,8 +166,8 @@ class Directory:
 
 def checked(version: ModelVersion, adapter: str) -> AdaptedModel:
     """Raises UnknownAdapter."""
-    if version.capabilities is not None and adapter not in version.capabilities.adapters:
-        raise UnknownAdapter(version.source.name, adapter, version.capabilities.adapters)
+    if version.capabilities is not None and adapter not in version.adapter_names:
+        raise UnknownAdapter(version.source.name, adapter, version.adapter_names)
     return AdaptedModel(version, adapter)
 
 

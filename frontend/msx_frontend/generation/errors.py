@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_frontend import errors
+from msx_frontend import errors, management_errors
 from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.generation.parameter_names import parameter_of
 from msx_frontend.models.model_version import ModelVersion
@@ -110,6 +110,7 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.HandlerMethodNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
     errors.BadRequest: _WRONG,
     errors.MalformedJson: _WRONG,
+    management_errors.AdapterNotFound: Row(404, INVALID, "adapter_not_found", 404, "not_found", 404),
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
     errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),

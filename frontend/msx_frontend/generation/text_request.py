@@ -20,6 +20,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_sdk.generation import GenerateRequest
 from msx_sdk.generation._wire import encode
 
 MESSAGE_PACK = "application/msgpack"
@@ -112,6 +113,8 @@ class TextRequest:
         source, number = version.source, len(self._jobs)
         if self._key is not None:
             self._key.check_model(source.name)
+        if isinstance(message, GenerateRequest) and (files := version.adapters.get(message.adapter)) is not None:
+            message = msgspec.structs.replace(message, adapter_files=files)
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
         job.api, job.first = self.api, self._jobs[0] if number else None

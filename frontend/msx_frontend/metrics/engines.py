@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
+from typing import NamedTuple
 
 from msx_protocol import MetricSample
 
 WAITING, USED, TOTAL = "msx_llm_waiting", "msx_llm_blocks_used", "msx_llm_blocks_total"
 NAMES = frozenset({WAITING, USED, TOTAL})
+ADAPTER_TEXTS, ADAPTER_PLACES = "msx_llm_adapter_texts", "msx_llm_adapter_places"
+
+
+class AdapterInfo(NamedTuple):
+    """Names of adapters with texts that run, of those with texts that wait alone, how many a step may have at once,
+    and when an engine told that last, in seconds since the epoch."""
+
+    running: tuple[str, ...]
+    waiting: tuple[str, ...]
+    places: int
+    told: float
 
 
 class EngineFigures:
@@ -15,14 +28,38 @@ class EngineFigures:
 
     def __init__(self) -> None:
         self._of: defaultdict[int, dict[str, float]] = defaultdict(dict)
+        self._places: dict[int, int] = {}
+        self._texts: defaultdict[int, set[tuple[str, str]]] = defaultdict(set)
+        """Adapters and states of which there are texts."""
+        self._told = 0.0
 
     def add(self, worker: int, samples: list[MetricSample]) -> None:
         for sample in samples:
             if sample.name in NAMES:
                 self._of[worker][sample.name] = sample.value
+            elif sample.name == ADAPTER_PLACES and sample.value:
+                self._places[worker], self._told = int(sample.value), time.time()
+            elif sample.name == ADAPTER_TEXTS:
+                self._add_texts(worker, dict(sample.labels), some=sample.value > 0)
 
     def forget(self, worker: int) -> None:
         self._of.pop(worker, None)
+        self._places.pop(worker, None)
+        self._texts.pop(worker, None)
+
+    @property
+    def adapters(self) -> AdapterInfo | None:
+        """Of all workers; None where no engine has room for adapters."""
+        if not self._places:
+            return None
+        texts = {one for worker in self._texts.values() for one in worker}
+        running = {adapter for adapter, state in texts if state == "running"}
+        waiting = {adapter for adapter, state in texts} - running
+        return AdapterInfo(tuple(sorted(running)), tuple(sorted(waiting)), max(self._places.values()), self._told)
+
+    def _add_texts(self, worker: int, labels: dict[str, str], *, some: bool) -> None:
+        state = labels.get("adapter", ""), labels.get("state", "")
+        (self._texts[worker].add if some else self._texts[worker].discard)(state)
 
     def waiting(self, worker: int) -> int:
         """Texts that the worker was given and that wait for a place in its batch."""

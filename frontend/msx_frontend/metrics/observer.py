@@ -8,6 +8,8 @@ from typing import Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from msx_frontend.metrics.engines import AdapterInfo
+
 MODEL = ("model", "version")
 
 
@@ -22,6 +24,9 @@ class ObservedModel(Protocol):
 
     def gauges(self) -> dict[str, float]:
         """Gauge name to value."""
+
+    def adapter_info(self) -> AdapterInfo | None:
+        """None where it has no adapters."""
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
         """Worker, rank, resident bytes."""
@@ -83,7 +88,15 @@ class ModelGauges(Collector):
         states = GaugeMetricFamily(
             "msx_model_state", "1 for the state that a model version is in", labels=(*MODEL, "state")
         )
+        adapters = GaugeMetricFamily(
+            "msx_lora_requests_info",
+            "Adapters with requests by name, and when their engine told of them",
+            labels=(*MODEL, "running_lora_adapters", "waiting_lora_adapters", "max_lora"),
+        )
         for version in self._versions:
+            if (info := version.adapter_info()) is not None:
+                names = ",".join(info.running), ",".join(info.waiting)
+                adapters.add_metric((*version.labels, *names, str(info.places)), info.told)
             for state, is_current in version.states().items():
                 states.add_metric((*version.labels, state), float(is_current))
             for name, value in version.gauges().items():
@@ -94,7 +107,16 @@ class ModelGauges(Collector):
         devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
         for number, healthy in self.devices():
             devices.add_metric((str(number),), float(healthy))
-        self._seen = [*families.values(), states, memory, held, devices, *self._connections(), *self._cluster()]
+        self._seen = [
+            *families.values(),
+            states,
+            memory,
+            adapters,
+            held,
+            devices,
+            *self._connections(),
+            *self._cluster(),
+        ]
 
     def _cluster(self) -> Iterable[Metric]:
         """Without samples where there is no cluster."""

@@ -31,6 +31,7 @@ from msx_frontend.models.worker_counts import worker_counts
 from msx_frontend.models.workflow_nodes import WorkflowNodes
 from msx_frontend.resources.supply import Supply
 from msx_sdk._internal.config import ModelConfig
+from msx_sdk.generation import AdapterFiles
 
 log = logging.getLogger("msx.management")
 
@@ -216,6 +217,12 @@ class Management:
                 self.registry.set_default(name, number)
         if self.registry.traffic(name) is not None:  # who names one version for all wants all to go there
             await self.divide_traffic(name, None)
+
+    async def set_adapters(self, version: ModelVersion, adapters: dict[str, AdapterFiles]) -> None:
+        """From now on these are loaded, beside those of the archive. The caller has the version for itself. Raises
+        NotSaved."""
+        await self._state.set_adapters(version, adapters)
+        version.adapters = adapters
 
     async def divide_traffic(self, name: str, rule: TrafficRule | None) -> None:
         """Requests without a version go to versions by the rule; with None all to the default one again. Raises

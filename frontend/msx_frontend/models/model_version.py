@@ -33,7 +33,7 @@ from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk._internal.methods import Methods, method_of
 from msx_sdk._internal.sequences import SequenceKeys
-from msx_sdk.generation import Capabilities
+from msx_sdk.generation import AdapterFiles, Capabilities
 from msx_sdk.kserve import Signature
 
 
@@ -78,6 +78,8 @@ class ModelVersion(ObservedVersion):
         """The tensors of its inputs and outputs; None until the first worker has loaded it."""
         self.methods: Methods | None = None
         """The methods of its handler; None until the first worker has loaded it."""
+        self.adapters: dict[str, AdapterFiles] = {}
+        """Those that were loaded while it runs, by name."""
         self.traffic_share: float | None = None
         """Of the requests that name no version, from 0 to 1; None where the model's traffic is not divided."""
         self.judged: Callable[[], None] = _nobody
@@ -87,6 +89,12 @@ class ModelVersion(ObservedVersion):
     def parts(self) -> list[ModelVersion]:
         """What has workers: its stages, else the version itself."""
         return list(self.stages.values()) or [self]
+
+    @property
+    def adapter_names(self) -> tuple[str, ...]:
+        """Those that a request may choose: of the archive, and loaded ones."""
+        packed = () if self.capabilities is None else self.capabilities.adapters
+        return (*packed, *self.adapters)
 
     def part(self, stage: str | None) -> ModelVersion:
         """The stage of this name; without a name the whole version. Raises BadRequest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msx_frontend.metrics import ModelMetrics
+from msx_frontend.metrics.engines import AdapterInfo
 from msx_frontend.metrics.history import Totals
 from msx_frontend.metrics.traces import Traces
 from msx_frontend.models.autoscaling.autoscaler import Autoscaler
@@ -110,6 +111,9 @@ class ObservedVersion:
             "msx_workers_ready": self.ready_workers,
             "msx_workers_waiting": self.waiting_workers,
         }
+
+    def adapter_info(self) -> AdapterInfo | None:
+        return self.metrics.engines.adapters
 
     def states(self) -> dict[str, bool]:
         return {state.value: state is self.state for state in ModelState}

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk._internal.servable_start import ServableStart
+from msx_sdk.generation import AdapterFiles
 
 _OF_THE_CALL = ("synchronous", "replace", "at_startup", "servable")
 """Options that a restarted server does not need."""
@@ -34,6 +35,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     at_startup: bool = False
     stage_workers: dict[str, tuple[int, int]] = {}
     """The least and most workers of each stage, which a restarted server uses again; no call gives them."""
+    adapters: dict[str, AdapterFiles] = {}
+    """Those that were loaded while the model ran, by name, which a restarted server has again; no call gives them."""
     servable: ServableStart | None = None
     """Of a start script, which ends with the server: the state does not have it."""
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
+
+import msgspec
 
 from msx_frontend.management_errors import NotSaved
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
 from msx_frontend.models.traffic import TrafficRule
+from msx_sdk.generation import AdapterFiles
 
 
 class State(Protocol):
@@ -33,6 +36,9 @@ class State(Protocol):
 
     async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
         """`autoscaling`: what it was switched to; None if it was not."""
+
+    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
+        """Those that are loaded."""
 
     async def set_default(self, name: str, number: str) -> None: ...
 
@@ -93,6 +99,12 @@ class PersistentState:
             await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
         else:
             await self._write(self._store.set_workers, *version.labels, *counts)
+
+    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
+        options = {**_options(version), "adapters": msgspec.to_builtins(adapters)}
+        counts = version.min_workers, version.max_workers
+        await self._write(self._store.set_options, *version.labels, options, *counts)
+        version.source.options["adapters"] = options["adapters"]
 
     async def set_default(self, name: str, number: str) -> None:
         await self._write(self._store.set_default, name, number)
@@ -156,6 +168,9 @@ class UnsavedState:
         return None
 
     async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
+        return None
+
+    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
         return None
 
     async def set_default(self, name: str, number: str) -> None:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
@@ -20,6 +22,7 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.staged_version import StagedVersion
 from msx_frontend.resources.supply import Supply
+from msx_sdk.generation import AdapterFiles
 
 
 class VersionFactory:
@@ -56,6 +59,7 @@ class VersionFactory:
         version = self._version(source)
         if (on := source.options.get("autoscaling")) is not None:
             version.turn_autoscaling(on)
+        version.adapters = msgspec.convert(source.options.get("adapters", {}), dict[str, AdapterFiles])
         return version
 
     def _version(self, source: ModelSource) -> ModelVersion:

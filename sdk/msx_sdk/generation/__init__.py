@@ -5,9 +5,10 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 `msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
 """
 
+from msx_sdk.generation._adapters import AdapterFiles, LoadAdapterReply, LoadAdapterRequest
 from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
 from msx_sdk.generation._embed import EmbedReply, EmbedRequest
-from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities
+from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, TOKENIZE, Capabilities
 from msx_sdk.generation._sampling import Constraint, SamplingDefaults, SamplingParams
 from msx_sdk.generation._text import (
     ContextLengthExceeded,
@@ -24,7 +25,9 @@ __all__ = [
     "CLASSIFY",
     "EMBED",
     "GENERATE",
+    "LOAD_ADAPTER",
     "TOKENIZE",
+    "AdapterFiles",
     "Capabilities",
     "ClassifyReply",
     "ClassifyRequest",
@@ -35,6 +38,8 @@ __all__ = [
     "FinishReason",
     "GenerateDelta",
     "GenerateRequest",
+    "LoadAdapterReply",
+    "LoadAdapterRequest",
     "SamplingDefaults",
     "SamplingParams",
     "TextSpan",

@@ -6,6 +6,7 @@ from msx_sdk.generation._sampling import SamplingDefaults
 from msx_sdk.generation._wire import WireStruct
 
 GENERATE, TOKENIZE, EMBED, CLASSIFY = "generate", "tokenize", "embed", "classify"
+LOAD_ADAPTER = "load_adapter"
 """Operations besides a prediction; what a handler offers is in its `Capabilities`."""
 
 
@@ -35,6 +36,8 @@ class Capabilities(WireStruct):
     """The model's own defaults, for OpenAI's routes and plain predictions."""
     adapters: tuple[str, ...] = ()
     """The names of the adapters that a request may choose."""
+    load_adapter: bool = False
+    """Others may be loaded while the model runs."""
     tool_parser: str = "hermes"
     """The name of the tool parser: the format in which the model writes calls of tools."""
     reasoning_parser: str = ""

@@ -6,6 +6,7 @@ import builtins
 from typing import Any, Literal
 
 from msx_sdk.errors import InvalidInput
+from msx_sdk.generation._adapters import AdapterFiles
 from msx_sdk.generation._sampling import SamplingParams
 from msx_sdk.generation._wire import Integer, Positive, Template, WireStruct
 
@@ -41,7 +42,9 @@ class GenerateRequest(WireStruct):
     """Replaces the model's own template; only if `Capabilities.request_templates` is true. It comes from a client, and
     is not trusted."""
     adapter: str = ""
-    """One of `Capabilities.adapters`; empty for the model alone."""
+    """One of `Capabilities.adapters`, or the name of `adapter_files`; empty for the model alone."""
+    adapter_files: AdapterFiles | None = None
+    """Of an adapter that was loaded while the model runs; the server adds them."""
     params: SamplingParams = SamplingParams()
     stream: bool = True
     """False: a single delta at the end of each of the `n` texts is enough."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 
+import msgspec
 
-@dataclass(frozen=True)
-class Adapter:
+
+class Adapter(msgspec.Struct, frozen=True, array_like=True):
+    """`stamp`: what its files were when they were checked (`files.stamp_of`). `id`: of the call that loaded it while
+    the model runs; empty for one of the archive."""
+
     name: str
     folder: str
-    rank: int
+    stamp: str = ""
+    id: str = ""
 
     @property
     def root(self) -> bytes:
-        """The beginning of the names of its texts' blocks: no other adapter's keys fit them."""
-        return blake2b(self.name.encode(), digest_size=16).digest()
+        """The beginning of the names of its texts' blocks: the keys of no other adapter fit them, nor those of one
+        that was loaded under this name before."""
+        return blake2b(f"{self.name}\0{self.id}".encode(), digest_size=16).digest()

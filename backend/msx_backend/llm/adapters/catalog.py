@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from msx_backend.llm.adapters.adapter import Adapter
+from msx_backend.llm.adapters.files import stamp_of
 from msx_backend.llm.adapters.peft import CONFIG, WEIGHTS, read_peft
 from msx_backend.llm.adapters.weights import adaptable, check_pairs
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_sdk._internal.config import AdapterOptions
 from msx_sdk.errors import HandlerLoadError, PredictionError
+from msx_sdk.generation import GenerateRequest
 
 UNKNOWN = 404
 MOST = 256
@@ -26,6 +29,16 @@ class AdapterCatalog:
 
     def __len__(self) -> int:
         return len(self._adapters)
+
+    def __iter__(self) -> Iterator[Adapter]:
+        return (self._adapters[name] for name in self.names)
+
+    def chosen(self, request: GenerateRequest) -> Adapter | None:
+        """The adapter of a request, which brings the place of one that was loaded while the model runs: no worker has
+        a list of those. Raises PredictionError 404."""
+        if (files := request.adapter_files) is not None:
+            return Adapter(request.adapter, files.folder, files.stamp, files.id)
+        return self.find(request.adapter) if request.adapter else None
 
     def find(self, name: str) -> Adapter:
         """Raises PredictionError 404."""
@@ -50,21 +63,27 @@ def packed_adapters(model: Path, options: AdapterOptions | None) -> AdapterCatal
 def _adapter(folder: Path, most: int) -> Adapter:
     if not (folder / WEIGHTS).is_file():
         raise HandlerLoadError(f"adapter {folder.name}: there is no {WEIGHTS}")
-    rank = read_peft(folder).rank
+    check_rank(folder.name, read_peft(folder.name, folder).rank, most)
+    return Adapter(folder.name, str(folder), stamp_of(folder.name, folder))
+
+
+def check_rank(name: str, rank: int, most: int) -> None:
+    """Raises HandlerLoadError."""
     if rank > most:
-        raise HandlerLoadError(f"adapter {folder.name}: r is {rank}, above adapters.maxRank ({most}); raise that")
-    return Adapter(folder.name, str(folder), rank)
+        raise HandlerLoadError(f"adapter {name}: r is {rank}, above adapters.maxRank ({most}); raise that")
 
 
 def shape_of(catalog: AdapterCatalog, config: DecoderConfig, options: AdapterOptions | None) -> AdapterShape | None:
     """None: the model has no adapters, and computes as if there were no such thing. Raises HandlerLoadError."""
-    if not len(catalog):
+    options = options or AdapterOptions()
+    if not len(catalog) and not options.loadable:
         return None
     targets = adaptable(config)
     if not targets:
         raise HandlerLoadError(f"adapters of {config.model_type} are not served; merge them into the model")
-    for name in catalog.names:
-        check_pairs(Path(catalog.find(name).folder), config)
-    most = (options or AdapterOptions()).max_loras
-    rank = max(catalog.find(name).rank for name in catalog.names)
-    return AdapterShape(min(most, len(catalog)), rank, targets)
+    for adapter in catalog:
+        check_pairs(adapter, config)
+    if options.loadable:
+        return AdapterShape(options.max_loras, options.max_rank, targets)
+    rank = max(read_peft(adapter.name, Path(adapter.folder)).rank for adapter in catalog)
+    return AdapterShape(min(options.max_loras, len(catalog)), rank, targets)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.weights import Pair, read_pairs
 from msx_backend.llm.models.adapted import AdaptedLinear
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderBody
+from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_sdk.errors import HandlerLoadError, PredictionError
 
 HELD = 16
 """Adapters that stay in the host's memory, the least recently placed leave it first."""
@@ -20,24 +22,20 @@ HELD = 16
 
 class DeviceAdapters:
     def __init__(self, body: DecoderBody, config: DecoderConfig, slots: int) -> None:
-        self._config, self._held = config, OrderedDict[str, dict[str, Pair]]()
+        self._config, self._held = config, OrderedDict[Adapter, dict[str, Pair]]()
         self._linears = [
             (f"{number}.{cell.layer}", cell)
             for number, layer in zip(body.own, body.layers, strict=True)
             for _, cell in layer.cells_and_names()
             if isinstance(cell, AdaptedLinear)
         ]
-        self._inside: dict[int, str] = {}
+        self._inside: dict[int, Adapter] = {}
         self._places = np.zeros(slots + 1, np.int32)
 
-    def adapt(self, slot: int, place: int, source: str) -> None:
-        """See `Adapt`. Raises HandlerLoadError."""
-        if source and self._inside.get(place) != source:
-            pairs = self._read(source)
-            self._inside.pop(place, None)
-            for name, linear in self._linears:
-                linear.put(place - 1, pairs.get(name))
-            self._inside[place] = source
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        """See `Adapt`. Raises PredictionError: a file that cannot be read any more fails the request alone."""
+        if adapter is not None and self._inside.get(place) != adapter:
+            self._put(place, adapter)
         self._places[slot] = place
 
     def picks(self, slots: Sequence[int | None], counts: Any) -> Any:
@@ -45,11 +43,21 @@ class DeviceAdapters:
         owners = [len(self._places) - 1 if slot is None else slot for slot in slots]
         return np.repeat(self._places[owners], counts)
 
-    def _read(self, source: str) -> dict[str, Pair]:
-        if source in self._held:
-            self._held.move_to_end(source)
+    def _put(self, place: int, adapter: Adapter) -> None:
+        try:
+            pairs = self._read(adapter)
+        except HandlerLoadError as error:
+            raise PredictionError(PREDICTION_FAILED, str(error)) from None
+        self._inside.pop(place, None)
+        for name, linear in self._linears:
+            linear.put(place - 1, pairs.get(name))
+        self._inside[place] = adapter
+
+    def _read(self, adapter: Adapter) -> dict[str, Pair]:
+        if adapter in self._held:
+            self._held.move_to_end(adapter)
         else:
-            self._held[source] = read_pairs(Path(source), self._config)
+            self._held[adapter] = read_pairs(adapter, self._config)
             if len(self._held) > HELD:
                 self._held.popitem(last=False)
-        return self._held[source]
+        return self._held[adapter]

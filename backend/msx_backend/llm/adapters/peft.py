@@ -11,6 +11,8 @@ import msgspec
 from msx_sdk.errors import HandlerLoadError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+MOST_CONFIG = 1 << 20
+"""Bytes."""
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "alpha_pattern": (None, {}),
     "alora_invocation_tokens": (None,),
@@ -39,17 +41,25 @@ class PeftConfig:
     scale: float
 
 
-def read_peft(folder: Path) -> PeftConfig:
+def read_peft(name: str, folder: Path) -> PeftConfig:
     """Raises HandlerLoadError for a file that cannot be read, and what is not served."""
     try:
-        members = msgspec.json.decode((folder / CONFIG).read_bytes(), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError) as error:
-        raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} cannot be read: {error}") from None
-    _refuse(folder.name, members)
+        members = msgspec.json.decode(_content(name, folder / CONFIG), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError, RecursionError) as error:
+        raise HandlerLoadError(f"adapter {name}: {CONFIG} cannot be read: {error}") from None
+    _refuse(name, members)
     rank, alpha = members.get("r"), members.get("lora_alpha")
     if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float):
-        raise HandlerLoadError(f"adapter {folder.name}: {CONFIG} needs r, at least 1, and the number lora_alpha")
+        raise HandlerLoadError(f"adapter {name}: {CONFIG} needs r, at least 1, and the number lora_alpha")
     return PeftConfig(rank, alpha / (rank**0.5 if members.get("use_rslora") else rank))
+
+
+def _content(name: str, path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(MOST_CONFIG + 1)
+    if len(content) > MOST_CONFIG:
+        raise HandlerLoadError(f"adapter {name}: {CONFIG} has more than {MOST_CONFIG} bytes")
+    return content
 
 
 def _refuse(name: str, members: dict[str, Any]) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.adapters.peft import WEIGHTS, read_peft
+from msx_backend.llm.adapters.adapter import Adapter
+from msx_backend.llm.adapters.files import check_unchanged, copy_of
+from msx_backend.llm.adapters.peft import WEIGHTS, PeftConfig, read_peft
 from msx_backend.llm.models.arrangement import layer_sources
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
@@ -18,6 +20,8 @@ from msx_sdk.mindspore._weights import Weights
 PREFIX = "base_model.model."
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")
 MLP = ("gate_proj", "up_proj", "down_proj")
+WIDEST, HEADER = 8, 16 << 20
+"""Bytes of a value, and of what a file has besides values."""
 
 Pair = tuple[Any, Any]
 
@@ -29,26 +33,43 @@ def adaptable(config: DecoderConfig) -> frozenset[str]:
     return frozenset(ATTENTION if config.experts is not None else ATTENTION + MLP)
 
 
-def read_pairs(folder: Path, config: DecoderConfig) -> dict[str, Pair]:
+def read_pairs(adapter: Adapter, config: DecoderConfig) -> dict[str, Pair]:
     """A [rank, in] and B [out, rank], with the adapter's factor, by names such as `3.self_attn.q_proj`. Layers that
-    files have in one tensor share its A. Raises HandlerLoadError where the adapter is not one of this model."""
-    return _pairs(folder, config, _Reader)
+    files have in one tensor share its A. Raises HandlerLoadError where the adapter is not one of this model, or is not
+    what it was when it was checked."""
+    check_unchanged(adapter)
+    peft = read_peft(adapter.name, Path(adapter.folder))
+    with copy_of(adapter.name, Path(adapter.folder) / WEIGHTS, most_bytes(config, peft.rank)) as copy:
+        pairs = _pairs(adapter.name, peft, copy, config, _Reader)
+    check_unchanged(adapter)
+    return pairs
 
 
-def check_pairs(folder: Path, config: DecoderConfig) -> None:
-    """Raises what `read_pairs` would raise, and reads names and shapes alone: a fault that a request found would end
-    the worker, and with it all other texts."""
-    _pairs(folder, config, _Checker)
+def check_pairs(adapter: Adapter, config: DecoderConfig) -> None:
+    """Raises what `read_pairs` would raise, and reads names and shapes alone."""
+    folder = Path(adapter.folder)
+    _pairs(adapter.name, read_peft(adapter.name, folder), folder / WEIGHTS, config, _Checker)
 
 
-def _pairs(folder: Path, config: DecoderConfig, reader: type[_Reader]) -> dict[str, Pair]:
-    peft = read_peft(folder)
+def most_bytes(config: DecoderConfig, rank: int) -> int:
+    """Of a file with adapters of all layers that may have some."""
+    names = adaptable(config)
+    values = sum(
+        sum(shape) * rank
+        for layer in range(config.layers)
+        for name, shape in layer_shapes(config, layer)
+        if name.removesuffix(".weight").rpartition(".")[2] in names and len(shape) == 2
+    )
+    return values * WIDEST + HEADER
+
+
+def _pairs(name: str, peft: PeftConfig, path: Path, config: DecoderConfig, reader: type[_Reader]) -> dict[str, Pair]:
     try:
-        weights = Weights(folder / WEIGHTS)
+        weights = Weights(path)
     except (OSError, HandlerLoadError) as error:
-        raise HandlerLoadError(f"adapter {folder.name}: {WEIGHTS} cannot be read: {error}") from None
+        raise HandlerLoadError(f"adapter {name}: {WEIGHTS} cannot be read: {error}") from None
     with weights:
-        return reader(folder.name, weights, config, peft.rank, peft.scale).pairs()
+        return reader(name, weights, config, peft.rank, peft.scale).pairs()
 
 
 class _Reader:

@@ -37,8 +37,10 @@ def _json(value: dict[str, Any]) -> Reply:
 
 def _adapters(version: ModelVersion) -> list[dict[str, Any]]:
     """Each is a model of its own to OpenAI's clients."""
-    base, names = _described(version), version.capabilities.adapters if version.capabilities else ()
-    return [{**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]} for name in names]
+    base = _described(version)
+    return [
+        {**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]} for name in version.adapter_names
+    ]
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:

@@ -75,6 +75,7 @@ class AdapterOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     folder: str = "adapters"
     max_loras: AdapterPlaces = 4
     max_rank: AdapterRank = 64
+    loadable: Switch = False
 
 
 class ServableOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -22,6 +22,7 @@ def all_families(*plugins: Any) -> list[Family]:
         repository=unused,
         predictions=Predictions(unused, unused),
         texts=unused,
+        adapters=unused,
         models=unused,
         workflows=unused,
         workflow_api=unused,

@@ -30,6 +30,7 @@ from msx_sdk.generation import (
     EMBED,
     GENERATE,
     TOKENIZE,
+    AdapterFiles,
     Capabilities,
     ClassifyRequest,
     EmbedRequest,
@@ -85,6 +86,11 @@ class FakeVersion:
     on_demand: bool = False
     device_type: str = "cpu"
     refusal: str = ""
+    adapters: dict[str, AdapterFiles] = field(default_factory=dict)
+
+    @property
+    def adapter_names(self) -> tuple[str, ...]:
+        return (*(self.capabilities.adapters if self.capabilities else ()), *self.adapters)
 
     def __post_init__(self) -> None:
         self.first_load = FirstLoad(self.name, 2, 60)

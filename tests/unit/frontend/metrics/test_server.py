@@ -7,6 +7,7 @@ import pytest
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import DeclaredMetric, Kind, MetricsSpec
+from msx_frontend.metrics.engines import AdapterInfo
 from msx_frontend.metrics.family import MOST_SERIES
 from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
@@ -23,6 +24,9 @@ class Version:
 
     def gauges(self) -> dict[str, float]:
         return {"msx_queue_depth": 3, "msx_queue_oldest_seconds": 0.5}
+
+    def adapter_info(self) -> AdapterInfo | None:
+        return AdapterInfo(("chat", "sql"), ("one",), 4, 1_700_000_000.5)
 
     def states(self) -> dict[str, bool]:
         return {state.value: state is ModelState.READY for state in ModelState}

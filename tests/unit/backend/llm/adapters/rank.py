@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
 from tests.unit.backend.llm.flat_models import TOKENS
@@ -23,7 +24,7 @@ def main() -> None:
     info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
     parallel = init_parallel(Context(info))
     runner = make_runner("wide", limits(), parallel, model, adapters=room())
-    runner.adapt(0, 2, str(folder / "adapter"))
+    runner.adapt(0, 2, Adapter("a", str(folder / "adapter")))
     prompt, last = runner.prefill(0, 0, TOKENS[:LENGTH]), runner.decode([0], [TOKENS[LENGTH]], [LENGTH])
     found = {"prompt": prompt.tolist(), "last": last.tolist()}
     leave(folder / f"rank-{rank}.json", found | {"counts": collectives.counts()})

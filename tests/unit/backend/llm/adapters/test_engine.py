@@ -11,13 +11,14 @@ from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.catalog import AdapterCatalog
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.step import Adapt
 from msx_sdk.errors import PredictionError
-from msx_sdk.generation import GenerateRequest, SamplingParams
-from tests.unit.backend.llm.fakes import VOCAB, FakeRunner, Steps, make_tokenizer
+from msx_sdk.generation import AdapterFiles, GenerateRequest, SamplingParams
+from tests.unit.backend.llm.fakes import VOCAB, FakeMixingRunner, FakeRunner, Steps, make_tokenizer
 from tests.unit.backend.llm.runners import limits
 
-CATALOG = AdapterCatalog({name: Adapter(name, f"/{name}", 8) for name in "abc"})
+CATALOG = AdapterCatalog({name: Adapter(name, f"/{name}") for name in "abc"})
 
 
 class AdaptingFakeRunner(FakeRunner):
@@ -27,9 +28,9 @@ class AdaptingFakeRunner(FakeRunner):
         super().__init__(chunk=16)
         self.inside: dict[int, str] = {0: ""}
 
-    def adapt(self, slot: int, place: int, source: str) -> None:
-        if source:
-            self.inside[place] = source
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        if adapter is not None:
+            self.inside[place] = adapter.name
         state = sum(map(ord, self.inside[place]))
         if self.cache[slot, 0] != state:
             self.cache[slot] = -1
@@ -65,6 +66,93 @@ def test_texts_of_many_adapters_at_once_are_those_of_each_alone() -> None:
     runner = AdaptingFakeRunner()
     assert asyncio.run(_texts(runner, asked, 2)) == [alone[name] for name in asked]
     assert {step.place for step in runner.log if isinstance(step, Adapt)} == {0, 1, 2}
+
+
+def _loaded(name: str, id: str) -> GenerateRequest:
+    params = SamplingParams(temperature=0.0, max_tokens=6, ignore_eos=True)
+    files = AdapterFiles(id=id, folder=f"/{name}", stamp="")
+    return GenerateRequest(prompt="the same beginning of all", adapter=name, adapter_files=files, params=params)
+
+
+def _fail_for_x(adapter: Adapter | None) -> None:
+    if adapter is not None and adapter.name == "x":
+        raise PredictionError(503, "adapter x: its files have changed")
+
+
+class BrokenFiles(AdaptingFakeRunner):
+    """The files of adapter `x` cannot be read."""
+
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        _fail_for_x(adapter)
+        super().adapt(slot, place, adapter)
+
+
+class BrokenMixing(FakeMixingRunner):
+    """The same, of a runner of mixed steps."""
+
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        _fail_for_x(adapter)
+
+
+def _engine(runner: FakeRunner) -> Engine:
+    pool = PagedPool(4, 40, 4) if isinstance(runner, FakeMixingRunner) else None
+    steps, mixes = Steps(runner), pool is not None
+    shape: EngineLimits = limits(slots=(4,))
+    return Engine(VOCAB, make_tokenizer(), shape, steps.run, pool=pool, mixes=mixes, adapters=CATALOG, adapter_places=2)
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_files_that_cannot_be_read_fail_the_requests_of_their_adapter(mixes: bool) -> None:
+    async def test() -> None:
+        engine = _engine(BrokenMixing(4, 64, 64, 40, 4) if mixes else BrokenFiles())
+        engine.start()
+        try:
+            asked = [
+                _text(engine, "a"),
+                _of(engine, _loaded("x", "1")),
+                _text(engine, ""),
+                _of(engine, _loaded("x", "1")),
+            ]
+            first, failed, second, again = await asyncio.gather(*asked, return_exceptions=True)
+            assert {str(failed), str(again)} == {"adapter x: its files have changed"}
+            assert [first, second] == [await _text(engine, name) for name in ("a", "")]
+            assert engine.failure is None
+        finally:
+            await engine.close()
+
+    asyncio.run(test())
+
+
+async def _of(engine: Engine, request: GenerateRequest) -> str:
+    with engine.submit(request) as deltas:
+        return "".join([delta.text async for delta in deltas])
+
+
+def test_an_adapter_of_an_earlier_load_shares_nothing_with_the_next() -> None:
+    async def cached(*ids: str) -> list[int]:
+        engine = _engine(AdaptingFakeRunner())
+        engine.start()
+        try:
+            found = []
+            for id in ids:
+                with engine.submit(_loaded("a", id)) as deltas:
+                    *_, last = [delta async for delta in deltas]
+                found.append(last.usage.cached if last.usage else -1)
+            return found
+        finally:
+            await engine.close()
+
+    first, again, other, back = asyncio.run(cached("1", "1", "2", "1"))
+    assert (first, again > 0, other, back > 0) == (0, True, 0, True)
+
+
+def test_a_model_without_room() -> None:
+    async def test() -> None:
+        engine = Engine(VOCAB, make_tokenizer(), limits(slots=(4,)), Steps(AdaptingFakeRunner()).run)
+        with pytest.raises(PredictionError, match=r"no room for adapter a: see adapters\.loadable"):
+            engine.submit(_loaded("a", "1"))
+
+    asyncio.run(test())
 
 
 def test_an_unknown_one() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_backend.llm.adapters.adapter import Adapter
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
 from tests.unit.backend.llm.runners import compiled_graphs, limits, make_runner
@@ -60,9 +61,11 @@ def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Pa
         runner = make_runner(family, shape, folder=model, kernels=kernels, adapters=room())
         runner.warm_up(lambda shape: None)
         graphs = compiled_graphs()
-        runner.adapt(1, 1, str(two))  # another one is read into its place below
-        for slot, (place, source) in enumerate([(0, ""), (1, str(one)), (2, str(two))]):
-            runner.adapt(slot, place, source)
+        runner.adapt(1, 1, Adapter("two", str(two)))  # another one is read into its place below
+        for slot, (place, adapter) in enumerate(
+            [(0, None), (1, Adapter("one", str(one))), (2, Adapter("two", str(two)))]
+        ):
+            runner.adapt(slot, place, adapter)
         found = _texts(runner)
     assert compiled_graphs() == graphs
     bound = 1e-4 if kind == "cpu" else 2 * ROUNDING["float16"] * np.abs(wanted).max()

@@ -1,0 +1,1 @@
+"""Loading and unloading adapters of language models, as vLLM has it."""

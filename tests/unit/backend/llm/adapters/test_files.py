@@ -1,0 +1,103 @@
+"""Files that change while the model runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.llm.adapters.adapter import Adapter
+from msx_backend.llm.adapters.files import copy_of, stamp_of
+from msx_backend.llm.adapters.loading import check_adapter
+from msx_backend.llm.adapters.weights import most_bytes, read_pairs
+from msx_backend.llm.models.registry import read_config
+from msx_sdk.errors import HandlerLoadError, InvalidInput
+from msx_sdk.generation import LoadAdapterRequest
+from tests.unit.backend.llm.peft_folders import make_adapter
+from tests.unit.backend.llm.wide_models import make_wide
+
+pytestmark = pytest.mark.mindspore
+pytest.importorskip("mindspore")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wide("llama", tmp_path_factory.mktemp("model") / "m", num_hidden_layers=1, layer_types=None)
+
+
+def request(folder: Path) -> LoadAdapterRequest:
+    return LoadAdapterRequest(name="sql", folder=str(folder))
+
+
+def test_what_was_checked_is_read(model: Path, tmp_path: Path) -> None:
+    folder, config = make_adapter(model, tmp_path / "a", 1), read_config(model)
+    reply = check_adapter(request(folder), config, 8)
+    assert reply.rank == 4
+    adapter = Adapter("sql", str(folder), reply.stamp, "load")
+    assert len(read_pairs(adapter, config)) == 7
+    weights = folder / "adapter_model.safetensors"
+    content = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(content)  # the same size, and perhaps the same instant
+    os.utime(weights, ns=(1, 1))
+    with pytest.raises(
+        HandlerLoadError, match="adapter sql: its files have changed since it was loaded; load it again"
+    ):
+        read_pairs(adapter, config)
+    weights.unlink()
+    with pytest.raises(HandlerLoadError, match=r"adapter sql: adapter_model\.safetensors cannot be read"):
+        read_pairs(adapter, config)
+
+
+def test_a_file_that_becomes_shorter_does_not_end_the_process(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(1 << 20))
+    with copy_of("a", tmp_path / "f", 1 << 20) as copy:
+        os.truncate(tmp_path / "f", 0)
+        assert len(np.memmap(copy, np.uint8)) == 1 << 20
+
+
+def _change(folder: Path, how: str, model: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    weights = folder / "adapter_model.safetensors"
+    tensors: Any = load_file(weights)
+    if how == "large":
+        os.truncate(weights, most_bytes(read_config(model), 4) + 1)
+    elif how == "pipe":
+        weights.unlink()
+        os.mkfifo(weights)
+    elif how == "long":
+        (folder / "adapter_config.json").write_bytes(b" " * (1 << 20) + b"{}")
+    elif how == "nan":
+        name = min(tensors)
+        save_file({**tensors, name: tensors[name] * np.nan}, weights)
+    else:
+        save_file({"x": np.zeros(1, np.float32)} if how == "other" else {}, weights)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("large", r"has \d+ bytes; one of its r has at most \d+ for this model"),
+        ("pipe", "is not a regular file"),
+        ("long", "adapter_config.json has more than 1048576 bytes"),
+        ("nan", "have values that are not finite"),
+        ("other", "'x' is of no layer"),
+        ("empty", "it has no matrices"),
+    ],
+)
+def test_what_is_refused(how: str, reason: str, model: Path, tmp_path: Path) -> None:
+    folder = make_adapter(model, tmp_path / "a", 1)
+    _change(folder, how, model)
+    with pytest.raises(InvalidInput, match=f"adapter sql: .*{reason}"):
+        check_adapter(request(folder), read_config(model), 8)
+
+
+def test_ranks_above_the_room(model: Path, tmp_path: Path) -> None:
+    folder = make_adapter(model, tmp_path / "a", 1, rank=9)
+    with pytest.raises(InvalidInput, match=r"r is 9, above adapters\.maxRank \(8\)"):
+        check_adapter(request(folder), read_config(model), 8)
+    assert stamp_of("sql", folder) == stamp_of("sql", folder)
