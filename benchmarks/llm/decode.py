@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from benchmarks.llm.names import CTRANSLATE2, HUGGING_FACE, MSX, OF_HUGGING_FACE, RUNNER, TORCH
 from benchmarks.llm.peer import Peer
 from benchmarks.llm.setting import CONTEXTS, Setting
 from benchmarks.llm.streams import stream_all
@@ -16,7 +17,6 @@ from benchmarks.reports.table import Table, Target
 
 START = 32
 """Tokens that each text has before."""
-MSX, RUNNER, TORCH, HUGGING_FACE = "msx-serve", "its runner alone", "torch, eager loop", "Hugging Face generate"
 CAPTION = "Tokens of all texts together in a second, by how many texts are written at once; longer is better."
 TARGET, TARGET_SLOTS = 0.7, (8, 16)
 
@@ -30,11 +30,11 @@ class Decode:
 
     rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
 
-    def of_torch(self, name: str, slots: int) -> tuple[float, float, float] | None:
-        """The ratio, round by round: median, lowest and highest."""
-        if TORCH not in self.rates:
+    def of(self, peer: str, name: str, slots: int) -> tuple[float, float, float] | None:
+        """The ratio, round by round: median, lowest and highest; None without the peer."""
+        if peer not in self.rates:
             return None
-        return paired_ratio(self.rates[name][slots], self.rates[TORCH][slots])
+        return paired_ratio(self.rates[name][slots], self.rates[peer][slots])
 
     def served(self, slots: int) -> float:
         return median(self.rates[MSX][slots])
@@ -42,7 +42,7 @@ class Decode:
     def table(self) -> Table:
         slots = list(next(iter(self.rates.values())))
         rows = [self._row(name, count) for count in slots for name in self.rates]
-        columns = ("texts", "", "tokens/s", "lowest – highest", "ms a step", "of torch")
+        columns = ("texts", "", "tokens/s", "lowest – highest", "ms a step", "of torch", "of Hugging Face")
         return Table("Decoding, output tokens a second", columns, rows)
 
     def plot(self) -> Bars:
@@ -52,20 +52,25 @@ class Decode:
 
     def targets(self) -> list[Target]:
         """Compares loop with loop, and then the whole server, with the frontend and the client on the same cores."""
-        made = []
-        for slots in TARGET_SLOTS:
-            for name in (RUNNER, MSX):
-                if slots in self.rates.get(name, {}) and (ratio := self.of_torch(name, slots)):
-                    what = f"{slots} texts, {name}: tokens/s of {TORCH}"
-                    made.append(Target(what, f"{ratio[0]:.2f}", f"≥ {TARGET:g}", ratio[0] >= TARGET))
-        return made
+        loops = [self._target(TORCH, name, slots, TARGET) for slots in TARGET_SLOTS for name in (RUNNER, MSX)]
+        whole = [self._target(HUGGING_FACE, MSX, slots, OF_HUGGING_FACE) for slots in self.rates[MSX]]
+        return [target for target in (*loops, *whole) if target is not None]
+
+    def _target(self, peer: str, name: str, slots: int, share: float) -> Target | None:
+        if slots not in self.rates.get(name, {}) or (ratio := self.of(peer, name, slots)) is None:
+            return None
+        what = f"{slots} text{'s' if slots > 1 else ''}, {name}: tokens/s of {peer}"
+        return Target(what, f"{ratio[0]:.2f}", f"≥ {share:g}", ratio[0] >= share)
 
     def _row(self, name: str, slots: int) -> Sequence[str]:
         rates = self.rates[name][slots]
-        ratio = self.of_torch(name, slots)
-        shown = "–" if ratio is None else f"{ratio[0]:.2f} ({ratio[1]:.2f} – {ratio[2]:.2f})"
+        ratios = [_shown(self.of(peer, name, slots)) for peer in (TORCH, HUGGING_FACE)]
         middle = median(rates)
-        return (str(slots), name, figure(middle), spread(rates), figure(slots / middle * 1000), shown)
+        return (str(slots), name, figure(middle), spread(rates), figure(slots / middle * 1000), *ratios)
+
+
+def _shown(ratio: tuple[float, float, float] | None) -> str:
+    return "–" if ratio is None else f"{ratio[0]:.2f} ({ratio[1]:.2f} – {ratio[2]:.2f})"
 
 
 def measure(all_: Setting, slots: Sequence[int], rounds: int, steps: int, report: Callable[[str], None]) -> Decode:
@@ -87,6 +92,8 @@ def _turns(all_: Setting) -> dict[str, Turn]:
     if all_.torch is not None:
         turns[TORCH] = partial(_looped, all_.torch, "loop", context=CONTEXTS[0])
         turns[HUGGING_FACE] = partial(_looped, all_.torch, "generate")
+    if all_.ctranslate2 is not None:
+        turns[CTRANSLATE2] = partial(_looped, all_.ctranslate2, "generate")
     return turns
 
 

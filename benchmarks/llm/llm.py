@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.llm import decode, load, step
+from benchmarks.llm import decode, load, prompt, step
 from benchmarks.llm.checkpoint import Checkpoint
-from benchmarks.llm.setting import SLOTS, VERSIONS, Setting, setting, with_torch
+from benchmarks.llm.setting import SLOTS, VERSIONS, Setting, setting, with_peers
 from benchmarks.peers.venv import NotInstalled
 from benchmarks.reports.figures import figure
 from benchmarks.reports.table import Report, Table, Target
@@ -30,7 +30,7 @@ MOST_GRAPHS, COLD, CACHED = 12, 30.0, 8.0
 @click.option("--tries", default=4, type=click.IntRange(1), help="Loads, to find the highest one.")
 @click.option("--long", default=3, type=click.IntRange(1), help="Prompts of 2,000 tokens, one after the other.")
 @click.option("--chunk", default=32, type=click.IntRange(1, 512), help="Tokens of a prompt between two steps.")
-@click.option("--peer/--no-peer", default=True, help="Compare with torch and Hugging Face transformers.")
+@click.option("--peer/--no-peer", default=True, help="Compare with torch, Hugging Face transformers and CTranslate2.")
 def main(
     report: Report,
     texts: tuple[int, ...],
@@ -45,6 +45,7 @@ def main(
     """A Llama of 32 million parameters in float32, with random weights, which all contestants read from one file."""
     with _setting(report, chunk, peer=peer) as all_:
         decoded = decode.measure(all_, sorted({*texts}), rounds, steps, _say)
+        first = prompt.measure(all_, rounds, _say)
         one_step = step.measure_step(all_)
         disturbed = step.measure_disturbance(all_, long, _say)
         loaded = load.measure(all_, decoded.served(max(texts)), requests, tries, _say)
@@ -52,24 +53,38 @@ def main(
             _note(all_, rounds, steps, requests, chunk),
             f"Of the tokens that static batches compute, {loaded.useful:.0%} are wanted",
         ]
-        report.tables += [decoded.table(), loaded.table(), one_step.table(), disturbed.table(), _warm_up(all_)]
+        report.tables += [
+            decoded.table(),
+            first.table(),
+            loaded.table(),
+            one_step.table(),
+            disturbed.table(),
+            _warm_up(all_),
+        ]
         report.plots += [decoded.plot(), loaded.plot()]
-        report.targets += [*decoded.targets(), loaded.target(), one_step.target(), disturbed.target(), *_starts(all_)]
+        report.targets += [
+            *decoded.targets(),
+            *first.targets(),
+            loaded.target(),
+            one_step.target(),
+            disturbed.target(),
+            *_starts(all_),
+        ]
 
 
 @contextmanager
 def _setting(report: Report, chunk: int, *, peer: bool) -> Iterator[Setting]:
-    """Without torch where it cannot be installed."""
+    """Without the peers where they cannot be installed."""
     checkpoint = Checkpoint()
     with TemporaryDirectory(prefix="msx-benchmark-") as folder, ExitStack() as stack:
         checkpoint.write(Path(folder))
-        torch = None
+        peers = None
         if peer:
             try:
-                torch = stack.enter_context(with_torch(Path(folder)))
+                peers = stack.enter_context(with_peers(Path(folder)))
             except NotInstalled as missing:
                 report.notes.append(f"No comparison: {missing}")
-        yield stack.enter_context(setting(Path(folder), checkpoint.vocabulary, chunk, torch))
+        yield stack.enter_context(setting(Path(folder), checkpoint.vocabulary, chunk, peers))
 
 
 def _note(all_: Setting, rounds: int, steps: int, requests: int, chunk: int) -> str:

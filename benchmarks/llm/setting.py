@@ -24,7 +24,7 @@ from benchmarks.peers.venv import install
 from benchmarks.servers.msx import Server, started, store_of
 from msx_archiver.options import PackOptions
 
-VERSIONS = {"torch": "2.13.0", "transformers": "5.23.0"}
+VERSIONS = {"torch": "2.13.0", "transformers": "5.23.0", "ctranslate2": "4.8.5"}
 MODEL = "llm"
 SLOTS = (1, 4, 8, 16)
 CONTEXTS = (256, 512, 2304)
@@ -33,6 +33,10 @@ LOAD_LIMIT = 180
 """Seconds."""
 SAMPLE = 8
 """Tokens on which all must agree."""
+
+
+Peers = tuple[Peer, Peer]
+"""torch and CTranslate2."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,14 @@ class Setting:
     """Seconds from the server's start to its readiness, without any graphs that were compiled before."""
     bare: Peer
     torch: Peer | None
+    ctranslate2: Peer | None
     clients: Clients
     cold: WarmUp
     cached: WarmUp
 
 
 @contextlib.contextmanager
-def setting(folder: Path, vocabulary: int, chunk: int, torch: Peer | None) -> Iterator[Setting]:
+def setting(folder: Path, vocabulary: int, chunk: int, peers: Peers | None) -> Iterator[Setting]:
     """With the checkpoint of `folder`; prompts are computed in chunks of so many tokens."""
     with ExitStack() as stack:
         graphs = stack.enter_context(tempfile.TemporaryDirectory(prefix="msx-benchmark-"))
@@ -73,15 +78,22 @@ def setting(folder: Path, vocabulary: int, chunk: int, torch: Peer | None) -> It
         server = stack.enter_context(_serve(folder, json.dumps(config(chunk))))
         ready = time.monotonic() - began
         progress(f"llm: the server is ready after {ready:.1f} s")
-        made = Setting(server, ready, bare, torch, Clients(vocabulary), cold, cached)
+        torch, ctranslate2 = peers or (None, None)
+        made = Setting(server, ready, bare, torch, ctranslate2, Clients(vocabulary), cold, cached)
         _check_texts(made)
         yield made
 
 
-def with_torch(folder: Path) -> contextlib.AbstractContextManager[Peer]:
-    """Installs it if need be. Raises NotInstalled."""
-    progress("llm: torch and transformers, installed if they are not")
-    return peer("torch", install("torch", VERSIONS), "-m", "benchmarks.llm.torch_peer", str(folder))
+@contextlib.contextmanager
+def with_peers(folder: Path) -> Iterator[Peers]:
+    """Installs them if need be. Raises NotInstalled."""
+    progress(f"llm: {', '.join(VERSIONS)}, installed if they are not")
+    python = install("torch", VERSIONS)
+    with (
+        peer("torch", python, "-m", "benchmarks.llm.torch_peer", str(folder)) as torch,
+        peer("CTranslate2", python, "-m", "benchmarks.llm.ctranslate2_peer", str(folder)) as ctranslate2,
+    ):
+        yield torch, ctranslate2
 
 
 def config(chunk: int, graphs: str | None = None) -> dict[str, Any]:
@@ -124,7 +136,7 @@ def _check_texts(made: Setting) -> None:
     """Checks that all have the same model: figures of different models cannot be compared."""
     [asked] = made.clients.alike(1, 24, SAMPLE)
     said: dict[str, list[int]] = {"the server": text_of(made.server.address, asked)}
-    for one in filter(None, (made.bare, made.torch)):
+    for one in filter(None, (made.bare, made.torch, made.ctranslate2)):
         said |= one.ask("text", prompt=asked.prompt, tokens=SAMPLE)
     if len({tuple(tokens) for tokens in said.values()}) > 1:
         raise click.ClickException(f"They do not say the same, so they have not the same model: {said}")

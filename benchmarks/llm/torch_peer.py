@@ -95,10 +95,11 @@ class Peers:
         return {"instants": instants}
 
     def generate(self, slots: int, start: int, steps: int) -> Answer:
-        """The same of Hugging Face's, after a prompt of `start` tokens."""
+        """The same of Hugging Face's, after a prompt of `start` tokens, and when it began."""
         stopwatch, prompts = Stopwatch(), torch.arange(slots * start).view(slots, start) % self._model.config.vocab_size
+        began = time.perf_counter()
         self._generate(prompts, steps, stopping_criteria=transformers.StoppingCriteriaList([stopwatch]))
-        return {"instants": stopwatch.instants}
+        return {"began": began, "instants": stopwatch.instants}
 
     def text(self, prompt: list[int], tokens: int) -> Answer:
         """What `generate` says, and what the loop says."""

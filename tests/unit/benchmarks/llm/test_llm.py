@@ -16,9 +16,11 @@ from benchmarks.llm import static
 from benchmarks.llm import trace as times
 from benchmarks.llm.arrivals import OUTPUT, PROMPT, Arrival, Clients, highest, mean_output
 from benchmarks.llm.checkpoint import LETTERS, Checkpoint, token_id, token_text
-from benchmarks.llm.decode import MSX, RUNNER, TORCH, Decode
+from benchmarks.llm.decode import Decode
 from benchmarks.llm.load import Load, Row
+from benchmarks.llm.names import CTRANSLATE2, HUGGING_FACE, MSX, RUNNER, TORCH
 from benchmarks.llm.peer import peer
+from benchmarks.llm.prompt import FirstToken
 from benchmarks.llm.setting import WarmUp, config
 from benchmarks.llm.step import Disturbance, Step, totals
 from benchmarks.llm.streams import DONE, EVENT, trace
@@ -151,15 +153,33 @@ BARE = Decode({**DECODED.rates, RUNNER: {8: [240.0, 240.0, 60.0]}})
 
 
 def test_decoding_is_compared_round_by_round() -> None:
-    assert DECODED.of_torch(MSX, 8) == (0.75, 0.6, 0.8)
+    assert DECODED.of(TORCH, MSX, 8) == (0.75, 0.6, 0.8)
     assert [(one.measured, one.met) for one in BARE.targets()] == [("0.60", False), ("0.75", True)]
-    assert DECODED.table().rows[0] == ("1", MSX, "100", "90.0 – 120", "10.0", "0.50 (0.45 – 0.60)")
+    assert DECODED.table().rows[0] == ("1", MSX, "100", "90.0 – 120", "10.0", "0.50 (0.45 – 0.60)", "–")
     assert [(row[0], row[4]) for row in DECODED.table().rows] == [
         ("1", "10.0"),
         ("1", "5.00"),
         ("8", "26.7"),
         ("8", "20.0"),
     ]
+
+
+def test_each_number_of_texts_is_compared_with_hugging_face() -> None:
+    rates = {MSX: {1: [90.0, 91.0], 16: [500.0, 520.0]}, HUGGING_FACE: {1: [100.0, 100.0], 16: [700.0, 650.0]}}
+    found = Decode(rates)
+    assert [(one.what.split(",")[0], one.measured, one.met) for one in found.targets()] == [
+        ("1 text", "0.91", True),
+        ("16 texts", "0.76", False),
+    ]
+    assert found.table().rows[0][-2:] == ("–", "0.91 (0.90 – 0.91)")
+
+
+def test_a_prompt_is_compared_by_its_speed() -> None:
+    found = FirstToken({MSX: [0.5, 0.4], HUGGING_FACE: [0.4, 0.4], CTRANSLATE2: [0.3, 0.2]})
+    assert found.speed(MSX) == pytest.approx((0.9, 0.8, 1.0))
+    assert [(one.measured, one.met) for one in found.targets()] == [("0.90", True)]
+    assert found.table().rows[2] == (CTRANSLATE2, "250", "200 – 300")
+    assert FirstToken({MSX: [0.5]}).targets() == []
 
 
 def test_without_torch_there_is_no_verdict() -> None:
