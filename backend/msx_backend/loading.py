@@ -139,6 +139,7 @@ class LoadedModel:
     async def start_async(self, leader: Leader | None = None) -> AsyncRunner:
         if leader is not None:
             self.context.lead = leader.tell
+        self.context._flush = self._replies.flush_now
         self._report("initializing")
         started: Any = self.handler.initialize(self.context)
         if inspect.isawaitable(started):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable
 
 from msx_backend.gathered import GatheredAnswers, GatheredChunks
@@ -53,6 +54,9 @@ class ReplyWriter:
         self._frames: list[bytes | bytearray] = []
         """Frames of the next write; gathered answers and chunks follow them."""
         self._answers, self._chunks = GatheredAnswers(), GatheredChunks()
+        self._pieces: deque[tuple[InferenceRequest, bytes]] = deque()
+        """Small chunks of replies that have begun, in the order of the calls: taken without the lock, as each token is
+        one, and gathered with the next frame."""
         self._soon = False
         self.call_soon: Callable[[Callable[[], None]], object] | None = None
         """An event loop's `call_soon`: what its tasks send in one turn leaves together at its end."""
@@ -62,19 +66,20 @@ class ReplyWriter:
     @property
     def holds(self) -> bool:
         """Whether replies are held."""
-        return bool(self._answers.numbers or self._chunks.numbers or self._frames)
+        return bool(self._pieces or self._answers.numbers or self._chunks.numbers or self._frames)
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
-        if len(body) > self._limit and (too_large := self._too_large(request, body)):
+        size = len(body)
+        if size > self._limit and (too_large := self._too_large(request, body)):
             return self.fail(request, too_large)
         if request.shared is not None and request.shared.lent:
             self._lend(request, request.shared)
-        if last and head is not None and len(body) < LARGE:
+        if last and head is not None and size < LARGE:
             return self._whole(request, body, head)
         if not last:
-            request.sent += len(body)
-            if head is None and len(body) < LARGE:
-                return self._piece(request, body)
+            request.sent += size
+            if head is None and size < LARGE:
+                return self._pieces.append((request, bytes(body)))
         if head is None:
             message = Chunk(request.number, last)
         else:
@@ -135,15 +140,6 @@ class ReplyWriter:
                 self._frames.append(self._answers.frame())
                 self._answers.take(request.number, head, body)
 
-    def _piece(self, request: InferenceRequest, body: bytes | bytearray) -> None:
-        with self._lock:
-            if request.answered:
-                return
-            self.progress += 1
-            if not self._chunks.take(request.number, body):
-                self._frames.append(self._chunks.frame())
-                self._chunks.take(request.number, body)
-
     def _answer(
         self, request: InferenceRequest, last: bool, frame: bytes | bytearray, large: bytes | bytearray = b""
     ) -> None:
@@ -151,6 +147,7 @@ class ReplyWriter:
         with self._lock:
             if request.answered:
                 return
+            self._gather_pieces()  # its own are before its end
             request.answered = last
             self.progress += 1
             self._hold(frame)
@@ -165,10 +162,20 @@ class ReplyWriter:
 
     def _hold_gathered(self) -> None:
         """A request has either an answer or chunks: their order does not matter."""
+        self._gather_pieces()
         if self._answers.numbers:
             self._frames.append(self._answers.frame())
         if self._chunks.numbers:
             self._frames.append(self._chunks.frame())
+
+    def _gather_pieces(self) -> None:
+        pieces, chunks = self._pieces, self._chunks
+        self.progress += len(pieces)
+        while pieces:
+            request, body = pieces.popleft()
+            if not request.answered and not chunks.take(request.number, body):
+                self._frames.append(chunks.frame())
+                chunks.take(request.number, body)
 
     def _write(self) -> None:
         self._hold_gathered()

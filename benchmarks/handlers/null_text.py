@@ -27,7 +27,7 @@ class NullRunner:
     """Returns the same logits for each text, or the tokens that a device would have chosen of them, after the time that
     a device would take for the step."""
 
-    chooses = follows = True
+    chooses = follows = overlaps = True
 
     def __init__(self, vocab_size: int, slots: int, context: int, seconds: float) -> None:
         self.vocab_size, self.slots, self.context, self._seconds = vocab_size, slots, context, seconds

@@ -70,6 +70,8 @@ class Context:
         self.lead: Callable[[bytes], Leading] = lambda message: Leading()
         """For async handlers, on rank 0 of a group: `with context.lead(message):` makes the handlers of all other ranks
         call `follow(message)`, in the order of these messages, while the block does rank 0's part."""
+        self._flush: Callable[[], None] = lambda: None
+        """For engines: sends what `_offer` has taken, of all calls."""
         self._model_thread = model_thread
         self._batch = None
 
@@ -175,9 +177,11 @@ class Context:
             batch.wait()
         batch.send(values)
 
-    def _offer(self, value: bytes) -> bool:
-        """For engines whose async generator waits at its own `await`: `send`, unless the client is slow."""
-        return self._bound.offer(value)
+    @property
+    def _offer(self) -> Callable[[bytes], bool]:
+        """For engines whose async generator waits at its own `await`: takes what `_flush` sends, unless the client of
+        this call is slow. From any thread."""
+        return self._bound.offer
 
     async def drain(self) -> None:
         """For async handlers, after `send`: wait while the client is slow to take what was sent before.

@@ -20,8 +20,9 @@ from msx_backend.llm.draft_model import Drafter, DraftModel
 from msx_backend.llm.engine_state import EngineState
 from msx_backend.llm.handle import RequestHandle
 from msx_backend.llm.job import GenerationJob, GenerationJobFactory
-from msx_backend.llm.lane import Lane, Run
+from msx_backend.llm.lane import Lane, LaneOptions, Run
 from msx_backend.llm.limits import EngineLimits
+from msx_backend.llm.loops import call_on
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.scheduler import Scheduler
 from msx_backend.llm.slots import SlotPool
@@ -40,15 +41,17 @@ log = logging.getLogger("msx.llm")
 
 
 class Engine:
-    """The engine of one model, on one event loop; everything but `run` happens on that loop's thread.
+    """The engine of one model. Everything happens on the thread of the event loop on which `start` was called; requests
+    are submitted from any thread, their handles belong to that thread.
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
     depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `chooses`: and
-    takes `choices` with them. `none_follows`, for one lane without `speculative`: a step with `choices` is followed by
-    the next one, or by a call of this, before it is awaited; None: it is awaited first. `speculative`: the runner takes
-    the same slot several times in a step, at the positions after each other. `draft_model`: for its method `draft`,
-    with one lane. `adapters`: those that requests may choose, so many of them at once. `on_failure` is called once,
-    when the runner stops working.
+    takes `choices` with them. `follows`, for one lane without `speculative`: a step with `choices` is followed by
+    the next one, if there is one, before it is awaited. `overlaps`: a step that was started is computed while this
+    thread goes on. `speculative`: the runner takes the same slot several times in a step, at the positions after each
+    other. `draft_model`: for its method `draft`,
+    with one lane. `adapters`: those that requests may choose, so many of them at once. `on_published` is
+    called after the deltas of a step. `on_failure` is called once, when the runner stops working.
     """
 
     def __init__(
@@ -64,18 +67,19 @@ class Engine:
         native: int | None = None,
         mixes: bool = False,
         chooses: bool = False,
-        none_follows: Callable[[], None] | None = None,
+        follows: bool = False,
+        overlaps: bool = True,
         speculative: SpeculativeOptions | None = None,
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
         draft_model: DraftModel | None = None,
+        on_published: Callable[[], None] = lambda: None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
-        self._run = run
-        self._limits = limits
-        self._lanes, self._choices = lanes, DeviceChoices() if chooses else None
-        self._none_follows = none_follows
-        self._on_failure = on_failure
+        self._limits, self._on_failure = limits, on_failure
+        choices = DeviceChoices() if chooses else None
+        self._lane = LaneOptions(run, self._give_up, choices, follows, overlaps, on_published)
+        self._lanes = lanes
         self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._adapters = adapters or AdapterCatalog({})
@@ -93,8 +97,8 @@ class Engine:
 
     def start(self) -> None:
         """Starts the lanes on the running loop."""
-        given = self._run, self._give_up, self._choices, self._none_follows
-        lanes = [Lane(self._state, *given) for _ in range(self._lanes)]
+        self._loop = asyncio.get_running_loop()
+        lanes = [Lane(self._state, self._lane) for _ in range(self._lanes)]
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)
@@ -105,7 +109,8 @@ class Engine:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def submit(self, request: GenerateRequest, *, deadline: float | None = None) -> RequestHandle:
-        """`deadline` on the clock of `time.monotonic`: then the request fails with 504.
+        """From a thread with a running loop, on which the handle is read. `deadline` on the clock of `time.monotonic`:
+        then the request fails with 504.
 
         Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are
         `maxConcurrent` requests in progress, and 503 after `close` or after the runner has stopped working. A
@@ -120,14 +125,12 @@ class Engine:
         self._state.jobs[number] = job
         if deadline is not None:
             loop = asyncio.get_running_loop()
-            job.timer = loop.call_later(deadline - time.monotonic(), self._expire, job)
-        self._prompt_tokens += job.sequences[0].prompt
+            job.handle.timer = loop.call_later(deadline - time.monotonic(), self._expire, job)
         for sequence in job.sequences:
             sequence.adapter = adapter
             if self._speculator is not None and request.params.speculative:
                 sequence.drafts = self._speculator.drafts_of_text()
-            self._state.scheduler.add(sequence)
-        self._state.wake()
+        call_on(self._loop, self._enter, job)
         return job.handle
 
     @property
@@ -164,6 +167,14 @@ class Engine:
         )
         return {name: (running[name], waiting[name]) for name in {*self._adapters.names, *running, *waiting}}
 
+    def _enter(self, job: GenerationJob) -> None:
+        if job.number not in self._state.jobs:  # it was cancelled meanwhile
+            return
+        self._prompt_tokens += job.sequences[0].prompt
+        for sequence in job.sequences:
+            self._state.scheduler.add(sequence)
+        self._state.wake()
+
     def _check_room(self) -> None:
         if self._refusal is not None:
             raise PredictionError(PREDICTION_FAILED, self._refusal)
@@ -176,12 +187,17 @@ class Engine:
             )
 
     def _cancel(self, number: int) -> None:
+        call_on(self._loop, self._end, number)
+
+    def _end(self, number: int) -> None:
         if job := self._state.jobs.get(number):
             self._state.end(job)
 
     def _expire(self, job: GenerationJob) -> None:
+        """On the reader's loop, which hears of it even while a step takes long."""
         made = sum(sequence.made for sequence in job.sequences)
-        self._state.end(job, PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
+        job.handle.end(PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
+        self._cancel(job.number)
 
     def _stop(self, reason: str) -> None:
         self._state.over = True

@@ -34,10 +34,9 @@ class EngineState:
         """Ends a request. It may be called at any time, and repeatedly; slots and blocks are free at once."""
         if self.jobs.pop(job.number, None) is None:
             return
+        job.ended = True
         for sequence in job.sequences:
             self.scheduler.end(sequence)
-        if job.timer is not None:
-            job.timer.cancel()
         job.handle.times.ended = time.monotonic()
         job.handle.end(error)
         self.wake()

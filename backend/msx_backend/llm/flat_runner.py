@@ -55,6 +55,7 @@ class FlatRunner:
     ) -> None:
         """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. Raises HandlerLoadError."""
         check_windows(config.windows, limits.context)
+        self.overlaps = parts.parallel.target == "Ascend"
         self.chooses, self.follows = chooses, chooses and parts.parallel.stages == 1
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context

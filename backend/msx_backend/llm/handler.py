@@ -21,6 +21,7 @@ from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.draft_loading import draft_config, load_draft_model
 from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.engine import Engine
+from msx_backend.llm.engine_thread import EngineThread
 from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.kernels.ascend.environment import set_variables
 from msx_backend.llm.kernels.ascend.soc import check_soc, soc_name
@@ -33,7 +34,7 @@ from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
 from msx_backend.llm.step import ChoosingRunner, MixingRunner, PagedRunner, StepRunner, decode, execute
-from msx_backend.llm.steps import StartingRunner, StepThread
+from msx_backend.llm.steps import StartedSteps, StartingRunner
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
@@ -108,7 +109,8 @@ class TextGenerator(TextGenerationHandler):
         prepared = await self._prepared(await self.prompts.with_prompt(request))
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
             if context.operation() == GENERATE and self._passes_on:
-                deltas.pass_on = lambda delta: context._offer(encode(delta))
+                offer = context._offer
+                deltas.pass_on = lambda delta, data: offer(data or encode(delta))
             async for delta in deltas:
                 yield delta
             self.gauges.tell(deltas.times)
@@ -172,8 +174,7 @@ class TextGenerator(TextGenerationHandler):
     async def close(self) -> None:
         if self.context.rank == 0:
             self.gauges.stop()
-            await self.engine.close()
-            await asyncio.to_thread(self.steps.close)
+            await self.engine_thread.close()
 
     async def _start(self) -> None:
         await self.context.run(self._load)
@@ -187,26 +188,27 @@ class TextGenerator(TextGenerationHandler):
         self.constraints = self._constraints()
         chooses = isinstance(self.runner, ChoosingRunner) and self.runner.chooses
         follows = isinstance(self.runner, ChoosingRunner) and self.runner.follows and self._speculative() is None
-        self.steps = StepThread(self.runner, self.context.lead, follows)
         self.engine = Engine(
             self.config.vocab_size,
             self.tokenizer,
             self.limits,
-            self.steps.run,
+            StartedSteps(self.runner, self.context.lead if self.context.world_size > 1 else None).run,
             constraints=self.constraints,
             lanes=self.stages,
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
             chooses=chooses,
-            none_follows=self.steps.none_follows if follows else None,
+            follows=follows,
+            overlaps=self.runner.overlaps,
             speculative=self._speculative(),
             adapters=self.adapters,
             adapter_places=0 if self.room is None else self.room.places,
             draft_model=self.draft_model,
+            on_published=self.context._flush,
             on_failure=self._end_worker,
         )
-        self.engine.start()
+        self.engine_thread = EngineThread(self.engine)
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
 
     def _speculative(self) -> SpeculativeOptions | None:

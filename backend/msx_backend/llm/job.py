@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -42,13 +41,11 @@ class GenerationJob:
     handle: RequestHandle
     eos: frozenset[int]
     stops: frozenset[int]
-    timer: asyncio.TimerHandle | None = None
     top: int = 0
     """How many of the likeliest tokens are wanted at each place of the prompt."""
     scores: list[PromptScore] = field(default_factory=lambda: [PromptScore()])
     """The scores of the prompt's tokens so far, if they are wanted."""
-    last: dict[int, float] = field(default_factory=dict)
-    """The time of each text's last token."""
+    ended: bool = False
 
     def begin(self, sequence: TokenSequence, now: float) -> None:
         """A step for the sequence was started."""
@@ -76,14 +73,6 @@ class GenerationJob:
         if len(self.scores) == sequence.prompt:
             sequence.scored = False
             self.replies.score(sequence.tokens[: sequence.prompt], self.scores)
-
-    def grew(self, index: int, now: float) -> None:
-        times = self.handle.times
-        if times.first is None:
-            times.first = now
-        if index in self.last:
-            times.gaps.append(now - self.last[index])
-        self.last[index] = now
 
 
 class GenerationJobFactory:

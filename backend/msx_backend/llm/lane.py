@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from msx_backend.llm.choosing import DeviceChoices
 from msx_backend.llm.engine_state import EngineState
+from msx_backend.llm.job import GenerationJob
 from msx_backend.llm.replies import TextEnd
 from msx_backend.llm.sampling import Chosen, choose_all, verify_all
 from msx_backend.llm.sequence import TokenSequence
@@ -20,20 +20,28 @@ from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 
 Run = Callable[[Step], Awaitable[Array | None]]
-"""Executes a step off the loop, and raises what it raises. Steps take effect in the order of the calls. The call itself
-should start the step, as `loop.run_in_executor` does: until it is awaited, the engine does other work."""
-
-Choices = TypeVar("Choices")
+"""Executes a step, and raises what it raises. Steps take effect in the order of the calls. The call itself starts the
+step."""
 
 log = logging.getLogger("msx.llm")
 
-SLOW = 0.002
-"""Seconds of sampling above which a thread pays: handing it over costs a tenth of that."""
+
+class LaneOptions(NamedTuple):
+    """What all lanes of an engine have in common: see `Engine`. `give_up` is called with the error after which the
+    runner no longer works. `choices`: if the runner takes them."""
+
+    run: Run
+    give_up: Callable[[BaseException], None]
+    choices: DeviceChoices | None
+    follows: bool
+    overlaps: bool
+    on_published: Callable[[], None]
 
 
 class PendingToken(NamedTuple):
     """A token that is not in a delta yet."""
 
+    job: GenerationJob
     sequence: TokenSequence
     chosen: Chosen
     end: TextEnd | None
@@ -49,28 +57,17 @@ class StartedPlan(NamedTuple):
 
 
 class Lane:
-    """Deltas are made while the next step runs. A text that a stop string ends may therefore be in one more step, whose
-    logits are ignored.
+    """Deltas are made while the next step runs, if the runner `overlaps`. A text that a stop string ends may therefore
+    be in one more step, whose logits are ignored.
 
     Where tokens are chosen on the device, the next step is started before they are read: it takes them from there, so
     that the device does not wait for the host between two steps. Then a text that any token ends is in one more step.
     """
 
-    def __init__(
-        self,
-        state: EngineState,
-        run: Run,
-        give_up: Callable[[BaseException], None],
-        choices: DeviceChoices | None = None,
-        none_follows: Callable[[], None] | None = None,
-    ) -> None:
-        """`give_up` is called with the error after which the runner no longer works. `choices`: if the
-        runner takes them. `none_follows`: see `Engine`."""
+    def __init__(self, state: EngineState, options: LaneOptions) -> None:
         self._state = state
         self._seconds = state.seconds
-        self._run, self._none_follows = run, none_follows
-        self._give_up, self._choices = give_up, choices
-        self._slow = False
+        self._run, self._give_up, self._choices, self._follows, self._overlaps, self._on_published = options
         self._earlier: StartedPlan | None = None
         self._growths: list[PendingToken] = []
 
@@ -107,11 +104,13 @@ class Lane:
                 self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
     async def _step(self, plan: StepPlan) -> None:
+        if not self._overlaps:
+            self._publish()
         start = time.perf_counter()
         started = StartedPlan(plan, self._run(plan.step), start)
         self._publish()
         await self._settle_earlier()
-        if self._none_follows is not None and answers_with_ids(plan.step):
+        if self._follows and answers_with_ids(plan.step):
             with self._seconds.measure("scheduling"):
                 self._earlier = started._replace(written=self._state.scheduler.foresee(plan))
         else:
@@ -120,8 +119,6 @@ class Lane:
 
     async def _read_earlier(self) -> None:
         """No other step follows before the last one's tokens are known."""
-        if self._none_follows is not None:
-            self._none_follows()
         self._publish()
         await self._settle_earlier()
 
@@ -140,7 +137,7 @@ class Lane:
             return
         self._state.took(plan.step, started.start)
         start = time.perf_counter()
-        choices = [] if logits is None else await self._sample(plan, logits)
+        choices = [] if logits is None else self._sample(plan, logits)
         self._seconds.add("sampling", time.perf_counter() - start)
         with self._seconds.measure("scheduling"):
             if started.written is None:
@@ -151,45 +148,38 @@ class Lane:
         self._growths += [growth for growth in grown if growth is not None]
         self._state.wake()
 
-    async def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
+    def _sample(self, plan: StepPlan, logits: Array) -> list[tuple[TokenSequence, Chosen]]:
         """Samples while the sequences are in flight, so that they do not change."""
         places = [place for place in plan.wanting if not plan.sequences[place].finished]
         sequences = [plan.sequences[place] for place in places]
         try:
             if isinstance(plan.step, Prefill) and plan.step.all_logits:
-                await asyncio.to_thread(self._score, plan.sequences[0], plan.step.start, logits)
+                self._score(plan.sequences[0], plan.step.start, logits)
             if not places:
                 return []
             if answers_with_ids(plan.step):
                 ids = logits[places].tolist()
                 return [(it, it.sampler.take(id)) for it, id in zip(sequences, ids, strict=True)]
             if plan.drafts:
-                return await self._verify(plan, places, logits)
+                return self._verify(plan, places, logits)
             samplers = [sequence.sampler for sequence in sequences]
             last = logits.reshape(-1, logits.shape[-1])[-len(plan.sequences) :]
             rows = last if len(places) == len(last) else last[places]
-            choices = await self._timed(lambda: choose_all(samplers, rows))
+            choices = choose_all(samplers, rows)
         except Exception as error:  # which of them was it? They may have been changed already, so none can go on
             self._fail(plan.sequences, error, "sampling")
             return []
         return list(zip(sequences, choices, strict=True))
 
-    async def _verify(self, plan: StepPlan, places: list[int], logits: Array) -> list[tuple[TokenSequence, Chosen]]:
+    def _verify(self, plan: StepPlan, places: list[int], logits: Array) -> list[tuple[TokenSequence, Chosen]]:
         """One token of each text, and one more for each drafted token that was right."""
         sequences, drafts = [plan.sequences[place] for place in places], [plan.drafts[place] for place in places]
         rows = [logits[slice(*plan.rows[place])] for place in places]
         samplers = [sequence.sampler for sequence in sequences]
-        texts = await self._timed(lambda: verify_all(samplers, rows, drafts))
+        texts = verify_all(samplers, rows, drafts)
         for sequence, draft, choices in zip(sequences, drafts, texts, strict=True):
             self._state.verified(sequence, len(draft), len(choices) - 1)
         return [(sequence, chosen) for sequence, choices in zip(sequences, texts, strict=True) for chosen in choices]
-
-    async def _timed(self, choose: Callable[[], Choices]) -> Choices:
-        """Samples in a thread if the last time would have blocked the loop."""
-        start = time.perf_counter()
-        choices = await asyncio.to_thread(choose) if self._slow else choose()
-        self._slow = time.perf_counter() - start > SLOW
-        return choices
 
     def _score(self, sequence: TokenSequence, start: int, logits: Array) -> None:
         if job := self._state.jobs.get(sequence.request):
@@ -210,7 +200,7 @@ class Lane:
         end = job.end_of(sequence, chosen)
         if end is not None:
             self._state.scheduler.end(sequence)
-        return PendingToken(sequence, chosen, end)
+        return PendingToken(job, sequence, chosen, end)
 
     def _publish(self) -> None:
         growths, self._growths = self._growths, []
@@ -220,13 +210,20 @@ class Lane:
             now = time.monotonic()
             for growth in growths:
                 self._tell(growth, now)
+            self._on_published()
 
     def _tell(self, growth: PendingToken, now: float) -> None:
-        sequence, chosen, end = growth
-        job = self._state.jobs.get(sequence.request)
-        if job is None or not job.replies.is_open(sequence.index):  # a stop string was before this token
+        job, sequence, chosen, end = growth
+        if job.ended:
             return
-        job.grew(sequence.index, now)
+        if job.handle.times.first is None:
+            job.handle.times.first = now
+        if end is None and (shared := job.replies.shared(chosen.token)) is not None:
+            self._state.completion_tokens += 1
+            job.handle.put(*shared)
+            return
+        if not job.replies.is_open(sequence.index):  # a stop string was before this token
+            return
         try:
             deltas, end = job.replies.grow(sequence.index, chosen, end)
         except Exception as error:  # an error in one text must not end the others

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msx_backend.llm.sampling import Chosen, PromptScore
 from msx_backend.llm.text import TextStream, Tokenizer
 from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, TopToken, Usage
+from msx_sdk.generation._wire import encode
 
 
 class TextEnd(NamedTuple):
@@ -20,17 +21,34 @@ class TextEnd(NamedTuple):
     """The last token belongs to the text, such as the brace that completes a constrained object."""
 
 
+class SharedDelta(NamedTuple):
+    """What a token adds to a text that shows it as it is, and the same encoded."""
+
+    delta: GenerateDelta
+    data: bytes
+
+
 class ReplyTokens:
     """Tokens as clients see them. Those without log-probabilities are made once and reused."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
         self.plain = lru_cache(1 << 16)(self._plain)
+        self.shared = lru_cache(1 << 16)(self._shared)
 
     def scored(self, id: int, logprob: float | None, top: tuple[tuple[int, float], ...] = ()) -> Token:
         others = tuple(TopToken(id=other, text=self.plain(other).text, logprob=value) for other, value in top)
         plain, data = self.plain(id), self._tokenizer.token_bytes(id)
         return Token(id=id, text=plain.text, special=plain.special, logprob=logprob, bytes=data, top=others)
+
+    def _shared(self, id: int) -> SharedDelta | None:
+        """None for a token that is special, or not whole characters."""
+        try:
+            text = self._tokenizer.token_bytes(id).decode()
+        except UnicodeDecodeError:
+            return None
+        delta = GenerateDelta(text=text, tokens=(self.plain(id),))
+        return None if self._tokenizer.special(id) else SharedDelta(delta, encode(delta))
 
     def _plain(self, id: int) -> Token:
         return Token(id=id, text=self._tokenizer.token_text(id), special=self._tokenizer.special(id))
@@ -86,11 +104,25 @@ class RequestDeltas:
         self._prompt_ids = tuple(prompt) if request.return_prompt_ids else ()
         self._prompt: tuple[Token, ...] = ()
 
+        self._alone = request.stream and len(texts) == 1 and self._params.logprobs is None and not self._prompt_ids
+
+    def shared(self, token: int) -> SharedDelta | None:
+        """Reads a token that does not end its text, if its delta is that of any text; else it is left to `grow`."""
+        if not self._alone:
+            return None
+        text = self._texts[0]
+        shared = self._tokens.shared(token) if text.stream.shows_whole else None
+        if shared is not None:
+            text.made += 1
+            self._usage.completion += 1
+        return shared
+
     def cached(self, tokens: int) -> None:
         self._usage.cached = tokens
 
     def score(self, prompt: Sequence[int], scores: Sequence[PromptScore]) -> None:
-        """Called before the first `grow`."""
+        """Called before the first token."""
+        self._alone = False
         self._prompt = tuple(self._tokens.scored(id, *score) for id, score in zip(prompt, scores, strict=True))
 
     def grow(self, index: int, chosen: Chosen, end: TextEnd | None) -> tuple[list[GenerateDelta], TextEnd | None]:

@@ -33,6 +33,8 @@ class SlotRunner:
     return waits for the logits. Several steps may be started; they are finished in the order of their starts.
     """
 
+    overlaps = False  # MindSpore's CPU backend computes where a graph is called
+
     def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
         """Takes a decoder with its weights. Raises HandlerLoadError."""
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype

@@ -70,8 +70,6 @@ class RequestTimes:
     started: float | None = None
     first: float | None = None
     ended: float | None = None
-    gaps: list[float] = field(default_factory=list)
-    """Seconds between the tokens of each text."""
 
     @property
     def queued(self) -> float | None:

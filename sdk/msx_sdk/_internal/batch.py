@@ -120,12 +120,16 @@ class Batch:
             self._sink.flush()
 
     def offer(self, value: bytes) -> bool:
-        """Sends the next chunk of an async handler's one request; False while its client is slow."""
-        if self.requests[0].spent:
+        """Takes the next chunk of an async handler's one request, to be sent with the next `flush` of the sink; False
+        while its client is slow."""
+        request, state = self.requests[0], self._states[0]
+        if request.sent >= request.credit:
             return False
-        self._chunk(0, value, last=False)
-        if self._sink is not None:
-            self._sink.flush()
+        if state.started and state.open and request.encoder is None and self._sink is not None:
+            if not request.cancelled:
+                self._sink.chunk(request, value, None, last=False)
+        else:
+            self._chunk(0, value, last=False)
         return True
 
     def finish(self, values: Any) -> None:

@@ -240,3 +240,18 @@ def test_chunks_that_would_fill_a_large_frame_leave_in_two(pipe: Pipe) -> None:
     for request in (one, two):
         pipe.writer.chunk(request, bytes(LARGE // 2), None, False)
     assert [message.numbers for message, _ in pipe.frames()] == [[1], [2]]
+
+
+def test_chunks_that_are_held_leave_before_the_end_of_their_reply(pipe: Pipe) -> None:
+    one, other = requests_of(1, 2)
+    pipe.writer.chunk(one, b"a", ReplyHead(), last=False)
+    pipe.writer.chunk(one, b"b", None, last=False)
+    pipe.writer.chunk(one, b"c", None, last=False)
+    assert pipe.writer.holds
+    pipe.writer.chunk(one, b"d", None, last=True)
+    pipe.writer.chunk(one, b"late", None, last=False)
+    assert [body for _, body in pipe.read()] == [b"a", b"b", b"c", b"d"]
+    pipe.writer.chunk(other, b"a", ReplyHead(), last=False)
+    pipe.writer.chunk(other, b"b", None, last=False)
+    pipe.writer.fail(other, RequestFailure(500, "no"))
+    assert [body for _, body in pipe.read()] == [b"a", b"b", b""]

@@ -42,6 +42,8 @@ class TwoFileRunner:
     what they hold, which the next token replaces.
     """
 
+    overlaps = False
+
     def __init__(
         self,
         prefill: ExportedGraph,

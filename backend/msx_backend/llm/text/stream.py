@@ -38,8 +38,17 @@ class TextStream:
     ) -> None:
         self._tokenizer, self._keep_stop, self._skip_special = tokenizer, keep_stop, skip_special
         self._stops, self._early = StopFinder(stop), min_tokens
+        self._looks = bool(self._stops)
         self._characters = _decoder(errors="replace")
         self._held, self._over = "", False
+        self._cut = False
+        """The last token ended within a character."""
+
+    @property
+    def shows_whole(self) -> bool:
+        """The next token is shown as it is, if it is not special and has whole characters: nothing is held back before
+        it, and no stop string is looked for."""
+        return not (self._cut or self._over or self._looks)
 
     def push(self, token: int) -> TextPiece:
         """Returns the text that can be shown after this token; nothing after a stop string."""
@@ -48,7 +57,9 @@ class TextStream:
             return TextPiece()
         if self._skip_special and self._tokenizer.special(token):
             return self._pass(self._tokenizer.token_text(token))
-        return self._show(self._characters.decode(self._tokenizer.token_bytes(token)))
+        text = self._characters.decode(self._tokenizer.token_bytes(token))
+        self._cut = bool(self._characters.getstate()[0])
+        return self._show(text)
 
     def finish(self) -> str:
         """Returns the text that was held back; U+FFFD for an incomplete character."""
@@ -63,7 +74,7 @@ class TextStream:
         return TextPiece(self.finish() + special * self._keep_stop, special)
 
     def _show(self, text: str) -> TextPiece:
-        if self._early > 0 or not self._stops:
+        if self._early > 0 or not self._looks:
             return TextPiece(text)
         text = self._held + text
         found = self._stops.find(text)

@@ -197,7 +197,6 @@ class Steps:
     def __init__(self, runner: FakeRunner, gated: bool = False) -> None:
         self.runner, self.gated = runner, gated
         self._queue: deque[tuple[Step, asyncio.Future[Array | None]]] = deque()
-        self.ends = 0
 
     def run(self, step: Step) -> Awaitable[Array | None]:
         loop = asyncio.get_running_loop()
@@ -206,9 +205,6 @@ class Steps:
         if not self.gated:
             loop.call_soon(self._one)
         return answer
-
-    def none_follows(self) -> None:
-        self.ends += 1
 
     @property
     def waiting(self) -> list[Step]:
@@ -304,7 +300,7 @@ class EngineHarness:
             native=native,
             mixes=mixes,
             chooses=follows,
-            none_follows=self.steps.none_follows if follows and lanes == 1 else None,
+            follows=follows and lanes == 1,
             speculative=speculative,
             draft_model=draft_model,
             on_failure=self.failures.append,

@@ -160,7 +160,7 @@ class KernelsHarness:
             pool=pool or pool_of(kernels.runner, SLOTS),
             mixes=kernels.mixes,
             chooses=chooses,
-            none_follows=self.steps.none_follows if chooses and speculative is None else None,
+            follows=chooses and speculative is None,
             speculative=speculative,
             draft_model=draft_model,
         )

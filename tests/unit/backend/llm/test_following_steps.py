@@ -27,7 +27,6 @@ def test_a_step_starts_while_the_tokens_of_the_last_one_are_on_the_device() -> N
                 "two at once, until the end"
             )
         assert ids(await read(handle)) == alone([1, 2], 3)
-        assert harness.steps.ends == 1, "behind the last token nothing follows"
 
     play(scene, follows=True, gated=True)
 
