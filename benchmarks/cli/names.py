@@ -28,6 +28,7 @@ MODULES = {
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
     "llm-speculation": "benchmarks.llm.speculation",
+    "llm-routing": "benchmarks.llm.routing",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "autoscaling": "benchmarks.autoscaling.autoscaling",

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 MOST_BLOCKS = 16_384
 """Of a worker: about 2 MiB."""
+COMMON = 4
+"""A beginning is common when prompts go on in so many ways behind it: the same instructions of many conversations."""
 
 
 class Memory:
@@ -14,7 +16,8 @@ class Memory:
 
     def __init__(self, most: int = MOST_BLOCKS) -> None:
         self._most = most
-        self._blocks: OrderedDict[int, None] = OrderedDict()
+        self._blocks: OrderedDict[int, int] = OrderedDict()
+        """With the number of blocks that came next."""
         self.asked = 0
         """When the worker was chosen last, in requests of all workers."""
 
@@ -25,9 +28,17 @@ class Memory:
         """How many of these are there, from the first on."""
         return next((count for count, block in enumerate(blocks) if block not in self._blocks), len(blocks))
 
+    def is_common(self, blocks: Sequence[int]) -> bool:
+        """Whether what is known of them is common, and they go on behind it: they are no turn of something known."""
+        known = self.known(blocks)
+        return 0 < known < len(blocks) and self._blocks[blocks[known - 1]] >= COMMON
+
     def keep(self, blocks: Sequence[int]) -> None:
+        new = False
         for block in reversed(blocks):
-            self._blocks[block] = None
+            nexts = self._blocks.get(block)
+            self._blocks[block] = (nexts or 0) + new
             self._blocks.move_to_end(block)
+            new = nexts is None
         while len(self._blocks) > self._most:
             self._blocks.popitem(last=False)

@@ -67,8 +67,10 @@ class Router(Generic[W]):
             return Choice(held, "session")
         known = {worker: self._memory(worker).known(wanted.blocks) for worker in workers}
         most = max(known.values())
-        best = [worker for worker in workers if known[worker] == most]
-        return Choice(min(best, key=self._load), "prefix" if most else "load")
+        best = min((worker for worker in workers if known[worker] == most), key=self._load)
+        if self._memory(best).is_common(wanted.blocks):  # else one worker would have all conversations
+            best = min(workers, key=self._load)
+        return Choice(best, "prefix" if known[best] == most > 0 else "load")
 
     @property
     def _load(self) -> Callable[[W], tuple[int, int]]:

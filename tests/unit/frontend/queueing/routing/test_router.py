@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.queueing.routing.memory import Memory
+from msx_frontend.queueing.routing.memory import COMMON, Memory
 from msx_frontend.queueing.routing.router import Router, Wanted
 
 AHEAD = 3
@@ -50,6 +50,25 @@ def test_what_all_have_is_divided_by_load() -> None:
     for worker in (a, b):
         router.choose(Wanted(None, (1,)), [worker])
     assert chosen(router, [a, b], 1, 5) == "b by prefix"
+
+
+def test_many_conversations_with_the_same_beginning_are_divided() -> None:
+    """Although they come one after the other, and the first worker has the beginning."""
+    router, both = Router[Worker](AHEAD), workers(0, 0)
+    at = {n: chosen(router, both, 1, 2, 10 + n)[0] for n in range(16)}
+    assert sorted(at.values()).count("b") >= 16 // 2 - COMMON
+    for n, worker in at.items():
+        assert chosen(router, both, 1, 2, 10 + n, 30 + n) == f"{worker} by prefix"
+
+
+def test_few_questions_about_the_same_text_go_to_the_worker_that_has_it() -> None:
+    router, both = Router[Worker](AHEAD), workers(0, 0)
+    assert [chosen(router, both, 1, 2, 10 + n)[0] for n in range(COMMON)] == ["a"] * COMMON
+
+
+def test_turns_that_fill_no_block_of_their_own_stay() -> None:
+    router, both = Router[Worker](AHEAD), workers(0, 0)
+    assert {chosen(router, both, 1, 2)[0] for _ in range(3 * COMMON)} == {"a"}
 
 
 def test_of_workers_alike_the_one_that_was_chosen_longest_ago_is_next() -> None:
