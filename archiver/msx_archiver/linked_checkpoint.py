@@ -17,7 +17,9 @@ from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 
 CONFIG = "config.json"
 MODULES = "modules.json"
-"""Sentence Transformers' list of what stands behind the network: such a model makes vectors."""
+"""Sentence Transformers' list of what stands behind the network: such a model makes vectors, or scores."""
+SCORES = b'.LogitScore"'
+"""The module behind a language model that scores pairs of texts by a word."""
 GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classification"
 VERSION = "1.0"
 _MOST_BYTES = 1 << 20
@@ -51,10 +53,18 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
 def _handler_of(folder: Path) -> str:
     named = _config(folder).get("architectures") or [""]
     known = str(named[0]) if isinstance(named, list) else ""
-    if known.endswith("ForSequenceClassification"):
+    if known.endswith("ForSequenceClassification") or _scores(folder / MODULES):
         return CLASSIFIES
     is_decoder = known.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) or not known
     return GENERATES if is_decoder and not (folder / MODULES).is_file() else EMBEDS
+
+
+def _scores(modules: Path) -> bool:
+    try:
+        with modules.open("rb") as file:
+            return SCORES in file.read(_MOST_BYTES)
+    except OSError:
+        return False
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -133,7 +133,7 @@ def _texts() -> Iterator[Ask]:
         yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
     for path in ("/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"):
         yield from _of_texts(path, b'{"inputs": "x"}', b'"model": "m", ')
-    for path in ("/v1/rerank", "/rerank"):
+    for path in ("/v1/rerank", "/v2/rerank", "/rerank"):
         yield from _of_texts(path, b'{"query": "q", "documents": ["x"]}', b'"model": "m", ')
     for path, body in TEIS.items():
         yield from _of_texts(path, body, b'"model": "m", ')
@@ -160,6 +160,9 @@ def _texts() -> Iterator[Ask]:
 
 TEIS = {
     "/embed": b'{"inputs": "x"}',
+    "/embed_all": b'{"inputs": "x"}',
+    "/embed_sparse": b'{"inputs": "x"}',
+    "/decode": b'{"ids": [[1], [2]]}',
     "/predict": b'{"inputs": "x"}',
     "/rerank": b'{"query": "q", "texts": ["x"]}',
     "/similarity": b'{"inputs": {"source_sentence": "x", "sentences": ["y"]}}',

@@ -10,7 +10,7 @@ from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.traffic import Headers
-from msx_sdk.generation import CLASSIFY, EMBED, GENERATE
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE
 
 ALIASES = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
@@ -82,6 +82,15 @@ class Directory:
     def find_for_tgi(self, name: str | None, operation: str) -> ModelVersion:
         """The same as `find`, but a name is never needed."""
         return self._of_traffic(self._found_for_tgi(name, operation), operation)
+
+    def find_for_tokens(self, name: str | None) -> ModelVersion:
+        """The same for tokens, which every model of texts has: without a name those of one that generates, if there
+        is one."""
+        if self._names_one(name) or self._default_llm:
+            return self.find_for_tgi(name, TOKENIZE)
+        generates = any(one.capabilities and one.capabilities.generate for one in self.defaults())
+        first = self._first(name, GENERATE if generates else TOKENIZE)
+        return self._of_traffic(self._offers(first, TOKENIZE), TOKENIZE)
 
     def find_for_tei(self, name: str | None, operation: str) -> ModelVersion:
         """The same for operations that language models do not have: `default_llm` is not meant."""

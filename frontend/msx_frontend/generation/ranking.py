@@ -32,6 +32,8 @@ class RerankRequest(Struct, kw_only=True):
     top_n: Positive | None = None
     return_documents: bool | None = None
     truncate_prompt_tokens: Positive | None = None
+    max_tokens_per_doc: Positive | None = None
+    """Cohere's; it counts tokens of another tokenizer."""
 
 
 class RankedDocument(Struct, kw_only=True):
@@ -75,6 +77,8 @@ def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -
     texts = [one if isinstance(one, str) else one.text for one in asked.documents]
     check_query(asked.query)
     check_count("documents", texts)
+    if asked.max_tokens_per_doc is not None:
+        raise WrongParameter("max_tokens_per_doc", "not served: truncate_prompt_tokens bounds a query and its document")
     most = asked.truncate_prompt_tokens or (version.capabilities or Capabilities()).max_input_tokens
     messages = [ClassifyRequest(input=asked.query, pair=text, truncate=most) for text in texts]
 

@@ -24,6 +24,8 @@ class ClassifyRequest(WireStruct):
     has it."""
     truncate: Positive | None = None
     """The most tokens; of a pair the longer text is cut first."""
+    truncate_left: bool = False
+    """What is cut of a text is its beginning."""
 
 
 class ClassifyReply(WireStruct):

@@ -12,6 +12,8 @@ class EmbedRequest(WireStruct):
     dimensions: Positive | None = None
     """Keep the first dimensions only, and normalise again (Matryoshka embeddings)."""
     truncate: Positive | None = None
+    truncate_left: bool = False
+    """What is cut is the beginning."""
     normalize: bool | None = None
     """Vectors of length 1; None: as the model has it."""
     prompt_name: str | None = None

@@ -21,6 +21,8 @@ class TokenizeRequest(WireStruct):
     chat_template: Template | None = None
     add_special_tokens: bool = True
     """Of a prompt: the template writes those of messages."""
+    skip_special_tokens: bool = False
+    """Of `ids`: their text is without special tokens."""
 
 
 class TextSpan(WireStruct):
@@ -36,3 +38,5 @@ class TokenizeReply(WireStruct):
     tokens: list[TextSpan]
     text: str
     """The text that was tokenized; for messages, the output of the chat template."""
+    special: dict[int, str] = {}
+    """The texts of those special tokens that are among `tokens`, by their ids."""

@@ -29,6 +29,14 @@ def checkpoint(tmp_path: Path) -> Path:
     return folder
 
 
+def test_a_language_model_that_scores_pairs(checkpoint: Path, tmp_path: Path) -> None:
+    modules = [{"type": f"sentence_transformers.{it}"} for it in ("base.Transformer", "cross_encoder.LogitScore")]
+    (checkpoint / "modules.json").write_text(json.dumps(modules))
+    target = linked_checkpoint(checkpoint, "ranker", tmp_path / "made")
+    with open_archive(target) as archive:
+        assert archive.manifest.model.handler == "sequence_classification"
+
+
 def configure(folder: Path, **members: Any) -> None:
     (folder / "config.json").write_text(json.dumps(members))
 

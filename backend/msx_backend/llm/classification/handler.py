@@ -11,8 +11,9 @@ from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text import LONG
+from msx_backend.llm.text.prompts import Prompts
 from msx_sdk.context import Context
-from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest
+from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.text_generation import TextGenerationHandler
 
 
@@ -26,6 +27,7 @@ class ClassificationHandler(TextGenerationHandler):
         self.model = load_model(context)
         self.model.warm_up(context.report_progress)
         self.batcher = Batcher(self.model.shapes, self._run)
+        self.texts = Prompts(self.model.tokenizer, None, None, self.model.vocab_size)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
         tokens = await self._tokens(request)
@@ -33,12 +35,16 @@ class ClassificationHandler(TextGenerationHandler):
         scores: list[Any] = self.model.scales.apply(request.scale, logits).tolist()
         return ClassifyReply(scores=tuple(scores), prompt_tokens=len(tokens))
 
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
+        return await self.texts.tokenized(request)
+
     def capabilities(self) -> Capabilities:
         labels = self.model.labels
         return Capabilities(
             classify=True,
             rerank=len(labels) == 1,
             labels=labels,
+            tokenize=True,
             model_id=self.context.model_name,
             model_type=self.model.model_type,
             max_input_tokens=self.model.longest,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msx_backend.llm.checks import too_long
+from msx_backend.llm.classification.template import PairTemplate
 from msx_backend.llm.embedding.inputs import InputTokenizer, check_truncate
 from msx_backend.llm.text import Tokenizer
 from msx_sdk.errors import InvalidInput
@@ -24,26 +25,48 @@ class PairTokens:
 
 
 class PairTokenizer:
-    """`longest` includes the special tokens; `vocab_size` is the network's."""
+    """`longest` includes the special tokens; `vocab_size` is the network's. Pairs are made one text by `template`, or
+    joined by the tokenizer, with `prompt` before the first."""
 
-    def __init__(self, tokenizer: Tokenizer, longest: int, vocab_size: int) -> None:
-        self._tokenizer, self._longest = tokenizer, longest
-        self._texts = InputTokenizer(tokenizer, longest, vocab_size)
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        longest: int,
+        vocab_size: int,
+        template: PairTemplate | None = None,
+        prompt: str = "",
+        pairs_alone: bool = False,
+    ) -> None:
+        self._tokenizer, self._longest, self._template, self._prompt = tokenizer, longest, template, prompt
+        self._texts, self._pairs_alone = InputTokenizer(tokenizer, longest, vocab_size), pairs_alone
 
     def tokens(self, request: ClassifyRequest) -> PairTokens:
         """Raises InvalidInput, which names the parameter and its limit."""
+        if request.pair is None and self._pairs_alone and isinstance(request.input, str):
+            raise InvalidInput("pair: needed: this model says how well a second text fits the first")
         if request.pair is None:
-            return PairTokens(self._texts.tokens(EmbedRequest(input=request.input, truncate=request.truncate)))
+            most, left = request.truncate, request.truncate_left
+            return PairTokens(self._texts.tokens(EmbedRequest(input=request.input, truncate=most, truncate_left=left)))
         if not isinstance(request.input, str):
             raise InvalidInput("input: expected a text, since there is a pair; token ids are taken alone")
-        self._check_truncate(request.truncate)
-        ids, segments = self._tokenizer.pair(request.input, request.pair, request.truncate)
-        if len(ids) > self._longest:
-            raise ContextLengthExceeded(too_long("input", len(ids), self._longest))
-        return PairTokens(ids, segments)
+        check_truncate(request.truncate, self._longest)
+        found = self._pair(request.input, request.pair, request.truncate, request.truncate_left)
+        if len(found) > self._longest:
+            raise ContextLengthExceeded(too_long("input", len(found), self._longest))
+        return found
 
-    def _check_truncate(self, truncate: int | None) -> None:
-        check_truncate(truncate, self._longest)
-        frame = self._tokenizer.pair_frame
+    def _pair(self, first: str, second: str, truncate: int | None, left: bool) -> PairTokens:
+        if self._template is None:
+            self._check_frame(truncate, self._tokenizer.pair_frame)
+            return PairTokens(*self._tokenizer.pair(self._prompt + first, second, truncate, left))
+        if left:
+            raise InvalidInput(
+                "truncate_left: a template stands around the pairs of this model, which are cut at their end"
+            )
+        ids, end = self._tokenizer.ending(*self._template.text(first, second), truncate)
+        self._check_frame(truncate, end)
+        return PairTokens(ids)
+
+    def _check_frame(self, truncate: int | None, frame: int) -> None:
         if truncate is not None and truncate < frame + 2:
             raise InvalidInput(f"truncate: expected at least {frame + 2}: {frame} are special tokens")

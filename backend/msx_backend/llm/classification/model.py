@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msx_backend.llm.classification.decoder_head import answer_tokens, answers_by_words, read_answers, read_scores
 from msx_backend.llm.classification.head import HEADS, read_head, read_labels
 from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens
+from msx_backend.llm.classification.options import ClassificationOptions
 from msx_backend.llm.classification.scales import Scales, read_scales
+from msx_backend.llm.classification.template import KEY, PairTemplate, read_template
+from msx_backend.llm.embedding.config import ENCODERS
 from msx_backend.llm.embedding.dense import Dense
-from msx_backend.llm.embedding.family import find_family
+from msx_backend.llm.embedding.family import EncoderFamily, find_family
 from msx_backend.llm.embedding.model import longest_of, shapes_for
 from msx_backend.llm.embedding.pooling import Array, Pooling
+from msx_backend.llm.embedding.prompts import read_prompts
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
+from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.files import read_object
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore._options import read_options
 from msx_sdk.mindspore._runtime import setup
 
 if TYPE_CHECKING:
@@ -28,28 +36,42 @@ LIMITS = "sentence_bert_config.json"
 
 
 @dataclass(frozen=True)
+class Head:
+    """The layers behind the state of one token. `segments`: the network takes those of a pair."""
+
+    layers: tuple[Dense, ...]
+    pooling: Pooling
+    segments: bool = False
+    by_words: bool = False
+    """The model has no labels, and answers with a word."""
+
+
+@dataclass(frozen=True)
 class ClassificationModel:
     model_type: str
     labels: tuple[str, ...]
     longest: int
     """The most tokens of an input."""
+    tokenizer: Tokenizer
+    vocab_size: int
     inputs: PairTokenizer
     shapes: BatchShapes
     network: EmbeddingNetwork
-    head: tuple[Dense, ...]
+    head: Head
     scales: Scales
 
     def __call__(self, texts: Sequence[PairTokens], shape: BatchShape) -> Array:
         """Texts that fit `shape` → the logits [texts, labels] float32"""
-        sums, _ = self.network([text.ids for text in texts], shape, [text.segments for text in texts])
+        segments = [text.segments for text in texts] if self.head.segments else None
+        sums, _ = self.network([text.ids for text in texts], shape, segments)
         vectors = sums[:, 0]
-        for dense in self.head:
+        for dense in self.head.layers:
             vectors = dense(vectors)
         return vectors
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Compiles the graphs of all shapes, so that none is compiled later."""
-        self.network.warm_up(list(self.shapes), report, pairs=True)
+        self.network.warm_up(list(self.shapes), report, pairs=self.head.segments)
 
 
 def load_model(context: Context) -> ClassificationModel:
@@ -58,23 +80,55 @@ def load_model(context: Context) -> ClassificationModel:
     from msx_backend.llm.embedding.network import EmbeddingNetwork
 
     settings, folder = parse_model_config(context.model_yaml_config)[0], context.model_dir
+    options = read_options(context, "classification", ClassificationOptions)
     raw, family = read_object(folder, "config.json"), find_family(folder, target)
+    tokenizer = Tokenizer.from_folder(folder)
+    head = _encoder_head(folder, family) if family.model_type in ENCODERS else _decoder_head(folder, tokenizer, options)
+    labels = read_labels({} if head.by_words else raw, head.layers[-1].size)
+    longest = longest_of(settings, read_object(folder, LIMITS).get("max_seq_length"), family)
+    prompt = read_prompts(folder, pooled=True).before(None)
+    template = _template(folder, options, prompt, head)
+    return ClassificationModel(
+        model_type=family.model_type,
+        labels=labels,
+        longest=longest,
+        tokenizer=tokenizer,
+        vocab_size=family.vocab_size,
+        inputs=PairTokenizer(tokenizer, longest, family.vocab_size, template, prompt, pairs_alone=head.by_words),
+        shapes=shapes_for(settings, longest, target),
+        network=EmbeddingNetwork(family.load(longest), head.pooling, family.dtype),
+        head=head,
+        scales=read_scales(folder, raw, len(labels)),
+    )
+
+
+def _encoder_head(folder: Path, family: EncoderFamily) -> Head:
+    """Raises HandlerLoadError."""
     if family.model_type not in HEADS:
         raise HandlerLoadError(
             f"config.json, model_type: {family.model_type} has no head here that scores texts; known are "
             f"{', '.join(HEADS)}"
         )
-    head = read_head(folder, family.model_type, family.hidden)
-    labels = read_labels(raw, head[-1].size)
-    longest = longest_of(settings, read_object(folder, LIMITS).get("max_seq_length"), family)
-    tokenizer = Tokenizer.from_folder(folder)
-    return ClassificationModel(
-        model_type=family.model_type,
-        labels=labels,
-        longest=longest,
-        inputs=PairTokenizer(tokenizer, longest, family.vocab_size),
-        shapes=shapes_for(settings, longest, target),
-        network=EmbeddingNetwork(family.load(longest), Pooling(("cls",)), family.dtype),
-        head=head,
-        scales=read_scales(folder, raw, len(labels)),
-    )
+    return Head(read_head(folder, family.model_type, family.hidden), Pooling(("cls",)), segments=True)
+
+
+def _decoder_head(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions) -> Head:
+    """Raises HandlerLoadError."""
+    config, last = read_config(folder), Pooling(("last",))
+    if not answers_by_words(folder):
+        return Head((read_scores(folder, config.hidden_size),), last)
+    tokens = answer_tokens(folder, tokenizer, options, config.vocab_size)
+    return Head((read_answers(folder, config, tokens),), last, by_words=True)
+
+
+def _template(folder: Path, options: ClassificationOptions, prompt: str, head: Head) -> PairTemplate | None:
+    """Of decoders. Raises HandlerLoadError where one is needed."""
+    if head.segments:
+        return None
+    template = read_template(folder, options.template, prompt)
+    if template is None and head.by_words:
+        raise HandlerLoadError(
+            f"{KEY}: needed: the model answers with a word, and its chat template has no place for messages of the "
+            "roles query and document"
+        )
+    return template

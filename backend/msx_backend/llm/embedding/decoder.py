@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from msx_backend.llm.embedding.attention import UncachedKernels
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderBody, DecoderParts
-from msx_backend.llm.models.weights import Checkpoint
+from msx_backend.llm.models.weights import SCORES, Checkpoint
 from msx_sdk.mindspore._loading import load_shards, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -44,7 +44,7 @@ class EmbeddingDecoder(nn.Cell):  # type: ignore[misc]
 
 def load_decoder(folder: Path, config: DecoderConfig, dtype: str, longest: int) -> EmbeddingDecoder:
     """Raises HandlerLoadError for weights that do not fit `config`."""
-    checkpoint = Checkpoint(folder, config)
+    checkpoint = Checkpoint(folder, config, passed=(SCORES,))
     with checkpoint:
         with without_data():
             decoder = EmbeddingDecoder(config, getattr(ms, dtype), longest)

@@ -30,11 +30,11 @@ class InputTokenizer:
         check_truncate(request.truncate, self._longest)
         if isinstance(request.input, str):
             prompt = self._prompts.before(request.prompt_name)
-            tokens = self._of_text(prompt + request.input, request.truncate)
+            tokens = self._of_text(prompt + request.input, request.truncate, request.truncate_left)
         elif request.prompt_name is not None:
             raise InvalidInput("prompt_name: only before a text, not before token ids")
         else:
-            tokens = list(request.input[: request.truncate])
+            tokens = cut(list(request.input), request.truncate, request.truncate_left)
         if not tokens:
             raise InvalidInput("input: expected a text of at least one token")
         if len(tokens) > self._longest:
@@ -44,15 +44,21 @@ class InputTokenizer:
             raise InvalidInput(f"input: {wrong} is not a token id of this model, which has 0 to {self._vocab_size - 1}")
         return tokens
 
-    def _of_text(self, text: str, truncate: int | None) -> list[int]:
+    def _of_text(self, text: str, truncate: int | None, left: bool) -> list[int]:
         """Text is truncated, but its special tokens are kept, as in Hugging Face's tokenizers."""
         ids = self._tokenizer.encode(text.lower() if self._lower_case else text, add_special_tokens=False)
         frame = len(self._tokenizer.before) + len(self._tokenizer.after)
         if truncate is not None:
             if truncate <= frame:
                 raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
-            ids = ids[: truncate - frame]
+            ids = cut(ids, truncate - frame, left)
         return [*self._tokenizer.before, *ids, *self._tokenizer.after]
+
+
+def cut(ids: list[int], most: int | None, left: bool) -> list[int]:
+    """The first `most` of them, or the last if `left`."""
+    over = 0 if most is None else max(len(ids) - most, 0)
+    return ids[over:] if left else ids[: len(ids) - over]
 
 
 def check_truncate(truncate: int | None, longest: int) -> None:

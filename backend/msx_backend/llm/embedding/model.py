@@ -34,6 +34,8 @@ class EmbeddingModel:
     """The size of an embedding."""
     longest: int
     """The most tokens of an input."""
+    tokenizer: Tokenizer
+    vocab_size: int
     inputs: InputTokenizer
     shapes: BatchShapes
     sentence: Sentence
@@ -62,6 +64,8 @@ def load_model(context: Context) -> EmbeddingModel:
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
+        tokenizer=tokenizer,
+        vocab_size=family.vocab_size,
         inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case, sentence.prompts),
         shapes=shapes_for(settings, longest, target),
         sentence=sentence,

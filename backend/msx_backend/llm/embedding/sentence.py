@@ -74,7 +74,12 @@ def read_sentence(root: Path, options: EmbeddingOptions) -> Sentence:
     )
 
 
-def _modules(root: Path) -> list[tuple[str, str]]:
+def module_place(root: Path, wanted: str) -> Path | None:
+    """The folder of a module that the model's files name. Raises HandlerLoadError."""
+    return _place([(kind, root / place) for kind, place in _modules(root, wanted)], wanted)
+
+
+def _modules(root: Path, *further: str) -> list[tuple[str, str]]:
     """Kind and folder of each, such as ("Pooling", "1_Pooling")."""
     if not (root / MODULES).is_file():
         return []
@@ -83,7 +88,7 @@ def _modules(root: Path) -> list[tuple[str, str]]:
         modules = [(str(module["type"]).rpartition(".")[2], str(module["path"])) for module in listed]
     except (ValueError, KeyError, TypeError):
         raise HandlerLoadError(f"{MODULES} is not a list of modules with a type and a path each") from None
-    known = ("Transformer", "Pooling", "Dense", "Normalize", *_PASSES)
+    known = ("Transformer", "Pooling", "Dense", "Normalize", *_PASSES, *further)
     for kind, _ in modules:
         if kind not in known:
             raise HandlerLoadError(f"{MODULES} has a module {kind}; known are {', '.join(known)}")

@@ -17,6 +17,8 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
 
 HEAD = "lm_head.weight"
+SCORES = "score.weight"
+"""The head of a decoder for sequence classification."""
 PACKED = ("experts.gate_up_proj", "experts.down_proj")
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
 """Buffers in old files that are computed anew."""
@@ -28,10 +30,10 @@ class Checkpoint(Weights):
 
     Raises HandlerLoadError where a tensor is missing, unexpected, or of another shape: it names tensor, file and the
     shape expected. Only headers are read for that; ranks read their parts afterwards. Tensors have the engine's names:
-    `layer_shapes`.
+    `layer_shapes`. `passed` are tensors that the caller reads itself, or needs not.
     """
 
-    def __init__(self, folder: Path, config: DecoderConfig) -> None:
+    def __init__(self, folder: Path, config: DecoderConfig, passed: tuple[str, ...] = ()) -> None:
         super().__init__(folder)
         if named := hub_names(self._files):
             self._stored, self._files = named, {name: self._files[own] for name, own in named.items()}
@@ -43,7 +45,7 @@ class Checkpoint(Weights):
         self._blocks = config.scaled_blocks
         self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
-        self._further += OTHERS if self.prefix in PREFIXES else ()
+        self._further += (*passed, *(OTHERS if self.prefix in PREFIXES else ()))
         self._check(dict(shapes(config, self.prefix)), config.tied)
 
     def __enter__(self) -> Checkpoint:

@@ -36,21 +36,22 @@ class Prompts:
     async def tokenized(self, request: TokenizeRequest) -> TokenizeReply:
         """Raises InvalidInput."""
         if request.ids is not None:
-            return TokenizeReply(tokens=[], text=self._text_of(request.ids))
+            return TokenizeReply(tokens=[], text=self._text_of(request.ids, request.skip_special_tokens))
         if request.messages is not None:
             text, special = await self._rendered(request, request.messages), False
         elif request.prompt is not None:
             text, special = request.prompt, request.add_special_tokens
         else:
             raise InvalidInput("prompt: expected a text")
-        return TokenizeReply(tokens=self._tokenizer.spans(text, add_special_tokens=special), text=text)
+        tokens = self._tokenizer.spans(text, add_special_tokens=special)
+        return TokenizeReply(tokens=tokens, text=text, special=self._tokenizer.special_among(one.id for one in tokens))
 
-    def _text_of(self, ids: tuple[int, ...]) -> str:
+    def _text_of(self, ids: tuple[int, ...], skip_special: bool) -> str:
         if beyond := [token for token in ids if token >= self._vocab_size]:
             raise InvalidInput(
                 f"tokens: the model has no token {beyond[0]}, its tokens are 0 to {self._vocab_size - 1}"
             )
-        return self._tokenizer.decode(ids, skip_special=False)
+        return self._tokenizer.decode(ids, skip_special)
 
     async def _rendered(self, request: GenerateRequest | TokenizeRequest, messages: list[dict[str, Any]]) -> str:
         """What the chat template makes of messages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,8 @@ class Tokenizer:
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._vocabulary = Vocabulary(tokenizer)
-        self._special = {id for id, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        added = tokenizer.get_added_tokens_decoder()
+        self._special = {id: token.content for id, token in added.items() if token.special}
         named = special_tokens(config)
         self.bos, end = (self._id(named.get(name)) for name in ("bos_token", "eos_token"))
         self.eos = eos if end is None else eos | {end}
@@ -64,16 +65,29 @@ class Tokenizer:
         ids = self._encode(text).ids
         return [*self.before, *ids, *self.after] if add_special_tokens else ids
 
-    def pair(self, first: str, second: str, most: int | None = None) -> tuple[list[int], list[int]]:
+    def pair(self, first: str, second: str, most: int | None = None, left: bool = False) -> tuple[list[int], list[int]]:
         """Ids and segments, with special tokens as the post-processor puts them. More than `most` ids are cut, of the
-        longer text first. Raises InvalidInput if a text is not valid Unicode."""
+        longer text first; of each the beginning, if `left`. Raises InvalidInput if a text is not valid Unicode."""
         parts = self._encode(first), self._encode(second)
         if most is not None:
             room = max(most - self.pair_frame, 0)
             for part, size in zip(parts, longest_first(len(parts[0]), len(parts[1]), room), strict=True):
-                part.truncate(size)
+                part.truncate(size, direction="left" if left else "right")
         whole = self._tokenizer.post_process(*parts)
         return whole.ids, whole.type_ids
+
+    def ending(self, text: str, kept: int, most: int | None = None) -> tuple[list[int], int]:
+        """The text's ids, and how many of them are those of its last `kept` characters. More than `most` ids are cut
+        in front of these. Raises InvalidInput if the text is not valid Unicode."""
+        encoding, start = self._encode(text), len(text) - kept
+        end = sum(begin >= start for begin, _ in encoding.offsets)
+        over = 0 if most is None else max(len(encoding.ids) - most, 0)
+        body = len(encoding.ids) - end
+        return encoding.ids[: max(body - over, 0)] + encoding.ids[body:], end
+
+    def token_id(self, token: str) -> int | None:
+        """Of a token by its text in tokenizer.json."""
+        return self._id(token)
 
     def spans(self, text: str, add_special_tokens: bool = True) -> list[TextSpan]:
         """The tokens, and the characters that each covers: none for a special token that was added; those that make up
@@ -102,6 +116,10 @@ class Tokenizer:
 
     def special(self, token: int) -> bool:
         return token in self._special
+
+    def special_among(self, ids: Iterable[int]) -> dict[int, str]:
+        """The texts of those that are special tokens."""
+        return {id: self._special[id] for id in ids if id in self._special}
 
     def token_bytes(self, token: int) -> bytes:
         """What the token stands for in the middle of a text; b"" for one that does not exist."""

@@ -22,7 +22,12 @@ from msx_frontend.net.http.family import Failure, Family, Route
 
 def openai(models: TextModels) -> Family:
     routes = tuple(_routes(models))
-    return Family("OpenAI", (*routes, *map(_of_kserve, routes)), failure, owns=("v1", "openai"))
+    return Family(
+        "OpenAI",
+        (*routes, *(_of_kserve(one) for one in routes if one.path.startswith("/v1"))),
+        failure,
+        owns=("v1", "openai"),
+    )
 
 
 def failure(error: ServiceError) -> Failure:
@@ -76,15 +81,16 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"input": ["a text", "another one"]},
         response_schema=schemas.EmbeddingList,
     )
-    yield Route(
-        "POST",
-        "/v1/rerank",
-        text_route(api, rerank),
-        summary="Documents by how well they fit a query (Cohere's and Jina's shape)",
-        request_schema=RerankRequest,
-        example={"query": "Why is the sea salty?", "documents": ["Rivers carry salts.", "Cats sleep."]},
-        response_schema=Ranking,
-    )
+    for path, whose in (("/v1/rerank", "Cohere's and Jina's shape"), ("/v2/rerank", "Cohere's second version")):
+        yield Route(
+            "POST",
+            path,
+            text_route(api, rerank),
+            summary=f"Documents by how well they fit a query ({whose})",
+            request_schema=RerankRequest,
+            example={"query": "Why is the sea salty?", "documents": ["Rivers carry salts.", "Cats sleep."]},
+            response_schema=Ranking,
+        )
     yield Route(
         "GET",
         "/v1/models",

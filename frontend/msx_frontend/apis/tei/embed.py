@@ -6,7 +6,7 @@ import struct
 
 import msgspec
 
-from msx_frontend.apis.tei.truncation import check_unserved, limit
+from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, check_count, text_inputs
@@ -50,7 +50,7 @@ class SimilarityRequest(msgspec.Struct, kw_only=True):
 def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = decode(request.body, EmbedTexts)
     request.names = {"input": "inputs"}
-    check_unserved(asked.truncation_direction)
+    left = is_left(asked.truncation_direction)
     texts = text_inputs("inputs", asked.inputs)
     version = request.directory.find_for_tei(asked.model, EMBED)
     most = limit(version, asked.truncate)
@@ -59,6 +59,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
             input=text,
             dimensions=asked.dimensions,
             truncate=most,
+            truncate_left=left,
             normalize=asked.normalize,
             prompt_name=asked.prompt_name,
         )
@@ -76,7 +77,7 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = decode(request.body, SimilarityRequest)
     request.names = {"input": "inputs"}
     parameters = asked.parameters or SimilarityParameters()
-    check_unserved(parameters.truncation_direction)
+    left = is_left(parameters.truncation_direction)
     check_count("inputs.sentences", asked.inputs.sentences)
     texts = [asked.inputs.source_sentence, *asked.inputs.sentences]
     if "" in texts:
@@ -84,7 +85,9 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     version = request.directory.find_for_tei(asked.model, EMBED)
     most = limit(version, parameters.truncate)
     name = parameters.prompt_name
-    messages = [EmbedRequest(input=text, truncate=most, normalize=True, prompt_name=name) for text in texts]
+    messages = [
+        EmbedRequest(input=text, truncate=most, truncate_left=left, normalize=True, prompt_name=name) for text in texts
+    ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         source, *others = _vectors(version, replies)

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from msx_frontend.apis.tei.embed import EmbedTexts, SimilarityRequest, embed, similarity
 from msx_frontend.apis.tei.predict import PredictRequest, ScoredLabel, predict
 from msx_frontend.apis.tei.rerank import RankedText, RerankTexts, rerank
+from msx_frontend.apis.tei.unserved import SparseValue, embed_all, embed_sparse
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.ranking import Ranking
+from msx_frontend.generation.simple_tokens import DecodeTokens, decode_tokens
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
 from msx_frontend.net.http.family import Failure, Family, Route
@@ -33,6 +35,33 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=EmbedTexts,
         example={"inputs": ["a text", "another one"]},
         response_schema=list[list[float]],
+    )
+    yield Route(
+        "POST",
+        "/embed_sparse",
+        text_route(api, embed_sparse),
+        summary="Refused: no model here has a head for sparse vectors",
+        request_schema=EmbedTexts,
+        example={"inputs": ["a text"]},
+        response_schema=list[list[SparseValue]],
+    )
+    yield Route(
+        "POST",
+        "/embed_all",
+        text_route(api, embed_all),
+        summary="Refused: only one vector is made of a text",
+        request_schema=EmbedTexts,
+        example={"inputs": ["a text"]},
+        response_schema=list[list[list[float]]],
+    )
+    yield Route(
+        "POST",
+        "/decode",
+        text_route(api, decode_tokens),
+        summary="The texts of tokens",
+        request_schema=DecodeTokens,
+        example={"ids": [[1, 2]]},
+        response_schema=list[str],
     )
     yield Route(
         "POST",

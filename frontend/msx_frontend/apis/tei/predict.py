@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from msx_frontend.apis.tei.truncation import check_unserved, limit
+from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_count
@@ -44,11 +44,14 @@ class Pair(NamedTuple):
 def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
     asked = decode(request.body, PredictRequest)
     request.names = {"input": "inputs"}
-    check_unserved(asked.truncation_direction)
+    left = is_left(asked.truncation_direction)
     pairs, batch = _pairs(asked.inputs)
     version = request.directory.find_for_tei(asked.model, CLASSIFY)
     scale, most = scale_of(raw=asked.raw_scores), limit(version, asked.truncate)
-    messages = [ClassifyRequest(input=one.text, pair=one.second, scale=scale, truncate=most) for one in pairs]
+    messages = [
+        ClassifyRequest(input=one.text, pair=one.second, scale=scale, truncate=most, truncate_left=left)
+        for one in pairs
+    ]
     labels = (version.capabilities or Capabilities()).labels
 
     def write(replies: list[ClassifyReply]) -> JsonReply:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from msx_frontend.apis.tei.truncation import check_unserved, limit
+from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_count
@@ -38,6 +38,7 @@ class RerankTexts(msgspec.Struct, kw_only=True):
     top_n: Positive | None = None
     return_documents: bool | None = None
     truncate_prompt_tokens: Positive | None = None
+    max_tokens_per_doc: Positive | None = None
     model: str | None = None
 
 
@@ -57,10 +58,12 @@ def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
     texts = asked.texts or []
     request.names = {"input": "query"}
     check_query(asked.query)
-    check_unserved(asked.truncation_direction)
+    left = is_left(asked.truncation_direction)
     check_count("texts", texts)
     scale, most = scale_of(raw=asked.raw_scores), limit(version, asked.truncate)
-    messages = [ClassifyRequest(input=asked.query, pair=text, scale=scale, truncate=most) for text in texts]
+    messages = [
+        ClassifyRequest(input=asked.query, pair=text, scale=scale, truncate=most, truncate_left=left) for text in texts
+    ]
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
         count_tokens(version, replies)
@@ -80,4 +83,5 @@ def _in_coheres_shape(asked: RerankTexts, documents: list[str | Document]) -> Re
         top_n=asked.top_n,
         return_documents=asked.return_documents,
         truncate_prompt_tokens=asked.truncate_prompt_tokens,
+        max_tokens_per_doc=asked.max_tokens_per_doc,
     )

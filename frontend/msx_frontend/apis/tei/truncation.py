@@ -1,4 +1,4 @@
-"""How texts that are too long are cut, and what is not served of it."""
+"""How texts that are too long are cut."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities
 
 
-def check_unserved(direction: str) -> None:
-    """Raises WrongParameter for what would give other numbers than were asked for."""
-    if direction.lower() != "right":
-        raise WrongParameter("truncation_direction", f"only Right is served, not {direction}: cut the text yourself")
+def is_left(direction: str) -> bool:
+    """Whether the beginning of a text is cut. Raises WrongParameter."""
+    if direction.lower() not in ("left", "right"):
+        raise WrongParameter("truncation_direction", f"Left or Right is needed, not {direction}")
+    return direction.lower() == "left"
 
 
 def limit(version: ModelVersion, truncate: bool | None) -> int | None:

@@ -13,6 +13,7 @@ from msx_frontend.apis.tgi.vllm_tokenize import Detokenize, VllmText, detokenize
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, tgi_failure
+from msx_frontend.generation.simple_tokens import SimpleToken
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
 from msx_frontend.net.http.family import Failure, Family, JobRoute, Route
@@ -54,7 +55,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         summary="The tokens of a text",
         request_schema=TgiRequest,
         example={"inputs": "Once upon a time"},
-        response_schema=list[TextSpan],
+        response_schema=list[TextSpan | list[SimpleToken]],
     )
     yield Route(
         "POST",

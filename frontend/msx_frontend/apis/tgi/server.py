@@ -17,6 +17,7 @@ from msx_frontend.generation.errors import Invalid, NoChatTemplate, Unhealthy
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
+from msx_frontend.generation.simple_tokens import tokenize as tokenize_texts
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.family import JSON, Reply
@@ -30,6 +31,7 @@ class _TokenizeForm(msgspec.Struct, kw_only=True):
     inputs: Any = None
     prompt: Any = None
     messages: Any = None
+    model: str | None = None
 
 
 def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
@@ -38,10 +40,12 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
         return tokenize_messages(request)
     if form.inputs is None and form.prompt is not None:
         return tokenize_prompt(request)
+    if isinstance(form.inputs, list) or not _generates(request, form.model):
+        return tokenize_texts(request)
     asked = decode(request.body, TgiRequest)
     if not asked.inputs:
         raise Invalid("`inputs` cannot be empty")
-    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    version = request.directory.find_for_tokens(asked.model)
     message = TokenizeRequest(prompt=asked.inputs)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
@@ -50,9 +54,15 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     return OperationReply(version, TOKENIZE, [message], TokenizeReply, write)
 
 
+def _generates(request: TextRequest, model: str | None) -> bool:
+    """TEI's clients send one text as TGI's do, to a model that does not generate."""
+    offered = request.directory.find_for_tokens(model).capabilities
+    return offered is None or offered.generate
+
+
 def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = decode(request.body, ChatRequest)
-    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    version = request.directory.find_for_tokens(asked.model)
     if version.capabilities and not version.capabilities.chat:
         raise NoChatTemplate(version.source.name)
     message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)

@@ -53,7 +53,7 @@ class VllmTokens(msgspec.Struct):
 
 def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = decode(request.body, _TokenizePrompt)
-    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    version = request.directory.find_for_tokens(asked.model)
     message = TokenizeRequest(prompt=asked.prompt, add_special_tokens=asked.add_special_tokens)
     return _reply(version, message, told=bool(asked.return_token_strs))
 
@@ -61,7 +61,7 @@ def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
 def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
     """Raises WrongParameter and NoChatTemplate."""
     asked = decode(request.body, _TokenizeMessages)
-    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    version = request.directory.find_for_tokens(asked.model)
     check_template(asked, version)
     message = TokenizeRequest(
         messages=template_messages(asked.messages),
@@ -76,7 +76,7 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def detokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = decode(request.body, Detokenize)
-    version = request.directory.find_for_tgi(asked.model, TOKENIZE)
+    version = request.directory.find_for_tokens(asked.model)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
         return JsonReply({"prompt": replies[0].text}, [model_header(version)])

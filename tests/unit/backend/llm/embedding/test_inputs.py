@@ -72,6 +72,12 @@ def test_token_ids_are_taken_as_they_are() -> None:
     assert inputs().tokens(EmbedRequest(input=tuple(range(12)), truncate=2)) == [0, 1]
 
 
+def test_the_beginning_is_cut() -> None:
+    left = EmbedRequest(input="cat cat dog mat", truncate=4, truncate_left=True)
+    assert words(inputs().tokens(left)) == "[CLS] dog mat [SEP]"
+    assert inputs().tokens(EmbedRequest(input=tuple(range(12)), truncate=2, truncate_left=True)) == [10, 11]
+
+
 def test_a_model_may_want_lower_case() -> None:
     plain = Tokenizer(tokenizer(lowercase=False))
     assert words(InputTokenizer(plain, 9, 99).tokens(EmbedRequest(input="CAT"))) == "[CLS] [UNK] [SEP]"

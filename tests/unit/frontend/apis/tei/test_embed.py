@@ -33,7 +33,11 @@ def test_options() -> None:
     async def test() -> None:
         speaker = Speaker([reply(1)])
         await speaker.ask("/embed", {"inputs": "x", "normalize": False, "truncate": True, "dimensions": 4})
-        assert speaker.asked == [EmbedRequest(input="x", normalize=False, truncate=100, dimensions=4)]
+        await speaker.ask("/embed", {"inputs": "x", "truncate": True, "truncation_direction": "Left"})
+        assert speaker.asked == [
+            EmbedRequest(input="x", normalize=False, truncate=100, dimensions=4),
+            EmbedRequest(input="x", normalize=True, truncate=100, truncate_left=True),
+        ]
 
     run(test())
 

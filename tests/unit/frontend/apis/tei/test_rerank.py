@@ -48,7 +48,7 @@ def test_teis_options() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("path", ["/v1/rerank", "/openai/v1/rerank", "/rerank"])
+@pytest.mark.parametrize("path", ["/v1/rerank", "/openai/v1/rerank", "/v2/rerank", "/rerank"])
 def test_coheres_and_jinas_shape(path: str) -> None:
     async def test() -> None:
         asked = speaker(0.25, 0.75, 0.5)
@@ -86,9 +86,10 @@ def test_documents_are_not_in_the_reply_unless_asked_for() -> None:
         ("/v1/rerank", COHERES | {"top_n": 0}, 400, "top_n: expected `int` >= 1"),
         ("/v1/rerank", COHERES | {"model": "llm"}, 400, 'Model "llm" does not rerank text'),
         ("/rerank", {"query": "q", "texts": ["a"] * 2049}, 422, "at most 2048 in one request, not 2049"),
+        ("/v2/rerank", COHERES | {"model": "ranker", "max_tokens_per_doc": 9}, 400, "max_tokens_per_doc: not served"),
         ("/rerank", {"query": "q"}, 422, "texts: needed, or documents; one of them alone"),
         ("/rerank", ASKED | COHERES, 422, "texts: needed, or documents; one of them alone"),
-        ("/rerank", ASKED | {"truncation_direction": "Left"}, 422, "truncation_direction: only Right is served"),
+        ("/rerank", ASKED | {"truncation_direction": "Up"}, 422, "truncation_direction: Left or Right is needed"),
     ],
 )
 def test_what_is_wrong_is_named(path: str, body: Any, status: int, message: str) -> None:
