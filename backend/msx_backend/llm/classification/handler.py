@@ -11,7 +11,6 @@ from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text import LONG
-from msx_backend.llm.text.prompts import Prompts
 from msx_sdk.context import Context
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.text_generation import TextGenerationHandler
@@ -27,7 +26,6 @@ class ClassificationHandler(TextGenerationHandler):
         self.model = load_model(context)
         self.model.warm_up(context.report_progress)
         self.batcher = Batcher(self.model.shapes, self._run)
-        self.texts = Prompts(self.model.tokenizer, None, None, self.model.vocab_size)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
         tokens = await self._tokens(request)
@@ -36,7 +34,7 @@ class ClassificationHandler(TextGenerationHandler):
         return ClassifyReply(scores=tuple(scores), prompt_tokens=len(tokens))
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        return await self.texts.tokenized(request)
+        return await self.model.texts.tokenized(request)
 
     def capabilities(self) -> Capabilities:
         labels = self.model.labels

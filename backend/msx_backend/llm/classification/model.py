@@ -23,6 +23,7 @@ from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.files import read_object
+from msx_backend.llm.text.prompts import Prompts
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -52,8 +53,8 @@ class ClassificationModel:
     labels: tuple[str, ...]
     longest: int
     """The most tokens of an input."""
-    tokenizer: Tokenizer
-    vocab_size: int
+    texts: Prompts
+    """Text to tokens and back."""
     inputs: PairTokenizer
     shapes: BatchShapes
     network: EmbeddingNetwork
@@ -92,8 +93,7 @@ def load_model(context: Context) -> ClassificationModel:
         model_type=family.model_type,
         labels=labels,
         longest=longest,
-        tokenizer=tokenizer,
-        vocab_size=family.vocab_size,
+        texts=Prompts(tokenizer, None, None, family.vocab_size),
         inputs=PairTokenizer(tokenizer, longest, family.vocab_size, template, prompt, pairs_alone=head.by_words),
         shapes=shapes_for(settings, longest, target),
         network=EmbeddingNetwork(family.load(longest), head.pooling, family.dtype),

@@ -10,7 +10,6 @@ from msx_backend.llm.embedding.model import load_model
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text import LONG
-from msx_backend.llm.text.prompts import Prompts
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
@@ -27,7 +26,6 @@ class EmbeddingHandler(TextGenerationHandler):
         self.model = load_model(context)
         self.model.warm_up(context.report_progress)
         self.batcher = Batcher(self.model.shapes, self._run)
-        self.texts = Prompts(self.model.tokenizer, None, None, self.model.vocab_size)
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
         if (request.dimensions or 0) > self.model.size:
@@ -38,7 +36,7 @@ class EmbeddingHandler(TextGenerationHandler):
         return EmbedReply(embedding=vector.astype("<f4").tobytes(), prompt_tokens=len(tokens))
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        return await self.texts.tokenized(request)
+        return await self.model.texts.tokenized(request)
 
     def capabilities(self) -> Capabilities:
         return Capabilities(

@@ -12,6 +12,7 @@ from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
 from msx_backend.llm.text import Tokenizer
+from msx_backend.llm.text.prompts import Prompts
 from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -34,8 +35,8 @@ class EmbeddingModel:
     """The size of an embedding."""
     longest: int
     """The most tokens of an input."""
-    tokenizer: Tokenizer
-    vocab_size: int
+    texts: Prompts
+    """Text to tokens and back."""
     inputs: InputTokenizer
     shapes: BatchShapes
     sentence: Sentence
@@ -64,8 +65,7 @@ def load_model(context: Context) -> EmbeddingModel:
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
-        tokenizer=tokenizer,
-        vocab_size=family.vocab_size,
+        texts=Prompts(tokenizer, None, None, family.vocab_size),
         inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case, sentence.prompts),
         shapes=shapes_for(settings, longest, target),
         sentence=sentence,

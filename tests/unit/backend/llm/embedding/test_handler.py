@@ -13,7 +13,7 @@ import pytest
 
 from msx_backend.llm.embedding.model import load_model
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.generation import EMBED, EmbedReply, EmbedRequest
+from msx_sdk.generation import EMBED, TOKENIZE, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
@@ -193,3 +193,16 @@ def test_a_call_has_no_more_tokens_than_pay_on_the_device(tmp_path: Path) -> Non
     assert max(rows * length for rows, length in load_model(context).shapes) == 2048
     context.model_yaml_config = {"maxBatchTotalTokens": 4096}
     assert max(rows * length for rows, length in load_model(context).shapes) == 4096
+
+
+def test_tokens_and_their_texts(model: LocalModel) -> None:
+    def asked(**options: Any) -> TokenizeReply:
+        body = {"body": Part(encode(TokenizeRequest(**options)))}
+        (reply,) = model.predict([InferenceRequest("tokens", body, operation=TOKENIZE)])
+        assert reply.failure is None, reply.failure
+        return msgspec.msgpack.decode(reply.body, type=TokenizeReply)
+
+    found = asked(prompt="cat")
+    assert [one.id for one in found.tokens] == [2, 6, 3]
+    assert found.special == {2: "[CLS]", 3: "[SEP]"}
+    assert [asked(ids=(2, 6, 3), skip_special_tokens=skip).text for skip in (True, False)] == ["cat", "[CLS] cat [SEP]"]
