@@ -17,7 +17,7 @@ from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk._internal.methods import METHOD, PACKED_METHOD
 from msx_sdk._internal.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
-from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, TOKENIZE
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
@@ -29,7 +29,7 @@ PLAIN = TORCHSERVES | {INFER}
 """Kinds of jobs that every handler takes."""
 OWN = PLAIN | {PACKED_METHOD}
 """Kinds of jobs that a handler's `handle` answers, of a stage too, and none of its methods."""
-OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED, CLASSIFY, LOAD_ADAPTER})
+OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED, CLASSIFY, LOAD_ADAPTER, SLEEP})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
 
 

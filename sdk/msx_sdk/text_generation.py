@@ -19,6 +19,7 @@ from msx_sdk.generation import (
     EMBED,
     GENERATE,
     LOAD_ADAPTER,
+    SLEEP,
     TOKENIZE,
     Capabilities,
     ClassifyReply,
@@ -29,6 +30,8 @@ from msx_sdk.generation import (
     GenerateRequest,
     LoadAdapterReply,
     LoadAdapterRequest,
+    SleepReply,
+    SleepRequest,
     TokenizeReply,
     TokenizeRequest,
 )
@@ -69,6 +72,10 @@ class TextGenerationHandler(Handler):
         not fit the model."""
         raise PredictionError(501, f"{type(self).__name__} does not load adapters")
 
+    async def sleep(self, request: SleepRequest, context: Context) -> SleepReply:
+        """Releases memory, or has it back. No other request runs meanwhile, and none comes before it is awake."""
+        raise PredictionError(501, f"{type(self).__name__} does not sleep")
+
     def capabilities(self) -> Capabilities:
         """What this handler can do, asked after `initialize`. By default what it overrides, without limits."""
         return Capabilities(
@@ -77,6 +84,7 @@ class TextGenerationHandler(Handler):
             embed=_overrides(self, "embed"),
             classify=_overrides(self, "classify"),
             load_adapter=_overrides(self, "load_adapter"),
+            sleep=_overrides(self, "sleep"),
             model_id=self.context.model_name,
         )
 
@@ -95,6 +103,8 @@ class TextGenerationHandler(Handler):
             yield [encode(await self.classify(_message(data, ClassifyRequest), context))]
         elif operation == LOAD_ADAPTER:
             yield [encode(await self.load_adapter(_message(data, LoadAdapterRequest), context))]
+        elif operation == SLEEP:
+            yield [encode(await self.sleep(_message(data, SleepRequest), context))]
         elif context.get_request_header(0, "describe") == "True":
             yield [self.describe()]
         else:

@@ -249,6 +249,11 @@ def _management() -> Iterator[Ask]:
     for method in ("POST", "HEAD", "OPTIONS"):  # a GET does not end
         yield Ask(method, "/console/events", listener="management")
     yield Ask("PUT", "/console/upload/m.mar", b"x", listener="management")
+    for path in ("/sleep", "/wake_up", "/is_sleeping", "/models/m/sleep", "/models/none/wake_up"):
+        for method in ("GET", "POST"):
+            yield Ask(method, path, listener="management")
+    yield Ask("POST", "/sleep?model=m&level=3", listener="management")
+    yield Ask("POST", "/wake_up?model=m&tags=weights", listener="management")
     for model in ("m", "none"):
         path = f"/models/{model}/traffic"
         for body in (b"{", b"{}", b'{"1.0": 1}', b'{"9": 1}', b'{"weights": {"1.0": 1}, "stickyHeader": 1}'):

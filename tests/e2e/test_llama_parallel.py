@@ -100,6 +100,24 @@ def test_a_stream_comes_in_pieces(server: RunningServer, layout: str) -> None:
         assert len(list(reply.iter_raw())) > 1
 
 
+@pytest.mark.parametrize("layout", ["one", "tp2", "pp2"])
+def test_it_says_after_sleep_what_it_said_before(
+    server: RunningServer, expected: dict[str, bytes], layout: str
+) -> None:
+    workers = server.management.get(f"/models/{layout}").json()[0]["workers"]
+    slept = server.management.post("/sleep", params={"model": layout, "level": 2})
+    assert (slept.status_code, slept.json()) == (200, {"status": f'Model "{layout}" is asleep at level 2'})
+    assert server.management.get("/is_sleeping", params={"model": layout}).json() == {"is_sleeping": True}
+    assert server.management.get(f"/models/{layout}").json()[0]["state"] == "ASLEEP"
+    refused = server.inference.post(f"/predictions/{layout}", json=wanted(SUBJECTS[0]))
+    assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
+    assert "is asleep" in refused.text
+    assert server.management.post(f"/models/{layout}/wake_up").status_code == 200
+    assert b"".join(by_http(server, layout, SUBJECTS[0])) == expected[SUBJECTS[0]]
+    again = server.management.get(f"/models/{layout}").json()[0]["workers"]
+    assert [(one["pid"], one["generation"]) for one in again] == [(one["pid"], one["generation"]) for one in workers]
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_client_that_leaves_does_not_hold_up_the_group(
     server: RunningServer, expected: dict[str, bytes], layout: str

@@ -65,6 +65,9 @@ class BlockPool(Protocol):
     def free(self, slot: int) -> None:
         """Frees the slot. Its content is kept as long as there is room."""
 
+    def forget(self) -> None:
+        """What is kept of texts that have ended is not in the memory any more."""
+
     def scrap(self, slot: int) -> list[Step]:
         """Frees a slot in which a step failed. -> Harmless steps that test whether the runner still works."""
 

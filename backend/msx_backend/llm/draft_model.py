@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from msx_backend.llm.blocks import common
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Speculator
-from msx_backend.llm.step import StepRunner
+from msx_backend.llm.step import Sleep, StepRunner, Wake, prepare
 
 log = logging.getLogger("msx.llm")
 
@@ -55,6 +55,16 @@ class DraftModel:
             self._step(rows)
         self._held.update((text.slot, text.said[: text.fed]) for text in texts)
         return [text.draft for text in texts]
+
+    def sleep(self, weights: bool) -> None:
+        """See `Sleep`."""
+        self._held.clear()
+        prepare(self._runner, Sleep(weights))
+
+    def wake(self) -> None:
+        """See `Wake`. Drafts that were being written when it fell asleep were lost."""
+        self._held.clear()
+        prepare(self._runner, Wake())
 
     def _read(self, text: Drafting) -> bool:
         """Reads a piece of what is missing. -> Whether hardly anything is missing any more."""

@@ -25,6 +25,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.loops import call_on
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.scheduler import Scheduler
+from msx_backend.llm.sleeper import ASLEEP, Sleeper
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.speculator import Speculator
 from msx_backend.llm.stats import EngineStats
@@ -89,6 +90,7 @@ class Engine:
             drafter = Drafter(draft_model, self._speculator, limits.slots)
         scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, self._places)
         self._state = EngineState(scheduler, drafter)
+        self._sleeper = Sleeper(run, self._pool, draft_model)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None
@@ -108,13 +110,26 @@ class Engine:
         self._stop("The model is shutting down.")
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def sleep(self, level: int) -> int:
+        """Ends the requests in progress with an error and releases memory, or has it back: see `SleepRequest`. -> The
+        level now. If that fails, the runner counts as broken. Raises what it raises."""
+        self._check_works()
+        if level:
+            self._end_all(ASLEEP)
+        try:
+            await self._sleeper.change(level)
+        except Exception as error:
+            self._give_up(error)
+            raise
+        return self._sleeper.level
+
     def submit(self, request: GenerateRequest, *, deadline: float | None = None) -> RequestHandle:
         """From a thread with a running loop, on which the handle is read. `deadline` on the clock of `time.monotonic`:
         then the request fails with 504.
 
         Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are
-        `maxConcurrent` requests in progress, and 503 after `close` or after the runner has stopped working. A
-        constraint that `constraints` does not know yet is compiled here.
+        `maxConcurrent` requests in progress, and 503 while it sleeps, after `close` or after the runner has stopped
+        working. A constraint that `constraints` does not know yet is compiled here.
         """
         self._check_room()
         adapter = self._adapters.chosen(request)
@@ -170,14 +185,18 @@ class Engine:
     def _enter(self, job: GenerationJob) -> None:
         if job.number not in self._state.jobs:  # it was cancelled meanwhile
             return
+        if self._sleeper.level:  # the model fell asleep meanwhile
+            self._state.end(job, PredictionError(PREDICTION_FAILED, ASLEEP))
+            return
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
             self._state.scheduler.add(sequence)
         self._state.wake()
 
     def _check_room(self) -> None:
-        if self._refusal is not None:
-            raise PredictionError(PREDICTION_FAILED, self._refusal)
+        self._check_works()
+        if self._sleeper.level:
+            raise PredictionError(PREDICTION_FAILED, ASLEEP)
         count = len(self._state.jobs)
         if count >= self._limits.max_concurrent:
             raise PredictionError(
@@ -185,6 +204,10 @@ class Engine:
                 f"The model is overloaded: {count} requests are in progress, as many as maxConcurrent allows; "
                 f"try again later.",
             )
+
+    def _check_works(self) -> None:
+        if self._refusal is not None:
+            raise PredictionError(PREDICTION_FAILED, self._refusal)
 
     def _cancel(self, number: int) -> None:
         call_on(self._loop, self._end, number)
@@ -202,9 +225,12 @@ class Engine:
     def _stop(self, reason: str) -> None:
         self._state.over = True
         self._refusal = reason
+        self._end_all(reason)
+        self._state.wake()
+
+    def _end_all(self, reason: str) -> None:
         for job in list(self._state.jobs.values()):
             self._state.end(job, PredictionError(PREDICTION_FAILED, reason))
-        self._state.wake()
 
     def _give_up(self, error: BaseException) -> None:
         """The runner has stopped working: all requests fail."""

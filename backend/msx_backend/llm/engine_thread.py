@@ -29,6 +29,10 @@ class EngineThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
 
+    async def sleep(self, level: int) -> int:
+        """See `Engine.sleep`."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._engine.sleep(level), self._loop))
+
     def _serve(self) -> None:
         try:
             self._loop.run_forever()

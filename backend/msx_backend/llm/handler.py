@@ -33,7 +33,7 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
-from msx_backend.llm.step import ChoosingRunner, MixingRunner, PagedRunner, StepRunner, decode, execute
+from msx_backend.llm.step import ChoosingRunner, MixingRunner, PagedRunner, SleepingRunner, StepRunner, decode, execute
 from msx_backend.llm.steps import StartedSteps, StartingRunner
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
@@ -53,6 +53,8 @@ from msx_sdk.generation import (
     LoadAdapterReply,
     LoadAdapterRequest,
     SamplingDefaults,
+    SleepReply,
+    SleepRequest,
     TokenizeReply,
     TokenizeRequest,
 )
@@ -124,6 +126,9 @@ class TextGenerator(TextGenerationHandler):
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
         return await self.prompts.tokenized(request)
 
+    async def sleep(self, request: SleepRequest, context: Context) -> SleepReply:
+        return SleepReply(level=await self.engine_thread.sleep(request.level))
+
     def follow(self, message: bytes) -> None:
         """Executes one step on a rank other than 0."""
         execute(self.runner, decode(message))
@@ -138,6 +143,7 @@ class TextGenerator(TextGenerationHandler):
             template_variables=() if self.chat is None else self.chat.variables,
             request_templates=self.templates is not None,
             tokenize=True,
+            sleep=isinstance(self.runner, SleepingRunner),
             constraints=CONSTRAINTS if self.constraints else (),
             unheld_keywords=UNHELD if self.constraints else (),
             sampling=self.sampling,

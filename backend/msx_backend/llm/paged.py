@@ -84,6 +84,11 @@ class PagedPool:
             self._leave(block)
         self._slots.append(slot)
 
+    def forget(self) -> None:
+        for block, name in list(self._names.items()):
+            if not self._users[block]:
+                del self._names[block], self._named[name]
+
     def scrap(self, slot: int) -> list[Step]:
         self.free(slot)
         return [AssignBlocks(slot, (SCRATCH,)), Decode((slot,), (0,), (0,))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import mindspore as ms
@@ -41,15 +42,21 @@ def load_runner(
     check_generates(config)
     check_division(config, parallel)
     parts = DecoderParts(parallel, kernels or kernels_of(config, parallel.target), adapters)
-    with Checkpoint(folder, config) as checkpoint:
-        with without_data():
-            decoder = Decoder(config, parts, own_layers(config, parallel))
-        decoder.load(checkpoint)
+    with without_data():
+        decoder = Decoder(config, parts, own_layers(config, parallel))
+    load = partial(_load, decoder, folder, config)
+    load()
     decoder.set_train(False)
     limits = plan(parameter_size(decoder))
     if isinstance(parts.kernels, AscendKernels):
         return FlatRunner(decoder, config, limits, parts, chooses)
-    return SlotRunner(decoder, config, limits, parts)
+    return SlotRunner(decoder, config, limits, parts, load)
+
+
+def _load(decoder: Decoder, folder: Path, config: DecoderConfig) -> None:
+    """Raises HandlerLoadError."""
+    with Checkpoint(folder, config) as checkpoint:
+        decoder.load(checkpoint)
 
 
 def kernels_of(config: DecoderConfig, target: str) -> Kernels:

@@ -12,6 +12,7 @@ from mindspore import Tensor
 
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.device import DeviceAdapters
+from msx_backend.llm.kernels.cpu.sleeping import SleepingMemory
 from msx_backend.llm.kernels.cpu.slots import SlotLayout
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
@@ -35,8 +36,15 @@ class SlotRunner:
 
     overlaps = False  # MindSpore's CPU backend computes where a graph is called
 
-    def __init__(self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts) -> None:
-        """Takes a decoder with its weights. Raises HandlerLoadError."""
+    def __init__(
+        self,
+        decoder: Decoder,
+        config: DecoderConfig,
+        limits: EngineLimits,
+        parts: DecoderParts,
+        load: Callable[[], None],
+    ) -> None:
+        """Takes a decoder with its weights, which `load` reads. Raises HandlerLoadError."""
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
@@ -48,6 +56,7 @@ class SlotRunner:
         with without_data():
             for number, cache in enumerate(self._caches):
                 cache.prepare(self._layout, f"layers.{number}")
+        self._memory = SleepingMemory(decoder, [it for cache in self._caches for it in cache.caches], load)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._last = parts.parallel.last_stage
         self._messages = StageMessages(config, parts)
@@ -96,6 +105,16 @@ class SlotRunner:
         rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
         for cache in self._caches:
             cache.copy(*rows)
+
+    def sleep(self, weights: bool) -> None:
+        """See `Sleep`."""
+        self._memory.release(weights)
+
+    def wake(self) -> None:
+        """See `Wake`. Raises HandlerLoadError."""
+        self._memory.restore()
+        if self._adapters is not None:
+            self._adapters.forget()
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Runs every bucket once, on padding alone; no graph is compiled after that."""

@@ -80,6 +80,13 @@ class SlotPool:
         else:
             self._empty.append(slot)
 
+    def forget(self) -> None:
+        for slot in self._retired:
+            self._forget(slot, 0)
+            self._held[slot] = SlotContent()
+            self._empty.append(slot)
+        self._retired.clear()
+
     def scrap(self, slot: int) -> list[Step]:
         self._forget(slot, 0)
         self._held[slot].length = 0

@@ -74,6 +74,16 @@ class Recount(msgspec.Struct, frozen=True, array_like=True, tag=8):
     counts: tuple[int, ...]
 
 
+class Sleep(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Releases the memory of keys and values, and with `weights` that of the weights, until `Wake`. No text runs."""
+
+    weights: bool
+
+
+class Wake(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """Reads what `Sleep` released."""
+
+
 Preparation = CopyPositions | AssignBlocks | Stretch | Adapt | Recount
 
 
@@ -97,7 +107,7 @@ class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     before: tuple[Preparation, ...] = ()
 
 
-Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount | Sleep | Wake
 
 
 class StepRunner(Protocol):
@@ -158,6 +168,17 @@ class ChoosingRunner(Protocol):
 
 
 @runtime_checkable
+class SleepingRunner(Protocol):
+    """One that can release its memory, and have it back with its graphs as they are."""
+
+    def sleep(self, weights: bool) -> None:
+        """See `Sleep`."""
+
+    def wake(self) -> None:
+        """Raises HandlerLoadError if the weights cannot be read any more."""
+
+
+@runtime_checkable
 class PagedRunner(Protocol):
     """Slots are tables of `blocks` blocks of `block` tokens."""
 
@@ -200,7 +221,8 @@ def execute(runner: StepRunner, step: Step) -> Array | None:
 
 
 def prepare(runner: StepRunner, step: Step) -> None:
-    """Executes a `Preparation`. Raises TypeError for other steps, and for those that the runner does not know."""
+    """Executes a `Preparation`, `Sleep` or `Wake`. Raises TypeError for other steps, and for those that the runner does
+    not know."""
     if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
         runner.copy(step.source, step.target, step.length)
     elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
@@ -211,5 +233,9 @@ def prepare(runner: StepRunner, step: Step) -> None:
         runner.recount(step.slot, step.ids, step.counts)
     elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
+    elif isinstance(step, Sleep) and isinstance(runner, SleepingRunner):
+        runner.sleep(step.weights)
+    elif isinstance(step, Wake) and isinstance(runner, SleepingRunner):
+        runner.wake()
     else:
         raise TypeError(f"{type(runner).__name__} cannot execute a step of the kind {type(step).__name__}")

@@ -19,6 +19,7 @@ from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
+from msx_frontend.apis.sleep.family import sleep
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.apis.torchserve.description import described
@@ -80,6 +81,7 @@ def families(parts: Parts) -> Sequence[Family]:
         cluster_api(parts.cluster),
         traffic(parts.models),
         adapters_api(parts.registry, parts.adapters),
+        sleep(parts.models),
     ]
     if parts.console is not None:
         own += [console(parts.console), playground(parts.console)]

@@ -55,6 +55,8 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         described["capabilities"] = offered
     if named := [method for method in version.methods or () if method.name]:
         described["methods"] = msgspec.to_builtins(named)
+    if version.sleep.level:
+        described["sleepLevel"] = version.sleep.level
     if version.traffic_share is not None:
         described["trafficShare"] = round(version.traffic_share, 6)
     if version.reason:

@@ -209,6 +209,13 @@ class Management:
             await self._state.set_workers(version, autoscaling)
         return part
 
+    async def change_sleep(self, name: str, number: str | None, level: int) -> ModelVersion:
+        """0 wakes it. The state does not keep it. Raises ServiceError; BadRequest for what cannot sleep."""
+        version = self.registry.find(name, number)
+        async with self.operations.only(*version.labels):
+            await (version.fall_asleep(level) if level else version.wake_up())
+        return version
+
     async def set_default(self, name: str, number: str) -> None:
         self.registry.find(name, number)
         async with self.operations.only(name, number):

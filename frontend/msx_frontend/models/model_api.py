@@ -100,6 +100,18 @@ class ModelApi:
         await self._management.unregister(name, number)
         return StatusMessage(f'Model "{name}" unregistered')
 
+    async def change_sleep(self, name: str, number: str | None, level: int) -> StatusMessage:
+        """Level 0 wakes it."""
+        version = await self._management.change_sleep(name, number, level)
+        depth = version.sleep.level
+        return StatusMessage(f'Model "{name}" is {f"asleep at level {depth}" if depth else "awake"}')
+
+    def sleepers(self) -> list[str]:
+        """The names of models that can sleep."""
+        registry = self._management.registry
+        offered = ((name, registry.find(name).capabilities) for name in registry.names())
+        return [name for name, it in offered if it is not None and it.sleep]
+
     async def set_default(self, name: str, number: str) -> StatusMessage:
         await self._management.set_default(name, number)
         return StatusMessage(f'Default version successfully updated for model "{name}" to "{number}"')

@@ -7,6 +7,7 @@ import contextlib
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 
 from msx_frontend.errors import BadRequest, HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
@@ -19,6 +20,7 @@ from msx_frontend.models.first_load import FirstLoad, LoadWait
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
+from msx_frontend.models.sleep import Asleep, CannotSleep, VersionSleep
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.instances import InstanceRequest
@@ -70,6 +72,7 @@ class ModelVersion(ObservedVersion):
             self._judge,
             self.first_load,
         )
+        self.sleep = VersionSleep(source.name, lambda: [group.runner for group in self._ready_groups])
         self.stages: dict[str, ModelVersion] = {}
         self.created = time.time()
         self.capabilities: Capabilities | None = None
@@ -135,7 +138,8 @@ class ModelVersion(ObservedVersion):
         self.dispatcher.pump_soon()
 
     def _enter(self, job: Job | InstanceRequest) -> None:
-        """It is counted and traced as the model's, whose own time limit counts, too."""
+        """It is counted and traced as the model's, whose own time limit counts, too. Raises Asleep."""
+        self.sleep.check()
         job.listener = metrics = self.metrics
         if metrics.spans is not None:
             metrics.spans.begin(job)
@@ -172,6 +176,32 @@ class ModelVersion(ObservedVersion):
             raise HandlerMethodNotFound(self.source.name, name, known)
 
     # -- workers --
+
+    async def fall_asleep(self, level: int) -> None:
+        """New requests are refused at once; those in progress have `responseTimeout` to end. Raises ServiceError."""
+        if self.stages or self.capabilities is None or not self.capabilities.sleep:
+            raise CannotSleep(self.source.name)
+        end = partial(self.cancel_all, Asleep(self.source.name))
+        await self.sleep.fall_asleep(level, self._rest, end)
+        self._judge()
+
+    async def wake_up(self) -> None:
+        """Raises ServiceError."""
+        await self.sleep.wake()
+        self._judge()
+
+    async def _rest(self) -> None:
+        self._judge()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._resting(), self.config.response_timeout)
+
+    async def _resting(self) -> None:
+        while self.busy or not self.at_rest:
+            await self.changed()
+
+    @property
+    def _ready_groups(self) -> list[WorkerGroup]:
+        return [group for group in self._replicas.groups if group.state is GroupState.READY]
 
     async def scale(self, min_workers: int, max_workers: int) -> None:
         """See `Replicas.scale`. Raises WorkersNotStarted for a version that is lost."""
@@ -255,6 +285,7 @@ class ModelVersion(ObservedVersion):
             self.methods = replica.group.methods
             self._route_texts(replica.group.runner)
             self.dispatcher.group_ready(replica.group.runner)
+            self.sleep.started(replica.group.runner)
         self._status.replica_changed(replica)
         self.autoscaler.replica_changed(replica)
         if self.autoscaler.refusal:
@@ -274,7 +305,7 @@ class ModelVersion(ObservedVersion):
 
     def group_has_room(self, group: BatchRunner) -> None:
         self.dispatcher.group_has_room(group)
-        if self._status.leaving:
+        if self._status.leaving or self.sleep.level:
             self._status.changed.set()
 
     def group_ended(self, group: WorkerGroup) -> None:
@@ -315,7 +346,7 @@ class ModelVersion(ObservedVersion):
         if not self._status.leaving:
             kept = self._kept
             self.dispatcher.expecting_workers = alive(kept) or self.autoscaler.may_start
-            self._status.judge(kept, self.ready_workers)
+            self._status.judge(kept, self.ready_workers, asleep=self.sleep.level > 0)
             self.dispatcher.refusal = self._status.refusal(kept) or self.autoscaler.refusal
             if self.dispatcher.waiting and not self.dispatcher.may_serve:
                 self.dispatcher.fail_all(self._status.error(self.dispatcher.refusal))

@@ -169,6 +169,8 @@ class ObservedVersion:
     @property
     def answers(self) -> bool:
         """A request that comes now is answered: by a worker that is ready, or by one that it starts."""
+        if self.state is ModelState.ASLEEP:
+            return False
         return self.ready_workers > 0 or (self.on_demand and self.expecting_workers)
 
     @property

@@ -12,6 +12,8 @@ class ModelState(Enum):
     READY = "READY"
     DEGRADED = "DEGRADED"
     """Some of the wanted workers are not ready: they restart, or were just added."""
+    ASLEEP = "ASLEEP"
+    """All wanted workers are there, and have released their memory: requests are refused."""
     FAILED = "FAILED"
     """No worker will come back by itself; the reason is known."""
     DRAINING = "DRAINING"
@@ -20,7 +22,8 @@ class ModelState(Enum):
 
 _MOVES: dict[ModelState, set[ModelState]] = {
     state: {*ModelState} - {state, ModelState.GONE}
-    for state in (ModelState.WAITING, ModelState.LOADING, ModelState.READY, ModelState.DEGRADED, ModelState.FAILED)
+    for state in ModelState
+    if state not in (ModelState.DRAINING, ModelState.GONE)
 }
 _MOVES[ModelState.DEGRADED].remove(ModelState.LOADING)
 _MOVES |= {ModelState.DRAINING: {ModelState.GONE}, ModelState.GONE: set()}

@@ -64,9 +64,10 @@ class VersionStatus:
         """The worker that failed is gone, and no other tries it again by itself."""
         self._unloaded = None
 
-    def judge(self, replicas: Sequence[Replica], ready: int) -> None:
+    def judge(self, replicas: Sequence[Replica], ready: int, asleep: bool = False) -> None:
         self._waits = next((one for one in replicas if one.state is ReplicaState.WAITING), None)
-        self.move(self._state_of(replicas, ready))
+        state = self._state_of(replicas, ready)
+        self.move(ModelState.ASLEEP if asleep and state is ModelState.READY else state)
 
     def refusal(self, replicas: Sequence[Replica]) -> str:
         """One line for clients while no worker is ready; "" where a worker may soon be ready."""

@@ -8,8 +8,9 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 from msx_sdk.generation._adapters import AdapterFiles, LoadAdapterReply, LoadAdapterRequest
 from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
 from msx_sdk.generation._embed import EmbedReply, EmbedRequest
-from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, TOKENIZE, Capabilities
+from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Capabilities
 from msx_sdk.generation._sampling import Constraint, SamplingDefaults, SamplingParams
+from msx_sdk.generation._sleep import SleepReply, SleepRequest
 from msx_sdk.generation._text import (
     ContextLengthExceeded,
     FinishReason,
@@ -26,6 +27,7 @@ __all__ = [
     "EMBED",
     "GENERATE",
     "LOAD_ADAPTER",
+    "SLEEP",
     "TOKENIZE",
     "AdapterFiles",
     "Capabilities",
@@ -42,6 +44,8 @@ __all__ = [
     "LoadAdapterRequest",
     "SamplingDefaults",
     "SamplingParams",
+    "SleepReply",
+    "SleepRequest",
     "TextSpan",
     "Token",
     "TokenizeReply",

@@ -6,7 +6,7 @@ from msx_sdk.generation._sampling import SamplingDefaults
 from msx_sdk.generation._wire import WireStruct
 
 GENERATE, TOKENIZE, EMBED, CLASSIFY = "generate", "tokenize", "embed", "classify"
-LOAD_ADAPTER = "load_adapter"
+LOAD_ADAPTER, SLEEP = "load_adapter", "sleep"
 """Operations besides a prediction; what a handler offers is in its `Capabilities`."""
 
 
@@ -28,6 +28,8 @@ class Capabilities(WireStruct):
     rerank: bool = False
     """Its one score says how well the second text of a pair fits the first; asked for by CLASSIFY."""
     labels: tuple[str, ...] = ()
+    sleep: bool = False
+    """Its workers can release their memory, and have it back."""
     constraints: tuple[str, ...] = ()
     """The kinds of `Constraint` that are supported."""
     unheld_keywords: tuple[str, ...] = ()

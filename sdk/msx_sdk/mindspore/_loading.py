@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +57,29 @@ def weights_path(context: Context) -> Path:
     return model_file(context)
 
 
+_again: ContextVar[bool] = ContextVar("again", default=False)
+
+
+@contextmanager
+def loading_again() -> Iterator[None]:
+    """In it, parameters keep their place in memory, which compiled graphs know: those do not see `set_data`."""
+    token = _again.set(True)
+    try:
+        yield
+    finally:
+        _again.reset(token)
+
+
 def fill(parameter: Any, array: Any) -> None:
     """Sets a parameter's values, in its own data type."""
     import mindspore as ms
     import numpy as np
 
-    parameter.set_data(ms.Tensor(np.ascontiguousarray(array)).astype(parameter.dtype))
+    value = ms.Tensor(np.ascontiguousarray(array)).astype(parameter.dtype)
+    if _again.get():
+        ms.ops.assign(parameter, value)
+    else:
+        parameter.set_data(value)
 
 
 def parameter_size(cell: Any) -> int:

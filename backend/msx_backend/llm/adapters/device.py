@@ -38,6 +38,10 @@ class DeviceAdapters:
             self._put(place, adapter)
         self._places[slot] = place
 
+    def forget(self) -> None:
+        """The places are empty: an adapter is put into its place again for its next text."""
+        self._inside.clear()
+
     def picks(self, slots: Sequence[int | None], counts: Any) -> Any:
         """The place of each token's adapter [T]; each slot has `counts` tokens. The slot None is padding."""
         owners = [len(self._places) - 1 if slot is None else slot for slot in slots]

@@ -36,6 +36,9 @@ class RowPool:
     def free(self, slot: int) -> None:
         self._free.append(slot)
 
+    def forget(self) -> None:
+        return None
+
     def scrap(self, slot: int) -> list[Step]:
         self.free(slot)
         return [Decode((slot,), (0,), (0,))]

@@ -91,6 +91,12 @@ class FakeRunner:
     def warm_up(self, report: Callable[[str], None]) -> None:
         report("nothing")
 
+    def sleep(self, weights: bool) -> None:
+        self.cache[:, 1:] = EMPTY
+
+    def wake(self) -> None:
+        return None
+
     def execute(self, step: Step) -> Array | None:
         self.log.append(step)
         if error := self.fails(step):

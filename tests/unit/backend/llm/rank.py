@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,23 @@ def on_cpu(model: Path, parallel: Any) -> dict[str, Any]:
     runner.warm_up(told.append)
     graphs = compiled_graphs()
     found = steps(runner)
-    return {**found, "warm_up": told, "graphs": [graphs, compiled_graphs()]}
+    return {**found, "slept": slept(runner), "warm_up": told, "graphs": [graphs, compiled_graphs()]}
+
+
+def slept(runner: Any) -> dict[str, Any]:
+    """The same steps after sleep, in which all weights are lost."""
+    runner.sleep(weights=True)
+    spoil(runner._memory._decoder.get_parameters())
+    spoil(runner._memory._caches, 0)
+    runner.wake()
+    return steps(runner)
+
+
+def spoil(parameters: Iterable[Any], value: float = np.nan) -> None:
+    """What `release` leaves, which is what is smaller than a page, is lost, too. (`asnumpy` would move a parameter.)"""
+    for parameter in parameters:
+        memory = (ctypes.c_char * int(parameter.nbytes)).from_address(parameter.data_ptr())
+        np.frombuffer(memoryview(memory).cast("B"), np.float32)[...] = value
 
 
 def on_emulation(model: Path, parallel: Any) -> dict[str, Any]:

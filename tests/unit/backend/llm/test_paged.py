@@ -37,6 +37,16 @@ def test_sequences_share_the_whole_blocks_of_a_prefix() -> None:
     assert pool.used == 4
 
 
+def test_what_is_forgotten_is_not_found() -> None:
+    pool = PagedPool(4, 17, 4)
+    pool.free(written(pool, PROMPT))
+    again = placed(pool, PROMPT)
+    assert again.cached == 8
+    pool.free(again.slot)
+    pool.forget()
+    assert placed(pool, PROMPT).cached == 0
+
+
 def test_the_last_token_is_always_computed() -> None:
     pool = PagedPool(4, 17, 4)
     written(pool, PROMPT[:8])

@@ -81,6 +81,12 @@ def near(found: Any, wanted: Any, kernels: str) -> None:
         assert_near(np.array(found), wanted, "float16")
 
 
+def test_they_compute_the_same_after_sleep(divided: Divided) -> None:
+    for rank in (rank["cpu"] for rank in divided.ranks):
+        for steps in ("alone", "together"):
+            np.testing.assert_allclose(rank["slept"][steps], rank[steps], atol=1e-5)
+
+
 @pytest.mark.parametrize("kernels", KINDS)
 def test_divided_over_ranks(divided: Divided, kernels: str) -> None:
     first, *others = (rank[kernels] for rank in divided.ranks)

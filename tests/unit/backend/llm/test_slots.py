@@ -160,3 +160,12 @@ def test_what_is_kept_in_place_is_shared_before_more_is_written() -> None:
     pool.free(talk)
     assert placed(pool, [*PROMPT[:12], 50]) == BlockPlacement(talk, 12, [])
     assert placed(pool, [*PROMPT[:12], 60]) == BlockPlacement(1 - talk, 12, [CopyPositions(talk, 1 - talk, 12)])
+
+
+def test_what_is_forgotten_is_not_found() -> None:
+    pool = SlotPool(2, 128, 4)
+    pool.free(written(pool, PROMPT))
+    pool.forget()
+    assert placed(pool, [*PROMPT, 5]).cached == 0
+    assert placed(pool, [*PROMPT, 5]).before == []
+    assert pool.take([1]) is None

@@ -8,7 +8,7 @@ import pytest
 
 from msx_frontend.models.states import ImpossibleTransition, ModelState, move
 
-LIVING = ("WAITING", "LOADING", "READY", "DEGRADED", "FAILED")
+LIVING = ("WAITING", "LOADING", "READY", "DEGRADED", "ASLEEP", "FAILED")
 POSSIBLE = {*product(LIVING, (*LIVING, "DRAINING")), ("DRAINING", "GONE")} - {("DEGRADED", "LOADING")}
 
 

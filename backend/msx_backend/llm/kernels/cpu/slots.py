@@ -68,6 +68,9 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
         self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
         self.caches = [self.k, self.v]
 
+    def load_shard(self, weights: Any, name: str) -> None:
+        """It has keys and values, which are not read from files."""
+
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each -> [B*P, heads*D]"""
         _, masks, (rows, seen) = step

@@ -84,7 +84,7 @@ class CurlLine extends HTMLElement {
 
 const WORDS = {
   good: ["READY"], bad: ["FAILED", "GONE"],
-  warn: ["DEGRADED", "WAITING", "RESTARTING", "DRAINING", "UNLOADING", "STOPPED"],
+  warn: ["DEGRADED", "WAITING", "ASLEEP", "RESTARTING", "DRAINING", "UNLOADING", "STOPPED"],
 };
 
 /** The state of a model or worker as a coloured word. */

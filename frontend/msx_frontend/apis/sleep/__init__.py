@@ -1,0 +1,1 @@
+"""Sleep and wake, by vLLM's routes."""

@@ -1,0 +1,74 @@
+"""A runner that sleeps releases its memory, and computes the same after it; on several ranks: test_runner_ranks."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from msx_backend.llm.kernels.cpu import sleeping
+from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.rank import spoil
+from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
+from tests.unit.backend.llm.wide_models import make_wide
+
+pytestmark = pytest.mark.mindspore
+ms = pytest.importorskip("mindspore")
+
+QUICK = ("gemma3",)
+FAMILIES = [
+    pytest.param(folder.name, marks=[] if folder.name in QUICK else [pytest.mark.long])
+    for folder in sorted(GOLDENS.iterdir())
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_read_again_is_all_that_was_released(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleeping, "release", spoil)
+    runner, tokens = make_runner(family, limits()), expected(family)[0][:16]
+    before = runner.prefill(0, 0, tokens, all_logits=True)
+    graphs = compiled_graphs()
+    runner.sleep(weights=True)
+    assert not np.isfinite(runner.prefill(0, 0, tokens, all_logits=True)).any()
+    spoil(runner._memory._caches, 0)  # as their pages are
+    runner.wake()
+    np.testing.assert_array_equal(runner.prefill(0, 0, tokens, all_logits=True), before)
+    assert compiled_graphs() == graphs
+
+
+def test_memory_is_given_back_and_graphs_stay(tmp_path: Path) -> None:
+    model = make_wide("llama", tmp_path / "model", vocab_size=4096, hidden_size=1024)
+    runner = make_runner("wide", limits(contexts=(512,)), folder=model)
+    runner.warm_up(lambda shape: None)
+    before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
+    weights, caches = list(runner._memory._decoder.get_parameters()), runner._memory._caches
+    held = [it for it in weights if not any(it is cache for cache in caches)]
+    assert resident(held) > 0.99 * size_of(held) > 16 << 20
+    runner.sleep(weights=False)
+    assert (resident(caches), resident(held) > 0) == (0, True)
+    runner.sleep(weights=True)
+    assert resident(held) < 0.001 * size_of(held)
+    runner.wake()
+    np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
+    assert compiled_graphs() == graphs
+
+
+def size_of(parameters: Iterable[Any]) -> int:
+    return sum(int(one.nbytes) for one in parameters)
+
+
+def resident(parameters: Iterable[Any]) -> int:
+    """Bytes of their whole pages that are in memory."""
+    return sum(pages_of(one.data_ptr(), int(one.nbytes)) for one in parameters) * mmap.PAGESIZE
+
+
+def pages_of(address: int, size: int) -> int:
+    first, end = -(-address // mmap.PAGESIZE), (address + size) // mmap.PAGESIZE
+    with Path("/proc/self/pagemap").open("rb", buffering=0) as file:
+        file.seek(first * 8)
+        entries = np.frombuffer(file.read(max(end - first, 0) * 8), np.uint64)
+    return int((entries >> np.uint64(63)).sum())
