@@ -188,6 +188,9 @@ class Engine:
         if self._sleeper.level:  # the model fell asleep meanwhile
             self._state.end(job, PredictionError(PREDICTION_FAILED, ASLEEP))
             return
+        if self._refusal is not None:
+            self._state.end(job, PredictionError(PREDICTION_FAILED, self._refusal))
+            return
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
             self._state.scheduler.add(sequence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from time import monotonic
 from typing import NamedTuple, Protocol
 
@@ -17,6 +18,8 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
 
 _decode = msgspec.msgpack.Decoder(GenerateDelta).decode
+SHARED, SMALL = 1 << 14, 256
+"""Deltas that are kept, as most tokens of a model come again and again, and the most bytes of one."""
 
 
 class TextDelta(NamedTuple):
@@ -93,12 +96,27 @@ class Generation:
         total.cached += usage.cached
 
 
+@lru_cache(SHARED)
+def _decoded(data: bytes) -> GenerateDelta | None:
+    try:
+        delta = _decode(data)
+    except msgspec.DecodeError:
+        return None
+    return delta if delta == GenerateDelta(text=delta.text, tokens=delta.tokens) and len(delta.tokens) == 1 else None
+
+
+def _shared(data: bytes) -> GenerateDelta | None:
+    """The delta of one token of the first text, with nothing else to tell; None for any other. Nobody may change it."""
+    return _decoded(data) if len(data) <= SMALL else None
+
+
 class _Reading(TurnSink):
     """One reply of a handler, as it must be; the tokens of the prompt, told once, begin each of its `n` texts."""
 
     __slots__ = (
         "_begun",
         "_finished",
+        "_flows",
         "_generation",
         "_listener",
         "_meter",
@@ -107,6 +125,7 @@ class _Reading(TurnSink):
         "_prompt",
         "_prompt_ids",
         "_prompt_tokens",
+        "_streams",
     )
 
     def __init__(
@@ -122,11 +141,17 @@ class _Reading(TurnSink):
         self._generation, self._model, self._prompt = generation, version.source.name, prompt
         self._n, self._listener = request.params.n, listener
         self._meter: Meter = version.metrics.text.meter(stream=request.stream)
+        self._streams, self._flows = request.stream, False
+        """Whether the next delta may be one that many texts have."""
         self._begun, self._finished = set[int](), set[int]()
         self._prompt_tokens: tuple[Token, ...] = ()
         self._prompt_ids: tuple[int, ...] = ()
 
     def read(self, data: bytes) -> None:
+        if self._flows and (shared := _shared(data)) is not None:
+            self._meter.came_alone(monotonic())
+            self._listener.add(TextDelta(self._prompt, self._prompt, shared))
+            return
         try:
             delta = _decode(data)
         except msgspec.DecodeError as error:
@@ -139,6 +164,8 @@ class _Reading(TurnSink):
         if delta.usage is not None:
             self._generation.add_usage(delta.usage)
         self._meter.came(delta, monotonic())
+        plain = bool(delta.tokens) and delta.tokens[0].logprob is None
+        self._flows = plain and self._streams and self._n == 1
         self._listener.add(TextDelta(self._prompt * self._n + index, self._prompt, delta))
 
     def complete(self) -> None:

@@ -42,7 +42,11 @@ class StreamedTextReply:
     # -- what the generation tells --
 
     def add(self, text_delta: TextDelta) -> None:
-        if data := self._writer.events_of(text_delta):
+        if not (data := self._writer.events_of(text_delta)):
+            return
+        if self._begun:
+            self._request.sink.chunk(data)
+        else:
             self._write(data)
 
     def ended(self) -> None:

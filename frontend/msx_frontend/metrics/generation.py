@@ -80,6 +80,12 @@ class Meter:
             self._metrics.completion.inc(delta.usage.completion)
             self._metrics.tokens.observe(delta.usage.completion)
 
+    def came_alone(self, at: float) -> None:
+        """One token of the only text of a stream, behind its first."""
+        last = self._last
+        self._between(at - last[0])
+        last[0] = at
+
     def ended(self) -> None:
         self._metrics.whole.observe(time.monotonic() - self._began)
 

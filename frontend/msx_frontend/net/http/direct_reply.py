@@ -69,7 +69,7 @@ class DirectReply:
         self._chunked().start(status, phrase, headers)
 
     def chunk(self, data: bytes) -> None:
-        self._chunked().chunk(data)
+        (self._stream or self._chunked()).chunk(data)
 
     def end(self) -> None:
         self._chunked().end()

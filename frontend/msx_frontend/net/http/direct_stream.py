@@ -12,6 +12,8 @@ from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 log = logging.getLogger("msx.http")
 
+TOLD = 1 << 12
+"""Bytes that a client has taken, after which it is noted."""
 WRITTEN = 1 << 18
 """Bytes of a stream after which the connection is asked whether it takes more."""
 
@@ -71,8 +73,22 @@ class DirectStream(ReplyBuffer):
         self._unsent = 0
         """Bytes of chunks that the connection has, and that its client has not taken as far as is known."""
 
+    def chunk(self, data: bytes) -> None:
+        """Of a client that keeps up, as most do, a chunk is written at once: no queue, no second look at the stream."""
+        size = self._size + len(data)
+        waits = self._scheduled or self._chunks or self._opening is not None or self._error is not None
+        if waits or not self._streaming or size >= self._enough or not self._reply.writable:
+            super().chunk(data)
+            return
+        if self._unsent >= TOLD:
+            self._taken(self._unsent)
+            self._unsent, size = 0, self._size + len(data)
+        self._size = size
+        self._unsent += len(data)
+        self._reply.write_part(None, [data], last=False)
+
     def _wake(self) -> None:
-        """Chunks that arrive in one turn of the loop leave in one write for each stream."""
+        """Chunks that have to wait in one turn of the loop leave in one write for each stream."""
         if not self._scheduled:
             self._scheduled = True
             self._reply.flush_soon(self)

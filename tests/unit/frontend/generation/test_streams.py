@@ -1,4 +1,4 @@
-"""Streams on real connections: one write a turn of the loop, nothing to a client that does not read, nothing lost."""
+"""Streams on real connections: written as they come, nothing to a client that does not read, nothing lost."""
 
 from __future__ import annotations
 
@@ -54,13 +54,14 @@ async def streaming() -> tuple[Wire, Job]:
     return wire, job
 
 
-def test_what_comes_in_one_turn_is_one_write() -> None:
+def test_what_a_client_takes_is_written_at_once() -> None:
+    """Without a turn of the loop between, which uvloop's transports join to one call of the system."""
+
     async def test() -> None:
         wire, job = await streaming()
-        before = wire.transport.writes
         say_so_far(job, *words("b", "c", "d")[:3])
-        await wire.until(b'"d"')
-        assert wire.transport.writes == before + 1
+        assert wire.transport.written.endswith(b"\n\n\r\n")
+        assert all(b'"%b"' % word in wire.transport.written for word in (b"b", b"c", b"d"))
         job.sink.chunk(msgspec.msgpack.encode(words()[0]))
         job.finish(200)
         await wire.until(b"data: [DONE]\n\n\r\n0\r\n\r\n")
@@ -82,6 +83,23 @@ def _sizes(rest: bytes) -> list[int]:
         assert rest[sizes[-1] : sizes[-1] + 2] == b"\r\n"
         rest = rest[sizes[-1] + 2 :]
     return sizes
+
+
+def test_what_waited_for_a_slow_client_is_one_write() -> None:
+    async def test() -> None:
+        wire, job = await streaming()
+        wire.protocol.pause_writing()
+        before = wire.transport.writes
+        say_so_far(job, *words("b", "c", "d")[:3])
+        wire.protocol.resume_writing()
+        say_so_far(job, *words("e")[:1])
+        await wire.until(b'"e"')
+        assert wire.transport.writes - before <= 2
+        order = [wire.transport.written.index(b'"%b"' % word) for word in (b"b", b"c", b"d", b"e")]
+        assert order == sorted(order)
+        wire.close()
+
+    run(test())
 
 
 def test_the_next_request_of_a_connection_is_answered_on_it() -> None:
