@@ -29,6 +29,7 @@ MODULES = {
     "llm": "benchmarks.llm.llm",
     "llm-speculation": "benchmarks.llm.speculation",
     "llm-routing": "benchmarks.llm.routing",
+    "llm-adapters": "benchmarks.llm.adapters",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "autoscaling": "benchmarks.autoscaling.autoscaling",

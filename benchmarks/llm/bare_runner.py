@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks.llm import static
 from benchmarks.llm.arrivals import Arrival
 from benchmarks.llm.orders import Answer, serve
+from msx_backend.llm.adapters.catalog import packed_adapters, shape_of
 from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.runner import load_runner
@@ -31,9 +32,12 @@ class Bare:
 
     def __init__(self, folder: Path, yaml: dict[str, Any]) -> None:
         config = read_config(folder)
-        limits = limits_of(parse_model_config(yaml)[0], config.context, config.token_bytes(), MEMORY)
+        options = parse_model_config(yaml)[0]
+        limits = limits_of(options, config.context, config.token_bytes(), MEMORY)
         parallel = init_parallel(Context(ModelInfo("llama", model_dir=folder, config=yaml)))
-        self._runner = load_runner(folder, config, lambda weights: limits, parallel)
+        self._adapters = packed_adapters(folder, options.adapters)
+        room = shape_of(self._adapters, config, options.adapters)
+        self._runner = load_runner(folder, config, lambda weights: limits, parallel, adapters=room)
         self._chunk = limits.prefill_buckets[-1]
         self._tokens = np.zeros(limits.slots, np.int64)
 
@@ -45,6 +49,13 @@ class Bare:
         seconds = time.perf_counter() - began
         graph_cache.loaded()
         return {"seconds": seconds, "graphs": graphs}
+
+    def adapt(self) -> Answer:
+        """The texts have the adapters of the folder, in turn."""
+        places = list(enumerate(self._adapters, 1))
+        for slot in range(self._runner.slots):
+            self._runner.adapt(slot, *places[slot % len(places)])
+        return {}
 
     def loop(self, slots: int, start: int, steps: int) -> Answer:
         """The instants of that many greedy steps, from position `start` on."""
@@ -79,4 +90,4 @@ class Bare:
 
 if __name__ == "__main__":
     bare = Bare(Path(sys.argv[1]), json.loads(sys.argv[2]))
-    serve({"warm_up": bare.warm_up, "loop": bare.loop, "text": bare.text, "static": bare.static})
+    serve({"warm_up": bare.warm_up, "adapt": bare.adapt, "loop": bare.loop, "text": bare.text, "static": bare.static})

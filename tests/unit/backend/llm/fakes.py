@@ -129,6 +129,8 @@ class FakePagedRunner(FakeRunner):
         self.blocks = blocks
         self._memory = np.full((blocks, block), EMPTY, np.int64)
         self._tables: dict[int, tuple[int, ...]] = {}
+        self.first_states: dict[int, int] = {}
+        """Before the first token of a slot; 0 where nothing says so."""
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
         self._tables[slot] = tuple(blocks)
@@ -137,7 +139,7 @@ class FakePagedRunner(FakeRunner):
         raise AssertionError("a paged cache shares")
 
     def _append(self, slot: int, position: int, token: int) -> int:
-        before = 0 if position == 0 else self._at(slot, position - 1)
+        before = self.first_states.get(slot, 0) if position == 0 else self._at(slot, position - 1)
         assert before != EMPTY, f"slot {slot} has nothing before position {position}"
         number, place = divmod(position, self._block)
         self._memory[self._tables[slot][number], place:] = EMPTY

@@ -35,15 +35,15 @@ def make_flat(
     parallel: Any = None,
     own: bool = True,
     chooses: bool = True,
+    adapters: Any = None,
 ) -> Any:
     """`own`: each slot gets blocks of its own; else somebody must `assign` them."""
     import mindspore as ms
 
     from msx_backend.llm.kernels.ascend.factory import AscendKernels
 
-    runner = make_runner(
-        family, shape or limits(), parallel, folder, AscendKernels(getattr(ms, dtype)), chooses=chooses
-    )
+    kernels = AscendKernels(getattr(ms, dtype))
+    runner = make_runner(family, shape or limits(), parallel, folder, kernels, adapters, chooses)
     columns = -(-runner.context // runner.block)
     for slot in range(runner.slots if own else 0):
         runner.assign(slot, range(1 + slot * columns, 1 + (slot + 1) * columns))

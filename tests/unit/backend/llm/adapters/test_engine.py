@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import pytest
+from msgspec.structs import replace
 
+from msx_backend.llm import speculator
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.catalog import AdapterCatalog
 from msx_backend.llm.engine import Engine
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.step import Adapt
+from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import AdapterFiles, GenerateRequest, SamplingParams
-from tests.unit.backend.llm.fakes import VOCAB, FakeMixingRunner, FakeRunner, Steps, make_tokenizer
+from tests.unit.backend.llm.fakes import VOCAB, FakeMixingRunner, FakeRunner, Steps, ids, make_tokenizer, read, request
 from tests.unit.backend.llm.runners import limits
 
 CATALOG = AdapterCatalog({name: Adapter(name, f"/{name}") for name in "abc"})
@@ -24,8 +29,8 @@ CATALOG = AdapterCatalog({name: Adapter(name, f"/{name}") for name in "abc"})
 class AdaptingFakeRunner(FakeRunner):
     """What is in a slot begins with the name of its adapter: nothing of another adapter's text fits it."""
 
-    def __init__(self) -> None:
-        super().__init__(chunk=16)
+    def __init__(self, slots: int = 4) -> None:
+        super().__init__(slots, chunk=16)
         self.inside: dict[int, str] = {0: ""}
 
     def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
@@ -87,6 +92,13 @@ class BrokenFiles(AdaptingFakeRunner):
         super().adapt(slot, place, adapter)
 
 
+class AdaptedMixing(FakeMixingRunner):
+    """The state before a text's first token is that of its adapter."""
+
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        self.first_states[slot] = 0 if adapter is None else sum(map(ord, adapter.name))
+
+
 class BrokenMixing(FakeMixingRunner):
     """The same, of a runner of mixed steps."""
 
@@ -94,11 +106,21 @@ class BrokenMixing(FakeMixingRunner):
         _fail_for_x(adapter)
 
 
-def _engine(runner: FakeRunner) -> Engine:
-    pool = PagedPool(4, 40, 4) if isinstance(runner, FakeMixingRunner) else None
+def _engine(runner: FakeRunner, slots: int = 4, speculative: SpeculativeOptions | None = None) -> Engine:
+    pool = PagedPool(slots, 10 * slots, 4) if isinstance(runner, FakeMixingRunner) else None
     steps, mixes = Steps(runner), pool is not None
-    shape: EngineLimits = limits(slots=(4,))
-    return Engine(VOCAB, make_tokenizer(), shape, steps.run, pool=pool, mixes=mixes, adapters=CATALOG, adapter_places=2)
+    shape: EngineLimits = limits(slots=(slots,))
+    return Engine(
+        VOCAB,
+        make_tokenizer(),
+        shape,
+        steps.run,
+        pool=pool,
+        mixes=mixes,
+        adapters=CATALOG,
+        adapter_places=2,
+        speculative=speculative,
+    )
 
 
 @pytest.mark.parametrize("mixes", [False, True])
@@ -144,6 +166,39 @@ def test_an_adapter_of_an_earlier_load_shares_nothing_with_the_next() -> None:
 
     first, again, other, back = asyncio.run(cached("1", "1", "2", "1"))
     assert (first, again > 0, other, back > 0) == (0, True, 0, True)
+
+
+class Known(NgramIndex):
+    """Drafts what texts like this one went on with."""
+
+    texts: ClassVar[list[list[int]]] = []
+
+    def draft(self, tokens: Sequence[int], most: int) -> list[int]:
+        found = next((text for text in self.texts if text[: len(tokens)] == list(tokens)), [])
+        return found[len(tokens) :][: max(most, 0)]
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_drafts_are_computed_with_the_adapter_of_their_text(mixes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def texts(names: Sequence[str], **options: Any) -> tuple[list[list[int]], int]:
+        runner = AdaptedMixing(8, 64, 64, 80, 4) if mixes else AdaptingFakeRunner(8)
+        engine = _engine(runner, slots=8, **options)
+        engine.start()
+        try:
+            asked = [replace(request([7, 7, 7], 20), adapter=name) for name in names]
+            deltas = await asyncio.gather(*(read(engine.submit(one)) for one in asked))
+            return [ids(one) for one in deltas], engine.stats().accepted
+        finally:
+            await engine.close()
+
+    monkeypatch.setattr(speculator, "NgramIndex", Known)
+    monkeypatch.setattr(speculator, "TRIAL", 1e9)
+    wanted, _ = asyncio.run(texts(["a", "b", ""]))
+    assert len(set(map(tuple, wanted))) == 3
+    monkeypatch.setattr(Known, "texts", [[7, 7, 7, *text] for text in wanted])
+    found, accepted = asyncio.run(texts(["a", "b", ""], speculative=SpeculativeOptions(tokens=4)))
+    assert found == wanted
+    assert accepted
 
 
 def test_a_model_without_room() -> None:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import UNREAD, TokenChunk
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
+from tests.unit.backend.llm.peft_folders import make_adapter, room
 from tests.unit.backend.llm.runners import limits
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -69,6 +71,26 @@ def test_logits_are_those_of_steps_that_are_not_filled_up(model: Path, switched:
             assert {table.shape for table in tables} == {(size, 3)}
         assert_near(decoded(runner, [0, 1, 2, 3], 3), decoded(plain, [0, 1, 2, 3], 3), "float16")
     assert switched == [True, False], "off for the step of four texts"
+
+
+def test_texts_with_adapters(model: Path, switched: list[bool], tmp_path: Path) -> None:
+    """A filled-up step has the adapters of its texts, and a drafted token that of its text."""
+    one, two = (Adapter(name, str(make_adapter(model, tmp_path / name, len(name)))) for name in ("a", "bb"))
+    with emulation():
+        runner, plain = (make_flat("qwen3", model, "float16", shape, adapters=room()) for shape in (CAPTURED, PLAIN))
+        for slot, place, adapter in ((0, 1, one), (1, 0, None), (2, 2, two), (3, 1, one)):
+            for each in (runner, plain):
+                each.adapt(slot, place, adapter)
+        filled(runner), filled(plain)
+        for nth, slots in enumerate(([2, 0], [1], [0, 1])):
+            assert_near(decoded(runner, slots, nth), decoded(plain, slots, nth), "float16")
+        places = [STARTS[2] + 1, STARTS[2] + 2]
+        drafted = runner.decode([2, 2], [TOKENS[place] for place in places], places)
+        wanted = [plain.decode([2], [TOKENS[place]], [place])[0] for place in places]
+        assert_near(drafted, np.stack(wanted), "float16")
+        runner.adapt(2, 0, None)
+        assert np.abs(runner.decode([2], [TOKENS[places[1]]], [places[1]])[0] - wanted[1]).max() > 0.1
+    assert switched[:1] == [True]
 
 
 def test_tokens_that_the_host_has_not_read(model: Path, switched: list[bool]) -> None:
