@@ -56,6 +56,27 @@ def test_a_second_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told["msx_llm_step_seconds", ("part", "messaging")] == 0
 
 
+def test_an_adapter_that_was_unloaded_has_no_texts_any_more() -> None:
+    metrics, found = Metrics(), [{"sql": (2, 1)}, {}, {}]
+
+    async def tell() -> list[dict[tuple[str, str], float]]:
+        gauges = EngineGauges(metrics, lambda: EngineStats(adapters=found.pop(0)))
+        told = []
+        for last in (False, False, True):
+            texts = [one for one in metrics.take() if one.name == "msx_llm_adapter_texts"]
+            told.append({(one.labels[0][1], one.labels[1][1]): one.value for one in texts})
+            gauges.stop()
+            if not last:
+                gauges._tell()
+        return told
+
+    assert asyncio.run(tell()) == [
+        {("sql", "running"): 2, ("sql", "waiting"): 1},
+        {("sql", "running"): 0, ("sql", "waiting"): 0},
+        {},
+    ]
+
+
 def test_every_metric_is_in_the_docs() -> None:
     metrics = Metrics()
 

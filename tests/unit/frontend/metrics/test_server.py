@@ -35,6 +35,10 @@ class Version:
         return [("9000", "0", 4096)]
 
 
+ADAPTERS = "max_lora=4,model=m,running_lora_adapters=chat,sql,version=1.0,waiting_lora_adapters=one"
+"""Labels."""
+
+
 def exposed(metrics: ServerMetrics, *names: str) -> dict[tuple[str, str], float]:
     """Sample name and labels to value."""
     text = asyncio.run(metrics.expose(frozenset(names))).decode()
@@ -69,6 +73,7 @@ def test_gauges_are_those_of_the_moment() -> None:
     assert seen["msx_queue_depth", "model=m,version=1.0"] == 3
     assert seen["msx_model_state", "model=m,state=READY,version=1.0"] == 1
     assert seen["msx_model_state", "model=m,state=FAILED,version=1.0"] == 0
+    assert seen["msx_lora_requests_info", ADAPTERS] == 1_700_000_000.5
     assert seen["msx_worker_memory_bytes", "model=m,rank=0,version=1.0,worker=9000"] == 4096
     metrics.versions.clear()
     assert not [name for name, _ in exposed(metrics) if name == "msx_queue_depth"]

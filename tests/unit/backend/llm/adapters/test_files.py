@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from msx_backend.llm.adapters.files import copy_of, stamp_of
 from msx_backend.llm.adapters.loading import check_adapter
 from msx_backend.llm.adapters.weights import most_bytes, read_pairs
 from msx_backend.llm.models.registry import read_config
-from msx_sdk.errors import HandlerLoadError, InvalidInput
+from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.generation import LoadAdapterRequest
 from tests.unit.backend.llm.peft_folders import make_adapter
 from tests.unit.backend.llm.wide_models import make_wide
@@ -94,6 +94,34 @@ def test_what_is_refused(how: str, reason: str, model: Path, tmp_path: Path) -> 
     _change(folder, how, model)
     with pytest.raises(InvalidInput, match=f"adapter sql: .*{reason}"):
         check_adapter(request(folder), read_config(model), 8)
+
+
+class NoLayers:
+    """A decoder of a rank without layers: what is put nowhere is read all the same."""
+
+    own: tuple[int, ...] = ()
+    layers: tuple[Any, ...] = ()
+
+
+def test_the_host_holds_those_that_were_placed_last(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from msx_backend.llm.adapters import device
+
+    monkeypatch.setattr(device, "HELD", 2)
+    held = device.DeviceAdapters(cast(Any, NoLayers()), read_config(model), 4)
+    folders = [make_adapter(model, tmp_path / name, 1) for name in "abc"]
+    one, two, three = (Adapter(it.name, str(it), stamp_of(it.name, it), "load") for it in folders)
+    for adapter in (one, two):
+        held.adapt(0, 1, adapter)
+    (folders[0] / "adapter_model.safetensors").write_bytes(b"x")
+    held.adapt(0, 1, one)  # from the host's memory
+    held.adapt(0, 1, three)
+    held.adapt(0, 1, two)  # from its files
+    with pytest.raises(PredictionError, match="adapter a: its files have changed"):
+        held.adapt(0, 1, one)
+    held.adapt(1, 1, two)
+    assert held.picks([0, None, 1], 1).tolist() == [1, 0, 1]
 
 
 def test_ranks_above_the_room(model: Path, tmp_path: Path) -> None:
