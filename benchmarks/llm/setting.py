@@ -53,6 +53,8 @@ class WarmUp:
 
 @dataclass(frozen=True)
 class Setting:
+    folder: Path
+    """Of the checkpoint."""
     server: Server
     ready: float
     """Seconds from the server's start to its readiness, without any graphs that were compiled before."""
@@ -75,11 +77,11 @@ def setting(folder: Path, vocabulary: int, chunk: int, peers: Peers | None) -> I
         bare = stack.enter_context(_bare(folder, yaml))
         cached = _warm_up(bare, "from the cache")
         began = time.monotonic()
-        server = stack.enter_context(_serve(folder, json.dumps(config(chunk))))
+        server = stack.enter_context(serve(folder, json.dumps(config(chunk))))
         ready = time.monotonic() - began
         progress(f"llm: the server is ready after {ready:.1f} s")
         torch, ctranslate2 = peers or (None, None)
-        made = Setting(server, ready, bare, torch, ctranslate2, Clients(vocabulary), cold, cached)
+        made = Setting(folder, server, ready, bare, torch, ctranslate2, Clients(vocabulary), cold, cached)
         _check_texts(made)
         yield made
 
@@ -124,7 +126,7 @@ def _warm_up(bare: Peer, how: str) -> WarmUp:
 
 
 @contextlib.contextmanager
-def _serve(folder: Path, yaml: str) -> Iterator[Server]:
+def serve(folder: Path, yaml: str) -> Iterator[Server]:
     options = PackOptions(
         model_name=MODEL, handler="text_generation", extra_files=str(folder), archive_format="zip-store"
     )

@@ -146,10 +146,11 @@ class SlotRunner:
         ]
 
     def _prefill_contexts(self, count: int) -> list[int]:
-        """The first context that holds a whole bucket, and the last one: further graphs would not repay their
-        compilation."""
-        fitting = [context for context in self._contexts if context >= count]
-        return sorted({*fitting[:1], self._contexts[-1]})
+        """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
+        largest bucket, some between. Further graphs would not repay their compilation."""
+        first = next((context for context in self._contexts if context >= count), self._contexts[-1])
+        between = contexts_between(first, self._contexts[-1]) if count == self._prefill_buckets[-1] else []
+        return sorted({first, *(self._layout.extent(context) for context in between), self._contexts[-1]})
 
     def _prefill(
         self, slot: int | None, tokens: Array, positions: Array, context: int, count: int, every: bool
@@ -195,6 +196,14 @@ class SlotRunner:
         if self._adapters is not None:
             places.append(_tensor(self._adapters.picks(slots, own.shape[1])))
         return [_tensor(own), _tensor(np.arange(context)), *places]
+
+
+def contexts_between(first: int, last: int) -> list[int]:
+    """At most two, each the same power of two times the one before; none that would read hardly less than the last."""
+    factor = 2
+    while first * factor**3 < last:
+        factor *= 2
+    return [context for context in (first * factor, first * factor**2) if context * 3 <= last * 2]
 
 
 def _bucket(sizes: Sequence[int], wanted: int, what: str) -> int:

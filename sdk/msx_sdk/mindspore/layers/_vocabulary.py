@@ -70,11 +70,12 @@ class VocabParallelHead(_Vocabulary):
     def __init__(self, vocabulary: int, width: int, parallel: Parallel, **options: Any) -> None:
         super().__init__(vocabulary, width, parallel, **options)
         self.gather = AllGather(parallel)
-        self.matmul = ops.MatMul()
+        self.matmul, self.padded = ops.MatMul(), self.rows * parallel.tp_size > vocabulary
 
     def construct(self, x: Any) -> Any:
-        rows = ops.reshape(x, (-1, self.width))
-        logits = self.gather(self.matmul(rows, self.weight))[:, : self.vocabulary]
+        logits = self.gather(self.matmul(ops.reshape(x, (-1, self.width)), self.weight))
+        if self.padded:  # on a CPU a slice, even of all, is copied element by element
+            logits = logits[:, : self.vocabulary]
         return ops.reshape(logits, (*x.shape[:-1], self.vocabulary))
 
     def _layout(self, shape: tuple[int, int]) -> tuple[int, int]:

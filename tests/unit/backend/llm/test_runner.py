@@ -59,6 +59,37 @@ def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
     assert compiled_graphs() == before
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "between"),
+    [
+        (64, 64, []),
+        (64, 128, []),
+        (64, 320, [128]),
+        (512, 2304, [1024]),
+        (512, 4096, [1024, 2048]),
+        (512, 1 << 17, [4096, 32768]),
+    ],
+)
+def test_chunks_of_long_prompts_read_no_more_than_about_what_is_there(
+    first: int, last: int, between: list[int]
+) -> None:
+    from msx_backend.llm.slot_runner import contexts_between
+
+    assert contexts_between(first, last) == between
+
+
+def test_a_prompt_whose_chunks_have_several_contexts() -> None:
+    one = make_runner("llama", limits(slots=(1,), contexts=(64, 320), prefills=(8, 32)))
+    tokens = (*TOKENS, *TOKENS)
+    last = {size: [one.prefill(0, n, tokens[n : n + size]) for n in range(0, 96, size)][-1] for size in (8, 32)}
+    np.testing.assert_allclose(last[32], last[8], atol=CLOSE)
+    runs = [name for name, _ in one._prefill_runs()]
+    assert runs == [
+        *("prefill 8 × 64", "prefill 8 × 320", "prefill 8 × 320, all logits"),
+        *("prefill 32 × 64", "prefill 32 × 128", "prefill 32 × 320", "prefill 32 × 320, all logits"),
+    ]
+
+
 @pytest.mark.parametrize("length", [1, 30])
 def test_a_copied_prefix_goes_on_like_its_source(runner: Any, length: int) -> None:
     runner.prefill(0, 0, TOKENS[:30])
