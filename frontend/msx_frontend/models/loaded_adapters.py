@@ -38,6 +38,7 @@ class LoadedAdapters:
         check_offered(version)
         check_name(name, self._management.registry.names())
         async with self._management.operations.only(*version.labels):
+            version = self._management.registry.find(*version.labels)  # another call may have replaced it
             _check_room(version, name, again=again)
             folder = await asyncio.to_thread(self._folder.find, path)
             reply = await _checked(version, LoadAdapterRequest(name=name, folder=str(folder)), request)
@@ -48,6 +49,7 @@ class LoadedAdapters:
     async def unload(self, version: ModelVersion, name: str) -> None:
         """New requests do not find it; those that came before end with it. Raises ServiceError."""
         async with self._management.operations.only(*version.labels):
+            version = self._management.registry.find(*version.labels)
             if name not in version.adapters:
                 raise AdapterNotFound(version.source.name, name, packed=name in version.adapter_names)
             left = {other: files for other, files in version.adapters.items() if other != name}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.llm.adapters.adapter import Adapter
+from msx_backend.llm.adapters.catalog import check_rank
 from msx_backend.llm.adapters.weights import Pair, read_pairs
 from msx_backend.llm.models.adapted import AdaptedLinear
 from msx_backend.llm.models.config import DecoderConfig
@@ -50,6 +51,8 @@ class DeviceAdapters:
     def _put(self, place: int, adapter: Adapter) -> None:
         try:
             pairs = self._read(adapter)
+            for name, linear in self._linears:
+                check_rank(adapter.name, len(pairs[name][0]) if name in pairs else 0, linear.rank)
         except HandlerLoadError as error:
             raise PredictionError(PREDICTION_FAILED, str(error)) from None
         self._inside.pop(place, None)

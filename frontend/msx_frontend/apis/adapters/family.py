@@ -61,21 +61,16 @@ class AdapterRoutes:
 
     async def load(self, request: Request) -> Reply:
         call = decode(request.body, LoadAdapter)
-        version = self._named(call.base, request) if call.base else self._loadable()
+        version = _allowed(request, self._registry.find(call.base) if call.base else self._loadable())
         id, again = request.call.id, call.load_inplace
         await self._adapters.load(version, call.lora_name, call.lora_path, again=again, request=id)
         return _told(f"Success: LoRA adapter '{call.lora_name}' added successfully.")
 
     async def unload(self, request: Request) -> Reply:
         call = decode(request.body, UnloadAdapter)
-        version = self._named(call.base, request) if call.base else self._with(call.lora_name)
+        version = _allowed(request, self._registry.find(call.base) if call.base else self._with(call.lora_name))
         await self._adapters.unload(version, call.lora_name)
         return _told(f"Success: LoRA adapter '{call.lora_name}' removed successfully.")
-
-    def _named(self, model: str, request: Request) -> ModelVersion:
-        if (key := request.call.limited_key) is not None:
-            key.check_model(model)
-        return self._registry.find(model)
 
     def _loadable(self) -> ModelVersion:
         """The only model that takes adapters, or else the only one that generates, which says why it does not."""
@@ -94,6 +89,13 @@ class AdapterRoutes:
 
     def _defaults(self) -> list[ModelVersion]:
         return [self._registry.find(name) for name in self._registry.names()]
+
+
+def _allowed(request: Request, version: ModelVersion) -> ModelVersion:
+    """Raises ModelNotAllowed for a key of other models."""
+    if (key := request.call.limited_key) is not None:
+        key.check_model(version.source.name)
+    return version
 
 
 def _only(versions: list[ModelVersion]) -> ModelVersion:

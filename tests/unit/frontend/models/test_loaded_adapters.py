@@ -16,6 +16,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.errors import HandlerFailed
 from msx_frontend.generation.directory import Directory
 from msx_frontend.job import Job
+from msx_frontend.keys.key import Key
 from msx_frontend.models.adapter_folder import FILES, AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_sdk.generation import GENERATE, AdapterFiles, Capabilities, LoadAdapterReply, LoadAdapterRequest
@@ -36,7 +37,8 @@ class Operator:
         self.harness, self.refusal = harness, ""
         settings = ServerConfig(**{"adapters_path": harness.folder / "adapters", **config})
         adapters = LoadedAdapters(harness.management, AdapterFolder(settings))
-        self._app = exchange_of(adapters_api(harness.registry, adapters), log=FakeAccessLog())
+        self._family = adapters_api(harness.registry, adapters)
+        self.tokens: Any = None
         self.asked: list[LoadAdapterRequest] = []
 
     def submit(self, job: Job) -> None:
@@ -48,7 +50,8 @@ class Operator:
 
     async def ask(self, path: str, **body: Any) -> tuple[int, str]:
         with patch("msx_frontend.models.model_version.ModelVersion.submit", lambda version, job: self.submit(job)):
-            reply = await ask(self._app, "POST", path, json.dumps(body).encode())
+            app = exchange_of(self._family, log=FakeAccessLog(), tokens=self.tokens)
+            reply = await ask(app, "POST", path, json.dumps(body).encode())
         return reply.status, reply.body.decode() if reply.status == 200 else reply.json["error"]["message"]
 
     async def load(self, name: str, path: str = "sql", **body: Any) -> tuple[int, str]:
@@ -179,6 +182,25 @@ def test_which_model(tmp_path: Path) -> None:
             assert (await one.load("a", base_model_name="n"))[0] == 200
             assert (one.loaded(), list(one.loaded("n"))) == ({}, ["a"])
             assert (await one.ask(UNLOAD, lora_name="a"))[0] == 200
+
+    run(test())
+
+
+class OneKey:
+    """Good for model `n` alone."""
+
+    def check_any(self, kinds: tuple[str, ...], authorization: str | None) -> Key:
+        assert kinds == ("management",)
+        return Key(b"", frozenset(kinds), "k", models=frozenset("n"))
+
+
+@pytest.mark.parametrize("said", [{}, {"model": "m"}])
+def test_a_key_for_other_models(said: dict[str, str], tmp_path: Path) -> None:
+    async def test() -> None:
+        async with operator(tmp_path) as one:
+            one.tokens = OneKey()
+            assert (await one.load("a", **said))[0] == 403
+            assert one.loaded() == {}
 
     run(test())
 

@@ -106,7 +106,9 @@ class BrokenMixing(FakeMixingRunner):
         _fail_for_x(adapter)
 
 
-def _engine(runner: FakeRunner, slots: int = 4, speculative: SpeculativeOptions | None = None) -> Engine:
+def _engine(
+    runner: FakeRunner, slots: int = 4, places: int = 2, speculative: SpeculativeOptions | None = None
+) -> Engine:
     pool = PagedPool(slots, 10 * slots, 4) if isinstance(runner, FakeMixingRunner) else None
     steps, mixes = Steps(runner), pool is not None
     shape: EngineLimits = limits(slots=(slots,))
@@ -118,7 +120,7 @@ def _engine(runner: FakeRunner, slots: int = 4, speculative: SpeculativeOptions 
         pool=pool,
         mixes=mixes,
         adapters=CATALOG,
-        adapter_places=2,
+        adapter_places=places,
         speculative=speculative,
     )
 
@@ -166,6 +168,28 @@ def test_an_adapter_of_an_earlier_load_shares_nothing_with_the_next() -> None:
 
     first, again, other, back = asyncio.run(cached("1", "1", "2", "1"))
     assert (first, again > 0, other, back > 0) == (0, True, 0, True)
+
+
+def test_a_text_that_is_cancelled_makes_room_for_another_adapter() -> None:
+    """Whether it runs, or waits for a place."""
+
+    async def test() -> None:
+        engine = _engine(AdaptingFakeRunner(), places=1)
+        engine.start()
+        try:
+            long = replace(request([7], 60), adapter="a")
+            with engine.submit(long) as first, engine.submit(replace(long, adapter="b")) as second:
+                await anext(first)
+                assert engine.stats().adapters["b"] == (0, 1)
+                second.cancel()
+                assert engine.stats().adapters["b"] == (0, 0)
+                first.cancel()
+                assert await _text(engine, "c") == (await _texts(AdaptingFakeRunner(), ["c"], 1))[0]
+                assert engine.stats().adapters_loaded == 1
+        finally:
+            await engine.close()
+
+    asyncio.run(test())
 
 
 class Known(NgramIndex):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -94,6 +95,27 @@ def test_what_is_refused(how: str, reason: str, model: Path, tmp_path: Path) -> 
     _change(folder, how, model)
     with pytest.raises(InvalidInput, match=f"adapter sql: .*{reason}"):
         check_adapter(request(folder), read_config(model), 8)
+
+
+class OneLayer:
+    """Of a decoder with room for ranks of 2."""
+
+    own = (0,)
+
+    def __init__(self) -> None:
+        from msx_backend.llm.models.adapted import AdaptedLinear
+
+        linear = AdaptedLinear("self_attn.q_proj", 2, (slice(None), slice(None)), None)
+        self.layers = [SimpleNamespace(cells_and_names=lambda: [("", linear)])]
+
+
+def test_the_room_has_become_smaller_since_it_was_loaded(model: Path, tmp_path: Path) -> None:
+    from msx_backend.llm.adapters.device import DeviceAdapters
+
+    folder = make_adapter(model, tmp_path / "a", 1)
+    held = DeviceAdapters(cast(Any, OneLayer()), read_config(model), 4)
+    with pytest.raises(PredictionError, match=r"adapter a: r is 4, above adapters\.maxRank \(2\)"):
+        held.adapt(0, 1, Adapter("a", str(folder)))
 
 
 class NoLayers:
