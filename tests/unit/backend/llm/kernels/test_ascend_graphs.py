@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from msx_backend.llm.models.registry import read_config
 from tests.unit.backend.llm.runners import FAMILIES, limits, make_runner, some
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -84,3 +86,41 @@ def test_kernels_find_the_lengths_by_the_names_of_inputs() -> None:
     from msx_backend.llm.kernels.ascend.graphs import FlatCell
 
     assert {"batch_valid_length", "q_seq_lens"} <= inspect.signature(FlatCell.construct).parameters.keys()
+
+
+def test_graphs_are_compiled_for_inference_and_steps_name_their_phase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without `infer_boost` PagedAttention has no kernel; trace memory and capture look for the phase "increment"."""
+    from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
+
+    compiled, phases = list[dict[str, Any]](), list[str]()
+
+    def jit(function: Any, **options: Any) -> Any:
+        compiled.append(options)
+        return lambda *inputs: phases.append(function.phase)
+
+    made = make("llama", tmp_path, "float16")._graphs
+    monkeypatch.setattr(ms, "jit", jit)
+    graphs = FlatGraphs(made.decoder, read_config(tmp_path / "model"), (2, 128, 1, 16), eager=False)
+    for kind in (PREFILL, MIXED, DECODE, PREFILL):
+        graphs(kind)
+    assert compiled == [{"jit_level": "O0", "infer_boost": "on"}] * 3
+    assert phases == ["prefill", "increment", "increment", "prefill"]
+
+
+def test_blocks_are_made_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache is most of the device's memory: through an array of the host it would take minutes."""
+    from msx_backend.llm.kernels.ascend import graphs
+
+    shapes = list[tuple[int, ...]]()
+
+    def zeros(shape: tuple[int, ...], dtype: Any) -> Any:
+        shapes.append(shape)
+        return ms.ops.zeros(shape, dtype)
+
+    made, blocks = make("llama", tmp_path, "float16")._graphs, (2, 128, 1, 16)
+    monkeypatch.setattr(graphs, "ops", SimpleNamespace(zeros=zeros))
+    monkeypatch.setattr(np, "zeros", lambda *args, **kwargs: pytest.fail("an array of the host"))
+    graphs.FlatGraphs(made.decoder, read_config(tmp_path / "model"), blocks, eager=True)
+    assert shapes == [blocks] * 2 * len(made.decoder.body.layers)
