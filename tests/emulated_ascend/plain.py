@@ -75,15 +75,15 @@ class Gather(Operator):
         self.batch_dims = batch_dims
 
     def compute(self, input_params: Any, input_indices: Any, axis: int) -> Tensor:
-        """Rows; an NPU does not say which index is out of range."""
+        """Rows, or columns; an NPU does not say which index is out of range."""
         self.constant(batch_dims=0)
-        self.require(axis == 0, "axis", axis, "it must be 0")
         self.tensor("input_params", input_params, DTYPES)
+        self.require(axis in range(min(len(input_params.shape), 2)), "axis", axis, "it must be 0 or 1")
         self.tensor("input_indices", input_indices, (ms.int32, ms.int64))
-        rows, found = input_params.shape[0], array(input_indices)
+        rows, found = input_params.shape[axis], array(input_indices)
         fits = not found.size or (found.min() >= 0 and found.max() < rows)
         self.require(fits, "input_indices", found.tolist(), f"indices must be 0 to {rows - 1}")
-        return tensor(array(input_params)[found], input_params.dtype)
+        return tensor(np.take(array(input_params), found, axis), input_params.dtype)
 
 
 class Cast(Operator):

@@ -115,6 +115,7 @@ def test_plain_operators_round_once(dtype: Any) -> None:
     close(Add()(x, y), floats(x) + floats(y))
     close(Mul()(x, y), floats(x) * floats(y))
     np.testing.assert_array_equal(floats(Gather()(x, ints(2, 0), 0)), floats(x)[[2, 0]])
+    np.testing.assert_array_equal(floats(Gather()(x, ints(2, 0), 1)), floats(x)[:, [2, 0]])
     np.testing.assert_array_equal(Cast()(x, ms.float32).asnumpy(), floats(x))
     np.testing.assert_array_equal(floats(Tile()(x, (2, 1))), np.tile(floats(x), (2, 1)))
     first, second = SplitWithSize()(x, (48, 16), -1)

@@ -16,6 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 from msx_backend.llm.models.experts import EXPERT_KEYS, ExpertsConfig
 from msx_backend.llm.models.latent import LATENT_KEYS, LatentConfig, LatentKeys
 from msx_backend.llm.models.members import FILE
+from msx_backend.llm.models.quantised.detect import METHODS
+from msx_backend.llm.models.quantised.scheme import Quantisation
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
 
@@ -134,6 +136,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The data type that the file states."""
     scaled_blocks: tuple[int, int] | None = None
     """Matrices of 8-bit floats in the files have a scale for each block of so many rows and columns."""
+    quantised: Quantisation | None = None
+    """Linear layers of the files are integers."""
 
     @property
     def layers(self) -> int:
@@ -349,7 +353,7 @@ def _blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
     if given is None:
         return None
     method, blocks = given.get("quant_method", "unnamed"), given.get("weight_block_size")
-    if (hub.model_type, method) == ("gpt_oss", "mxfp4"):
+    if (hub.model_type, method) == ("gpt_oss", "mxfp4") or method in METHODS:
         return None
     if method != "fp8" or given.get("fmt", "e4m3") != "e4m3":
         raise _wrong("quantization_config", method, "is not supported; take the checkpoint in bfloat16")

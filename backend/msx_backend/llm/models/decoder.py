@@ -17,6 +17,8 @@ from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
 from msx_backend.llm.models.latent_attention import LatentAttention
+from msx_backend.llm.models.linears import LayerLinears
+from msx_backend.llm.models.quantised.scheme import ROOT
 from msx_backend.llm.models.sparse import SparseMLP
 from msx_backend.llm.models.weights import Checkpoint
 from msx_sdk.mindspore._loading import fill, load_shards
@@ -51,12 +53,14 @@ class LayerPlace:
 class MLP(nn.Cell):  # type: ignore[misc]
     """Without `sums` the result is this rank's part of the sum."""
 
-    def __init__(self, config: DecoderConfig, parts: DecoderParts, inner: int, sums: bool = True) -> None:
+    def __init__(
+        self, config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, inner: int, sums: bool = True
+    ) -> None:
         super().__init__()
-        kernels, parallel, bias = parts.kernels, parts.parallel, config.mlp_bias
+        kernels, parallel, bias, hidden = parts.kernels, parts.parallel, config.mlp_bias, config.hidden_size
         outputs = Projection(inner, parallel)
-        self.gate_up = kernels.projections(config.hidden_size, {"gate_proj": outputs, "up_proj": outputs}, bias)
-        self.down_proj = kernels.row_linear(inner, config.hidden_size, parallel, bias, sums)
+        self.gate_up = linears.projections("mlp", hidden, {"gate_proj": outputs, "up_proj": outputs}, bias)
+        self.down_proj = linears.row("mlp.down_proj", inner, hidden, parallel, bias, sums)
         self.gate, self.adapted = kernels.gate(config.activation), parts.adapters is not None and sums
         if parts.adapters is not None and sums:
             projections, sizes = {"gate_proj": outputs, "up_proj": outputs}, (inner, config.hidden_size, parallel)
@@ -74,24 +78,24 @@ class MLP(nn.Cell):  # type: ignore[misc]
         return y
 
 
-def mlp(config: DecoderConfig, parts: DecoderParts, sparse: bool) -> nn.Cell:
+def mlp(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, sparse: bool) -> nn.Cell:
     experts = config.experts
     if experts is None or not sparse:
-        return MLP(config, parts, config.intermediate_size)
-    shared = MLP(config, parts, experts.shared, sums=False) if experts.shared else None
+        return MLP(config, parts, linears, config.intermediate_size)
+    shared = MLP(config, parts, linears, experts.shared, sums=False) if experts.shared else None
     return SparseMLP(config.hidden_size, experts, parts.kernels, parts.parallel, shared)
 
 
 class Attention(nn.Cell):  # type: ignore[misc]
-    def __init__(self, config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, place: LayerPlace) -> None:
         super().__init__()
         kernels, parallel, heads = parts.kernels, parts.parallel, parts.heads(config)
         queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
         shared = shared_by(parallel, config.kv_copies(parallel.tp_size))
         outputs = {"q_proj": (queries, parallel), "k_proj": (keys, shared), "v_proj": (keys, shared)}
         projections = {name: Projection(*it) for name, it in outputs.items()}
-        self.qkv = kernels.projections(config.hidden_size, projections, config.qkv_bias)
-        self.o_proj = kernels.row_linear(queries, config.hidden_size, parallel, config.o_bias)
+        self.qkv = linears.projections("self_attn", config.hidden_size, projections, config.qkv_bias)
+        self.o_proj = linears.row("self_attn.o_proj", queries, config.hidden_size, parallel, config.o_bias)
         self.normed = config.qk_norm or config.qk_norm_whole
         if self.normed:
             widths = (queries, keys) if config.qk_norm_whole else (config.head_dim, config.head_dim)
@@ -122,9 +126,9 @@ class Attention(nn.Cell):  # type: ignore[misc]
         return y
 
 
-def attention(config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> nn.Cell:
+def attention(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, place: LayerPlace) -> nn.Cell:
     if config.latent is None:
-        return Attention(config, parts, place)
+        return Attention(config, parts, linears, place)
     whole = shared_by(parts.parallel, parts.parallel.tp_size)
     where = place.layer, place.window
     return LatentAttention(config, config.latent, parts.kernels, parts.parallel, whole, where)
@@ -154,13 +158,13 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
     Norms have the names of `weights.NORMS`; `Checkpoint` knows what they are called in the files.
     """
 
-    def __init__(self, config: DecoderConfig, parts: DecoderParts, place: LayerPlace) -> None:
+    def __init__(self, config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, place: LayerPlace) -> None:
         super().__init__()
         kernels, names, sizes = parts.kernels, config.norms, (config.hidden_size, config.norm_eps)
         self.input_layernorm = kernels.norm(*sizes) if names.before_attention else ResidualSum(kernels)
-        self.self_attn = attention(config, parts, place)
+        self.self_attn = attention(config, parts, linears, place)
         self.post_attention_layernorm = kernels.norm(*sizes) if names.before_mlp else ResidualSum(kernels)
-        self.mlp = mlp(config, parts, place.sparse)
+        self.mlp = mlp(config, parts, linears, place.sparse)
         self.norms_attention, self.norms_mlp = bool(names.after_attention), bool(names.after_mlp)
         if self.norms_attention:
             self.attention_norm = kernels.norm(*sizes)
@@ -195,6 +199,7 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
                 DecoderLayer(
                     config,
                     parts,
+                    LayerLinears(kernels, config.quantised, f"{ROOT}layers.{n}"),
                     LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n), config.sparse(n)),
                 )
                 for place, n in enumerate(own)

@@ -16,6 +16,7 @@ import numpy as np
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore.parallel import Parallel
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -75,6 +76,14 @@ class Kernels(Protocol):
     def row_linear(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, sums: bool = True) -> Any:
         """Divided by its inputs and summed over the ranks: [T, inputs / ranks] -> [T, outputs]. Without `sums` each
         rank has its part of the sum."""
+
+    def quantised_projections(
+        self, inputs: int, outputs: Mapping[str, Projection], bias: bool, formats: Mapping[str, LinearFormat | None]
+    ) -> Any:
+        """`projections`, some of which are quantised: None for those that are not."""
+
+    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
+        """`row_linear`, of which each rank has whole groups."""
 
     def reduce(self, parallel: Parallel) -> Any:
         """x -> the sum over the ranks."""

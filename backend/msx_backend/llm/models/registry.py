@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from msx_backend.llm.models import (
     deepseek,
     gemma3,
@@ -21,8 +23,11 @@ from msx_backend.llm.models import (
     qwen3,
     qwen3_moe,
 )
+from msx_backend.llm.models.arrangement import layer_orders
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
+from msx_backend.llm.models.quantised.detect import quantisation_of
+from msx_backend.llm.models.quantised.scheme import Quantisation
 from msx_backend.llm.models.rope import check_rope
 from msx_backend.llm.models.text_part import text_part
 from msx_sdk.errors import HandlerLoadError
@@ -62,7 +67,19 @@ def read_config(folder: Path) -> DecoderConfig:
     config = family.configure(hub)
     family.members.check(raw, **_of_heads(config.head_dim))
     check_rope(config)
-    return config
+    return _quantised(config, quantisation_of(folder, hub.quantization_config))
+
+
+def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:
+    """Raises HandlerLoadError."""
+    if quantisation is None:
+        return config
+    if config.experts is not None or config.latent is not None or config.fused or layer_orders(config):
+        raise HandlerLoadError(
+            f"quantised weights of the model_type {config.model_type} are not supported; those of llama, mistral, "
+            "qwen2, qwen3 and gemma3_text are; take the checkpoint in bfloat16"
+        )
+    return msgspec.structs.replace(config, quantised=quantisation)
 
 
 def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:

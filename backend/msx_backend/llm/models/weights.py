@@ -12,6 +12,8 @@ from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.mindformers_names import hub_names
 from msx_backend.llm.models.mxfp4 import packed_shapes
+from msx_backend.llm.models.quantised.detect import weights_of
+from msx_backend.llm.models.quantised.stored import stored_shapes
 from msx_backend.llm.models.text_part import OTHERS, PREFIXES
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
@@ -34,7 +36,7 @@ class Checkpoint(Weights):
     """
 
     def __init__(self, folder: Path, config: DecoderConfig, passed: tuple[str, ...] = ()) -> None:
-        super().__init__(folder)
+        super().__init__(weights_of(folder))
         if named := hub_names(self._files):
             self._stored, self._files = named, {name: self._files[own] for name, own in named.items()}
         self._sources: dict[str, TensorSource] = {}
@@ -46,7 +48,8 @@ class Checkpoint(Weights):
         self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
         self._further += (*passed, *(OTHERS if self.prefix in PREFIXES else ()))
-        self._check(dict(shapes(config, self.prefix)), config.tied)
+        stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
+        self._check(stored, config.tied, further)
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -69,14 +72,14 @@ class Checkpoint(Weights):
         scales = super().read(name + float8.SCALES)
         return float8.read_float8(self._files[name], name, index, scales, self._blocks)
 
-    def _check(self, wanted: dict[str, Shape], tied: bool) -> None:
+    def _check(self, wanted: dict[str, Shape], tied: bool, further: set[str]) -> None:
         if missing := sorted(wanted.keys() - self._files.keys()):
             name = missing[0]
             raise HandlerLoadError(
                 f"{self._path.name} has no tensor {name}{_more(missing)}; its shape is {wanted[name]}"
             )
         scales = {name + float8.SCALES for name in wanted} if self._blocks else set()
-        others = self._files.keys() - wanted.keys() - scales
+        others = self._files.keys() - wanted.keys() - scales - further
         if odd := sorted(name for name in others if not _ignored(name, tied) and not name.startswith(self._further)):
             file = self._files[odd[0]].name
             raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")

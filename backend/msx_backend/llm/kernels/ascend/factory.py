@@ -14,12 +14,14 @@ from msx_backend.llm.kernels.ascend.experts import RoutedExperts, SharedExpertGa
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
+from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.kernels.low_rank import LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -44,6 +46,14 @@ class AscendKernels:
         if not sums:
             linear.reduce = nn.Identity()
         return linear
+
+    def quantised_projections(
+        self, inputs: int, outputs: Mapping[str, Projection], bias: bool, formats: Mapping[str, LinearFormat | None]
+    ) -> Any:
+        return QuantisedLinears(inputs, outputs, bias, formats, self.dtype)
+
+    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
+        return QuantisedRow(form, inputs, outputs, parallel, bias, self.dtype)
 
     def reduce(self, parallel: Parallel) -> Any:
         return Reduce(parallel)

@@ -9,6 +9,7 @@ from mindspore.ops.auto_generate import (
     ApplyRotaryPosEmb,
     BatchMatMul,
     Cast,
+    DynamicQuantExt,
     FusedAddTopKDiv,
     Gather,
     GeLU,
@@ -19,11 +20,14 @@ from mindspore.ops.auto_generate import (
     MoeTokenUnpermute,
     Mul,
     PagedAttention,
+    QuantBatchMatmul,
+    QuantV2,
     ReshapeAndCache,
     RmsNorm,
     SiLU,
     SplitWithSize,
     Tile,
+    WeightQuantBatchMatmul,
 )
 from mindspore.ops.operations.nn_ops import FlashAttentionScore
 
@@ -33,6 +37,7 @@ __all__ = [
     "ApplyRotaryPosEmb",
     "BatchMatMul",
     "Cast",
+    "DynamicQuantExt",
     "FlashAttentionScore",
     "FusedAddTopKDiv",
     "Gather",
@@ -44,9 +49,12 @@ __all__ = [
     "MoeTokenUnpermute",
     "Mul",
     "PagedAttention",
+    "QuantBatchMatmul",
+    "QuantV2",
     "ReshapeAndCache",
     "RmsNorm",
     "SiLU",
     "SplitWithSize",
     "Tile",
+    "WeightQuantBatchMatmul",
 ]

@@ -22,6 +22,7 @@ from msx_backend.llm.kernels.cpu.clamped import ClampedExperts
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts, ExpertRouter, SharedGate
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.latent import SlotLatentAttention
+from msx_backend.llm.kernels.cpu.packed import PackedLinears, PackedRow
 from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.kernels.low_rank import LowRank
@@ -29,6 +30,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_backend.llm.models.latent import LatentConfig
+from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -53,6 +55,14 @@ class CpuKernels:
         if not sums:
             linear.reduce = nn.Identity()
         return linear
+
+    def quantised_projections(
+        self, inputs: int, outputs: Mapping[str, Projection], bias: bool, formats: Mapping[str, LinearFormat | None]
+    ) -> Any:
+        return PackedLinears(inputs, outputs, bias, formats, self.dtype)
+
+    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
+        return PackedRow(form, inputs, outputs, parallel, bias)
 
     def reduce(self, parallel: Parallel) -> Any:
         return AllReduce(parallel)

@@ -198,7 +198,10 @@ def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
         ({"num_attention_heads": 10}, "num_attention_heads: 10 does not divide hidden_size: 64"),
         ({"head_dim": 7}, "head_dim: 7 is odd"),
         ({"hidden_act": "gelu"}, "hidden_act: gelu is not supported"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config: gptq is not supported"),
+        (
+            {"quantization_config": {"quant_method": "bitsandbytes"}},
+            "quantization_config: bitsandbytes is not supported",
+        ),
         ({"model_type": "mistral", "layer_types": ["full_attention"]}, "has 1 entries for 3 layers"),
         ({"layer_types": ["sliding_attention"] * 3}, "layer_types: sliding_attention needs a sliding_window"),
         ({"model_type": "qwen3", "layer_types": ["linear_attention"] * 3}, "layer_types: linear_attention is unknown"),

@@ -1,0 +1,81 @@
+"""How one linear layer is quantised, and what a rank reads of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import msgspec
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Shape = tuple[int, ...]
+Activations = Literal["float", "static", "dynamic"]
+
+
+class Tensors(Protocol):
+    """The files, by the names in them."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+    def read(self, name: str, *index: slice) -> Any: ...
+
+
+@dataclass(frozen=True)
+class StaticInputs:
+    """All inputs are rounded by one scale: q = round(x / scale) + offset, and the result is
+    (q @ codes + bias) * factors. `bias` int32 and `factors` float32 are [out]; the bias makes up for the offset, and
+    is all that the layer adds."""
+
+    scale: float
+    offset: int
+    bias: Array
+    factors: Array
+    added: Array
+    """float32 [out]: what is left of the bias where inputs are not rounded."""
+
+
+@dataclass(frozen=True)
+class QuantisedMatrix:
+    """A part of a layer's weight, [in, out]: (codes - zeros) * scales, by groups of neighbouring inputs."""
+
+    codes: Array
+    """int8 [in, out], between -2**(bits - 1) and 2**(bits - 1) - 1."""
+    scales: Array
+    """float32 [groups, out]"""
+    zeros: Array | None = None
+    """float32 [groups, out]; None: all are zero."""
+    order: Array | None = None
+    """The layer's input that each row of the codes belongs to; None: as they are."""
+    static: StaticInputs | None = None
+
+
+class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """What a method's formats have in common. `name` is that of the layer in the files."""
+
+    bits: Literal[4, 8] = 8
+    group: int | None = None
+    """Inputs that share a scale; None: all."""
+    zeros: bool = False
+    """Codes have zero points."""
+    ordered: bool = False
+    """Groups are of inputs that are no neighbours: the layer sorts its inputs first."""
+    activations: Activations = "float"
+    brings_bias: bool = False
+    """The layer's bias is that of `StaticInputs`."""
+
+    def groups(self, inputs: int) -> int:
+        return 1 if self.group is None else inputs // self.group
+
+    def tensors(self, outputs: int, inputs: int) -> Mapping[str, Shape]:
+        """The tensors of a layer, by what is behind its name."""
+        raise NotImplementedError
+
+    def further(self) -> frozenset[str]:
+        """Those that a file may have beside them."""
+        return frozenset()
+
+    def read(self, files: Tensors, name: str, inputs: slice, outputs: slice) -> QuantisedMatrix:
+        """Inputs begin and end with a group. Raises HandlerLoadError."""
+        raise NotImplementedError
