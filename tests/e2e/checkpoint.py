@@ -40,7 +40,7 @@ SPECIAL = ["<|endoftext|>", "<|im_end|>", "<|im_start|>"]
 def write_qwen(folder: Path) -> None:
     folder.mkdir()
     _write_weights(folder)
-    _write_tokenizer(folder)
+    write_tokenizer(folder)
     generation = {"bos_token_id": 256, "eos_token_id": [257, 256], "do_sample": True, "temperature": 0.7}
     tokenizer = {
         "tokenizer_class": "Qwen2Tokenizer",
@@ -96,7 +96,7 @@ def write_bfloat16(path: Path, shapes: Mapping[str, tuple[int, ...]], seed: int)
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
-def _write_tokenizer(folder: Path) -> None:
+def write_tokenizer(folder: Path) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 MOST_BLOCKS = 16_384
-"""Of a worker: about 2 MiB."""
+"""Of a worker: about 3 MiB."""
 COMMON = 4
 """A beginning is common when prompts go on in so many ways behind it: the same instructions of many conversations."""
 
