@@ -8,6 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -92,6 +93,8 @@ class Engine:
         self._state = EngineState(scheduler, drafter)
         self._sleeper = Sleeper(run, self._pool, draft_model)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)
+        whole = replace(limits, max_input=limits.context - 1)
+        self._inner_maker = GenerationJobFactory(tokenizer, whole, vocab_size, constraints)
         self._prompt_tokens = 0
         self._refusal: str | None = None
         self._numbers = itertools.count()
@@ -123,20 +126,21 @@ class Engine:
             raise
         return self._sleeper.level
 
-    def submit(self, request: GenerateRequest, *, deadline: float | None = None) -> RequestHandle:
+    def submit(self, request: GenerateRequest, *, deadline: float | None = None, inner: bool = False) -> RequestHandle:
         """From a thread with a running loop, on which the handle is read. `deadline` on the clock of `time.monotonic`:
-        then the request fails with 504.
+        then the request fails with 504. `inner`: it is a part of another request, and has a part of its text as the
+        prompt, so that neither `maxConcurrent` nor `maxInputTokens` counts.
 
         Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are
         `maxConcurrent` requests in progress, and 503 while it sleeps, after `close` or after the runner has stopped
         working. A constraint that `constraints` does not know yet is compiled here.
         """
-        self._check_room()
+        self._check_room(inner)
         adapter = self._adapters.chosen(request)
         if adapter is not None and self._places is None:
             raise PredictionError(UNKNOWN, f"The model has no room for adapter {adapter.name}: see adapters.loadable.")
         number = next(self._numbers)
-        job = self._maker.make(request, number, partial(self._cancel, number))
+        job = (self._inner_maker if inner else self._maker).make(request, number, partial(self._cancel, number))
         self._state.jobs[number] = job
         if deadline is not None:
             loop = asyncio.get_running_loop()
@@ -196,12 +200,12 @@ class Engine:
             self._state.scheduler.add(sequence)
         self._state.wake()
 
-    def _check_room(self) -> None:
+    def _check_room(self, inner: bool) -> None:
         self._check_works()
         if self._sleeper.level:
             raise PredictionError(PREDICTION_FAILED, ASLEEP)
         count = len(self._state.jobs)
-        if count >= self._limits.max_concurrent:
+        if not inner and count >= self._limits.max_concurrent:
             raise PredictionError(
                 OVERLOADED,
                 f"The model is overloaded: {count} requests are in progress, as many as maxConcurrent allows; "

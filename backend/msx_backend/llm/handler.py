@@ -17,6 +17,7 @@ import msgspec
 
 from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
 from msx_backend.llm.adapters.loading import check_adapter
+from msx_backend.llm.beam_generation import BeamGeneration
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.draft_loading import draft_config, load_draft_model
 from msx_backend.llm.draft_model import DraftModel
@@ -109,6 +110,10 @@ class TextGenerator(TextGenerationHandler):
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
         prepared = await self._prepared(await self.prompts.with_prompt(request))
+        if prepared.params.beam_search is not None:
+            async for delta in self.beams.generate(prepared, context.deadline()):
+                yield delta
+            return
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
             if context.operation() == GENERATE and self._passes_on:
                 offer = context._offer
@@ -143,6 +148,7 @@ class TextGenerator(TextGenerationHandler):
             template_variables=() if self.chat is None else self.chat.variables,
             request_templates=self.templates is not None,
             tokenize=True,
+            beam_search=True,
             sleep=isinstance(self.runner, SleepingRunner),
             constraints=CONSTRAINTS if self.constraints else (),
             unheld_keywords=UNHELD if self.constraints else (),
@@ -215,6 +221,7 @@ class TextGenerator(TextGenerationHandler):
             on_failure=self._end_worker,
         )
         self.engine_thread = EngineThread(self.engine)
+        self.beams = BeamGeneration(self.engine, self.tokenizer, self.limits, self.config.vocab_size)
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
 
     def _speculative(self) -> SpeculativeOptions | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -11,7 +11,7 @@ from msx_frontend.generation.constraint import ConstraintFields, constraint_name
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities, Constraint, SamplingDefaults, SamplingParams
+from msx_sdk.generation import BeamSearch, Capabilities, Constraint, SamplingDefaults, SamplingParams
 from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
 
 MOST_TOP_LOGPROBS = 20
@@ -58,6 +58,9 @@ class SamplingFields(ConstraintFields, kw_only=True):
     add_special_tokens: bool | None = None
     priority: Integer | None = None
     speculative: bool | None = None
+    use_beam_search: bool | None = None
+    length_penalty: Annotated[float, Meta(ge=-10, le=10)] | None = None
+    early_stopping: bool | Literal["never"] | None = None
 
     @property
     def told_usage(self) -> StreamOptions:
@@ -132,8 +135,21 @@ def sampling_params(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs,
         constraint=constraint or asked,
+        beam_search=_beam_search(fields, offered),
         speculative=fields.speculative is not False,
     )
+
+
+def _beam_search(fields: SamplingFields, offered: Capabilities) -> BeamSearch | None:
+    """Raises WrongParameter."""
+    if not fields.use_beam_search:
+        return None
+    if not offered.beam_search:
+        raise WrongParameter("use_beam_search", "this model does not search with beams")
+    if fields.stream:
+        raise WrongParameter("use_beam_search", "not together with stream: the best text is known at the end")
+    penalty = 1.0 if fields.length_penalty is None else fields.length_penalty
+    return BeamSearch(length_penalty=penalty, early_stopping=fields.early_stopping or False)
 
 
 def stop_sequences(stop: str | list[str] | None, offered: Capabilities) -> tuple[str, ...]:

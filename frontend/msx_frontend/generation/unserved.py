@@ -40,7 +40,7 @@ UNSERVED = {
     "structural_tag": "not served; hold the text to a json_schema, regex or grammar",
     "suffix": "not served: the text goes on from the prompt's end",
     "thinking_token_budget": "not served; max_tokens bounds the whole text",
-    "use_beam_search": "not served; best_of takes the likeliest of several texts",
+    "use_beam_search": "not served here; /v1/completions and /v1/chat/completions search with beams",
     "vllm_xargs": "not served: this server has no extensions of vLLM's",
     "web_search_options": "not served: this server searches nothing",
 }
@@ -62,7 +62,6 @@ class UnservedFields(msgspec.Struct, kw_only=True):
     return_tokens_as_token_ids: Any = None
     structural_tag: Any = None
     thinking_token_budget: Any = None
-    use_beam_search: Any = None
     vllm_xargs: Any = None
 
     def __post_init__(self) -> None:

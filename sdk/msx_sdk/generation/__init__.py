@@ -9,7 +9,7 @@ from msx_sdk.generation._adapters import AdapterFiles, LoadAdapterReply, LoadAda
 from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
 from msx_sdk.generation._embed import EmbedReply, EmbedRequest
 from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Capabilities
-from msx_sdk.generation._sampling import Constraint, SamplingDefaults, SamplingParams
+from msx_sdk.generation._sampling import BeamSearch, Constraint, SamplingDefaults, SamplingParams
 from msx_sdk.generation._sleep import SleepReply, SleepRequest
 from msx_sdk.generation._text import (
     ContextLengthExceeded,
@@ -30,6 +30,7 @@ __all__ = [
     "SLEEP",
     "TOKENIZE",
     "AdapterFiles",
+    "BeamSearch",
     "Capabilities",
     "ClassifyReply",
     "ClassifyRequest",

@@ -28,6 +28,8 @@ class Capabilities(WireStruct):
     rerank: bool = False
     """Its one score says how well the second text of a pair fits the first; asked for by CLASSIFY."""
     labels: tuple[str, ...] = ()
+    beam_search: bool = False
+    """`SamplingParams.beam_search` is supported."""
     sleep: bool = False
     """Its workers can release their memory, and have it back."""
     constraints: tuple[str, ...] = ()

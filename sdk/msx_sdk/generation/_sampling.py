@@ -18,6 +18,17 @@ class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: str = ""
 
 
+class BeamSearch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Texts are searched for with as many beams as `best_of`, or `n`, as Hugging Face transformers does: of the beams'
+    continuations the likeliest go on, and `n` texts with the best scores come of it. A score is the sum of
+    log-probabilities divided by the length to the power of `length_penalty`."""
+
+    length_penalty: Annotated[float, Meta(ge=-10, le=10)] = 1.0
+    early_stopping: bool | Literal["never"] = False
+    """When the search ends: with as many texts as beams (True), when a beam at its present length cannot become better
+    than those (False), or at any length (`never`)."""
+
+
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How the next token is chosen, and when the text ends. The defaults change nothing.
 
@@ -67,6 +78,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     prompt_logprobs: bool = False
     """Log-probabilities of the prompt's tokens, too."""
     constraint: Constraint | None = None
+    beam_search: BeamSearch | None = None
+    """The text is searched for, and nothing is drawn; not with streaming."""
     speculative: bool = True
     """False: the text is made token by token even if the model's configuration says `speculative`."""
 

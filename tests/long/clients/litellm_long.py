@@ -59,7 +59,7 @@ def check_4_a_text_that_is_too_long():
 def check_5_members_of_vllm():
     text = chat(extra_body={"bad_words": ["normal", "out"]}).choices[0].message.content
     assert not set(text.split()) & {"normal", "out"}
-    assert "use_beam_search" in str(refused(extra_body={"use_beam_search": True}))
+    assert "prompt_logprobs" in str(refused(extra_body={"prompt_logprobs": 1}))
 
 
 def check_6_schemas():

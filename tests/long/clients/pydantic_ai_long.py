@@ -74,8 +74,8 @@ async def check_5_members_of_vllm():
     members = settings(extra_body={"bad_words": ["normal", "out"]})
     reply = await agent().run(PROMPT, model_settings=members)
     assert not set(reply.output.split()) & {"normal", "out"}
-    error = await failure(agent().run(PROMPT, model_settings=settings(extra_body={"use_beam_search": True})))
-    assert error.body["param"] == "use_beam_search"
+    error = await failure(agent().run(PROMPT, model_settings=settings(extra_body={"prompt_logprobs": 1})))
+    assert error.body["param"] == "prompt_logprobs"
 
 
 async def check_7_calls_of_the_models_own_choice():

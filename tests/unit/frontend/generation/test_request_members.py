@@ -29,7 +29,7 @@ LEAST: dict[str, dict[str, Any]] = {
     PATHS[1]: {"prompt": "hi"},
     PATHS[2]: {"input": "hi"},
 }
-OFFERED: Capabilities = msgspec.structs.replace(ALL, template_variables=())
+OFFERED: Capabilities = msgspec.structs.replace(ALL, template_variables=(), beam_search=True)
 VALUES: dict[str, Any] = {"n": 2, "top_logprobs": 1, "include": ["message.output_text.logprobs"], "prompt_logprobs": 0}
 """Those that are not of any type."""
 VALUES |= {"truncation": "auto", "include_usage": True, "stream_options": {"include_obfuscation": True}}
@@ -126,8 +126,8 @@ def test_text_is_the_modality() -> None:
 
 
 def test_kserve_refuses_them_too() -> None:
-    asked = {"text_input": "x", "parameters": {"use_beam_search": True}}
+    asked = {"text_input": "x", "parameters": {"prompt_logprobs": 1}}
     error = run(refused(Speaker(), "/v2/models/m/generate", asked, 400))["error"]
-    assert error.startswith("use_beam_search: not served; best_of")
+    assert error.startswith("prompt_logprobs: not served; echo")
     asked = {"text_input": "x", "parameters": {"n": 2}}
     assert run(refused(Speaker(), "/v2/models/m/generate", asked, 400))["error"].startswith("n: ")
