@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+import msgspec
+
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
 from msx_sdk.errors import HandlerLoadError
@@ -41,6 +43,18 @@ def check_windows(windows: Sequence[int | None], context: int) -> None:
         )
 
 
+def with_whole_experts(config: DecoderConfig, wanted: bool) -> DecoderConfig:
+    """The same with whole experts on each rank, if `wanted`. Raises HandlerLoadError."""
+    if not wanted:
+        return config
+    if config.experts is None or config.experts.clamp is not None:
+        raise HandlerLoadError(
+            f"parallel.expertParallel: config.json, model_type: {config.model_type} has no experts that ranks can have "
+            "whole; leave the key out"
+        )
+    return msgspec.structs.replace(config, experts=msgspec.structs.replace(config.experts, whole=True))
+
+
 def check_division(config: DecoderConfig, parallel: Parallel) -> None:
     """With fewer key-value heads than ranks, neighbouring ranks have the same head."""
     ranks = parallel.tp_size
@@ -51,7 +65,8 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
         )
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
     if config.experts is not None:
-        sizes["moe_intermediate_size"] = config.experts.inner
+        sizes |= {"num_experts": config.experts.count} if config.experts.whole else {}
+        sizes |= {} if config.experts.whole else {"moe_intermediate_size": config.experts.inner}
         sizes["shared_expert_intermediate_size"] = config.experts.shared
     if config.kv_heads > ranks or ranks % config.kv_heads:
         sizes = {"num_key_value_heads": config.kv_heads} | sizes

@@ -239,12 +239,13 @@ class TextGenerator(TextGenerationHandler):
             set_variables()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
+        from msx_backend.llm.division import with_whole_experts
         from msx_backend.llm.runner import load_runner
 
         if self.parallel.target == "Ascend":
             check_soc(soc_name())
-        config = read_config(context.model_dir)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
+        config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()
         drafting = draft_config(context.model_dir, speculative, config, self.parallel)
         plan = planned(context, self.yaml, config, self.parallel, drafting)

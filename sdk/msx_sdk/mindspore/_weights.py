@@ -1,4 +1,4 @@
-"""Parts of tensors from memory-mapped safetensors files: only the parts that are used are read."""
+"""Parts of tensors from memory-mapped files, safetensors or MindSpore's `.ckpt`: only what is used is read."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 INDEX = "model.safetensors.index.json"
+CKPT = ".ckpt"
 
 
 class Weights:
-    """One `.safetensors` file, an index of several (`model.safetensors.index.json`), or a folder that has either.
+    """One `.safetensors` or `.ckpt` file, an index of several (`model.safetensors.index.json`), or a folder with one.
 
     A context manager: the files are open until it ends. `import mindspore` must have happened: it gives NumPy its
     bfloat16. Raises HandlerLoadError for a file that is missing or is not a safetensors file.
@@ -76,15 +77,22 @@ def part(size: int, parts: int, index: int) -> slice:
 def _find(path: Path) -> Path:
     candidates = [path / INDEX, path / "model.safetensors"] if path.is_dir() else [path]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if found is None and (old := next(path.glob("*.ckpt"), None)) is not None:
-        raise HandlerLoadError(
-            f"{old.name} is a checkpoint of MindSpore's own format; write it as model.safetensors with "
-            "mindspore.ckpt_to_safetensors"
-        )
+    found = found or _only_ckpt(path)
     if found is None:
         names = " nor ".join(map(str, candidates))
         raise HandlerLoadError(f"neither {names} exists" if len(candidates) > 1 else f"{names} does not exist")
     return found
+
+
+def _only_ckpt(folder: Path) -> Path | None:
+    """Raises HandlerLoadError for several, which are the parts of several ranks."""
+    found = sorted(folder.glob(f"*{CKPT}"))
+    if len(found) > 1:
+        raise HandlerLoadError(
+            f"{found[0].name} and {len(found) - 1} more checkpoints: expected one, of all ranks together; make it with "
+            "mindspore.transform_checkpoints"
+        )
+    return found[0] if found else None
 
 
 def _read_index(path: Path) -> Mapping[str, Path]:
@@ -96,6 +104,10 @@ def _read_index(path: Path) -> Mapping[str, Path]:
 
 
 def _open_file(path: Path) -> Any:
+    if path.suffix == CKPT:
+        from msx_sdk.mindspore._ckpt import CkptFile
+
+        return CkptFile(path)
     from safetensors import SafetensorError, safe_open
 
     try:

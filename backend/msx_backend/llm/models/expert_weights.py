@@ -15,20 +15,33 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class ExpertWeights(nn.Cell):  # type: ignore[misc]
-    """This rank's part of each expert, by its inner width: [experts, in, out], gate and up side by side."""
+    """This rank's experts: [experts, in, out], gate and up side by side. A rank has a part of each, by its inner width,
+    or with `whole` its share of them, from the `first` on; `count` is how many a rank has of all."""
 
     loads_inner = True
 
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
         super().__init__()
-        check_divisible("moe_intermediate_size", experts.inner, parallel)
-        self.count, self.inner = experts.count, experts.inner // parallel.tp_size
-        self.own = part(experts.inner, parallel.tp_size, parallel.tp_rank)
+        self.whole, self.all = experts.whole, experts.count
+        key, divided = ("num_experts", experts.count) if self.whole else ("moe_intermediate_size", experts.inner)
+        check_divisible(key, divided, parallel)
+        share, one = part(divided, parallel.tp_size, parallel.tp_rank), divided // parallel.tp_size
+        self.count, self.inner = (one, experts.inner) if self.whole else (experts.count, one)
+        self.first: int = share.start if self.whole else 0
+        self.own = slice(None) if self.whole else share
         up, down = (self.count, hidden, 2 * self.inner), (self.count, self.inner, hidden)
         self.gate_up = Parameter(initializer("zeros", up, dtype), name="gate_up")
         self.down = Parameter(initializer("zeros", down, dtype), name="down")
 
+    def from_own(self, chosen: Any) -> Any:
+        """The numbers of the chosen experts, counted from this rank's first one round: its own are below `count`."""
+        chosen = chosen - self.first
+        return chosen + (chosen < 0).astype(chosen.dtype) * self.all
+
     def load_shard(self, weights: Weights, name: str) -> None:
         whole, outputs = slice(None), ("gate_proj", "up_proj")
-        fill(self.gate_up, read_experts(weights, name, self.gate_up.shape, outputs, (self.own, whole)))
-        fill(self.down, read_experts(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
+        fill(self.gate_up, self.read_own(weights, name, self.gate_up.shape, outputs, (self.own, whole)))
+        fill(self.down, self.read_own(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
+
+    def read_own(self, weights: Weights, name: str, shape: Any, outputs: Any, own: Any) -> Any:
+        return read_experts(weights, name, shape, outputs, own, self.first)

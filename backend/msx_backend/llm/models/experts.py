@@ -70,6 +70,8 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     clamp: tuple[float, float] | None = None
     """The factor in the gate's sigmoid, and the limit of gate and up. Such experts lie in one tensor for all, gate and
     up in turns, and they and their router have biases."""
+    whole: bool = False
+    """Each rank has some of them whole; else a part of each."""
     packed: bool = False
     """In the files, those tensors have numbers of 4 bits: MXFP4."""
 
@@ -139,11 +141,13 @@ def check_groups(count: int, chosen: int, groups: tuple[int, int]) -> None:
         raise HandlerLoadError(f"{FILE}, topk_group: {taken} of {whole} groups do not have {chosen} experts")
 
 
-def read_experts(weights: Any, name: str, shape: Shape, outputs: tuple[str, ...], own: tuple[slice, slice]) -> Any:
-    """The tensors `outputs` of all experts side by side, of `shape`: [experts, in, out]; `own`: the rank's part of the
-    out and of the in of each."""
+def read_experts(
+    weights: Any, name: str, shape: Shape, outputs: tuple[str, ...], own: tuple[slice, slice], first: int = 0
+) -> Any:
+    """The tensors `outputs` of experts side by side, from the `first` on, of `shape`: [experts, in, out]; `own`: the
+    rank's part of the out and of the in of each."""
     made = np.empty(shape, np.float32)
     for expert in range(shape[0]):
-        parts = [weights.read(f"{name}.{expert}.{it}.weight", *own) for it in outputs]
+        parts = [weights.read(f"{name}.{first + expert}.{it}.weight", *own) for it in outputs]
         made[expert] = np.concatenate(parts).T
     return made

@@ -1,44 +1,101 @@
-"""MindFormers' names of a decoder's tensors (its `convert_weight.py` of Llama, and of the families built on that)."""
+"""MindFormers' names of a decoder's tensors, of two kinds of networks: those built on its Llama (`convert_weight.py`),
+and those built of its core (`weight_mapping` of the models)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from msx_sdk.errors import HandlerLoadError
 
-EMBEDDING = "model.tok_embeddings.embedding_weight"
-WHOLE = {EMBEDDING: "model.embed_tokens.weight", "model.norm_out.weight": "model.norm.weight"}
-OF_LAYERS = {
-    "attention.wq": "self_attn.q_proj",
-    "attention.wk": "self_attn.k_proj",
-    "attention.wv": "self_attn.v_proj",
-    "attention.wo": "self_attn.o_proj",
-    "feed_forward.w1": "mlp.gate_proj",
-    "feed_forward.w2": "mlp.down_proj",
-    "feed_forward.w3": "mlp.up_proj",
-    "attention_norm": "input_layernorm",
-    "ffn_norm": "post_attention_layernorm",
-}
-JOINED = ("attention.w_qkv", "feed_forward.w_gate_hidden")
-"""Several layers in one tensor, whose rows lie as a number of devices wants them."""
-_LAYER = re.compile(r"(model\.layers\.\d+\.)(.+)\.(weight|bias)")
+
+@dataclass(frozen=True)
+class NamedAs:
+    """`whole` and `layers` are by its names; a tensor of `embedding` says that a file has these names. `joined` are
+    several layers in one tensor, or a layer in several, in an order that is not known here."""
+
+    embedding: str
+    whole: Mapping[str, str]
+    layers: Mapping[str, str]
+    joined: tuple[str, ...]
+    remedy: str
+    root: str = "model.layers."
+
+
+LLAMA = NamedAs(
+    embedding="model.tok_embeddings.embedding_weight",
+    whole={
+        "model.tok_embeddings.embedding_weight": "model.embed_tokens.weight",
+        "model.norm_out.weight": "model.norm.weight",
+    },
+    layers={
+        "attention.wq": "self_attn.q_proj",
+        "attention.wk": "self_attn.k_proj",
+        "attention.wv": "self_attn.v_proj",
+        "attention.wo": "self_attn.o_proj",
+        "feed_forward.w1": "mlp.gate_proj",
+        "feed_forward.w2": "mlp.down_proj",
+        "feed_forward.w3": "mlp.up_proj",
+        "attention_norm": "input_layernorm",
+        "ffn_norm": "post_attention_layernorm",
+    },
+    joined=(
+        "attention.w_qkv",
+        "attention.l2q",
+        "attention.kv2l",
+        "attention.lkv2kv",
+        "feed_forward.w_gate_hidden",
+        "feed_forward.routed_experts",
+    ),
+    remedy="save the weights with qkv_concat: False, or take the checkpoint of the model's hub",
+)
+CORE = NamedAs(
+    embedding="embedding.word_embeddings.weight",
+    whole={
+        "embedding.word_embeddings.weight": "model.embed_tokens.weight",
+        "decoder.final_layernorm.weight": "model.norm.weight",
+        "output_layer.weight": "lm_head.weight",
+    },
+    layers={
+        "self_attention.linear_q": "self_attn.q_proj",
+        "self_attention.linear_k": "self_attn.k_proj",
+        "self_attention.linear_v": "self_attn.v_proj",
+        "self_attention.linear_proj": "self_attn.o_proj",
+        "self_attention.q_layernorm": "self_attn.q_norm",
+        "self_attention.k_layernorm": "self_attn.k_norm",
+        "mlp.gating": "mlp.gate_proj",
+        "mlp.hidden": "mlp.up_proj",
+        "mlp.linear_fc2": "mlp.down_proj",
+        "pre_mlp_layernorm": "post_attention_layernorm",
+    },
+    joined=("self_attention.linear_qkv", "mlp.linear_fc1", "mlp.experts", "mlp.router"),
+    remedy="convert the weights to the model's names in its hub with MindFormers",
+    root="decoder.layers.",
+)
+_PREFIX = "model."
+"""Before the names of a network's core, where a model around it was saved."""
 
 
 def hub_names(names: Iterable[str]) -> dict[str, str]:
     """Hugging Face's names of these tensors, each with its own; {} if these are not MindFormers' names. Raises
     HandlerLoadError for joined layers."""
     found = [*names]
-    return {_hub_name(name): name for name in found} if EMBEDDING in found else {}
+    if LLAMA.embedding in found:
+        return {_hub_name(name, LLAMA): name for name in found}
+    if CORE.embedding in found or _PREFIX + CORE.embedding in found:
+        return {_hub_name(name.removeprefix(_PREFIX), CORE): name for name in found}
+    return {}
 
 
-def _hub_name(name: str) -> str:
-    layer = _LAYER.fullmatch(name)
+def _hub_name(name: str, kind: NamedAs) -> str:
+    layer = re.fullmatch(rf"{re.escape(kind.root)}(\d+)\.(.+)\.(\w+)", name)
     if layer is None:
-        return WHOLE.get(name, name)
-    if layer[2] in JOINED:
+        return kind.whole.get(name, name)
+    number, place, last = layer.groups()
+    if place.startswith(kind.joined):
         raise HandlerLoadError(
-            f"{name} holds several layers, in an order that depends on the devices; save the weights with "
-            "qkv_concat: False"
+            f"{name} holds layers otherwise than one tensor each, in an order that depends on the network or the "
+            f"devices; {kind.remedy}"
         )
-    return f"{layer[1]}{OF_LAYERS.get(layer[2], layer[2])}.{layer[3]}"
+    return f"model.layers.{number}.{kind.layers.get(place, place)}.{last}"

@@ -13,8 +13,8 @@ from msx_sdk.mindspore.parallel import Parallel
 
 
 class SparseMLP(nn.Cell):  # type: ignore[misc]
-    """Every rank has a part of every expert, by its inner width, so that one sum over the ranks is behind all of
-    them. `shared` is the MLP that every token takes, without its own sum."""
+    """Every rank has a part of every expert, by its inner width, or some experts whole, and sees every token, so that
+    one sum over the ranks is behind all of them. `shared` is the MLP that every token takes, without its own sum."""
 
     loads_inner = True
 

@@ -48,6 +48,8 @@ class ParallelSplit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     pipeline_stages: Positive | None = None
     tensor_parallel: Positive | None = None
+    expert_parallel: Switch = False
+    """Each rank of a tensor-parallel group has some experts whole, in place of a part of each."""
     nodes: Positive | None = None
 
 

@@ -36,6 +36,7 @@ def make_flat(
     own: bool = True,
     chooses: bool = True,
     adapters: Any = None,
+    whole: bool = False,
 ) -> Any:
     """`own`: each slot gets blocks of its own; else somebody must `assign` them."""
     import mindspore as ms
@@ -43,7 +44,7 @@ def make_flat(
     from msx_backend.llm.kernels.ascend.factory import AscendKernels
 
     kernels = AscendKernels(getattr(ms, dtype))
-    runner = make_runner(family, shape or limits(), parallel, folder, kernels, adapters, chooses)
+    runner = make_runner(family, shape or limits(), parallel, folder, kernels, adapters, chooses, whole)
     columns = -(-runner.context // runner.block)
     for slot in range(runner.slots if own else 0):
         runner.assign(slot, range(1 + slot * columns, 1 + (slot + 1) * columns))

@@ -33,16 +33,17 @@ def main() -> None:
     info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
     parallel = init_parallel(Context(info))
     memory.free_memory = lambda ms, weights: (10 - parallel.rank) << 30
+    whole = config["parallel"].get("expertParallel", False)
     found = {
         "budget": memory.measured_budget(ModelConfig(), parallel, 0),
-        "cpu": on_cpu(model, parallel),
-        "emulated": on_emulation(model, parallel),
+        "cpu": on_cpu(model, parallel, whole),
+        "emulated": on_emulation(model, parallel, whole),
     }
     leave(folder / f"rank-{rank}.json", found | {"counts": collectives.counts()})
 
 
-def on_cpu(model: Path, parallel: Any) -> dict[str, Any]:
-    runner = make_runner("wide", limits(slots=(1, 4)), parallel, model)
+def on_cpu(model: Path, parallel: Any, whole: bool) -> dict[str, Any]:
+    runner = make_runner("wide", limits(slots=(1, 4)), parallel, model, whole=whole)
     told: list[str] = []
     runner.warm_up(told.append)
     graphs = compiled_graphs()
@@ -66,9 +67,9 @@ def spoil(parameters: Iterable[Any], value: float = np.nan) -> None:
         np.frombuffer(memoryview(memory).cast("B"), np.float32)[...] = value
 
 
-def on_emulation(model: Path, parallel: Any) -> dict[str, Any]:
+def on_emulation(model: Path, parallel: Any, whole: bool) -> dict[str, Any]:
     with emulation():
-        runner = make_flat("wide", model, "float16", limits(slots=(4,)), parallel)
+        runner = make_flat("wide", model, "float16", limits(slots=(4,)), parallel, whole=whole)
         found = steps(runner)
         runner.prefill(0, 0, TOKENS[:16])
         mixed = [TokenChunk(0, 16, tuple(TOKENS[16:20])), TokenChunk(1, ALONE, (TOKENS[ALONE],))]

@@ -43,7 +43,10 @@ def make_runner(
     kernels: Any = None,
     adapters: Any = None,
     chooses: bool = True,
+    whole: bool = False,
 ) -> Any:
+    """`whole`: each rank has some experts whole."""
+    from msx_backend.llm.division import with_whole_experts
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.runner import load_runner
     from msx_sdk.mindspore import collectives
@@ -53,7 +56,8 @@ def make_runner(
         parallel = Parallel()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
-    return load_runner(folder, read_config(folder), lambda weights: limits, parallel, kernels, adapters, chooses)
+    config = with_whole_experts(read_config(folder), whole)
+    return load_runner(folder, config, lambda weights: limits, parallel, kernels, adapters, chooses)
 
 
 def expected(name: str) -> tuple[list[int], Any]:

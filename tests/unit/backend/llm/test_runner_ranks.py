@@ -33,21 +33,22 @@ class Divided:
     """Logits of every token, by one rank."""
 
 
-def by_hand(family: str, stages: int, shards: int, id: str) -> Any:
-    return pytest.param((family, stages, shards), id=id, marks=pytest.mark.long)
+def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False) -> Any:
+    return pytest.param((family, stages, shards, whole), id=id, marks=pytest.mark.long)
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(("llama_biased", 1, 2), id="tp2"),
-        pytest.param(("llama_mqa", 1, 2), id="tp2_shared_heads"),
-        pytest.param(("qwen2", 2, 1), id="pp2"),
-        pytest.param(("llama", 2, 2), id="pptp4"),
+        pytest.param(("llama_biased", 1, 2, False), id="tp2"),
+        pytest.param(("llama_mqa", 1, 2, False), id="tp2_shared_heads"),
+        pytest.param(("qwen2", 2, 1, False), id="pp2"),
+        pytest.param(("llama", 2, 2, False), id="pptp4"),
         by_hand("qwen3", 2, 2, "qwen3_pptp4"),
         by_hand("llama", 1, 4, "tp4_shared_heads"),
         by_hand("qwen2_moe", 1, 2, "tp2_experts"),
         by_hand("qwen3_moe", 2, 1, "pp2_experts"),
+        *(by_hand(family, 1, 2, f"{family}_ep2", True) for family in ("qwen2_moe", "qwen3_moe", "deepseek_v3")),
         by_hand("deepseek_v3", 1, 2, "tp2_latent"),
         by_hand("deepseek_v2", 2, 1, "pp2_latent"),
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3")),
@@ -56,16 +57,22 @@ def by_hand(family: str, stages: int, shards: int, id: str) -> Any:
 )
 def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
     """The ranks run once for all kernels: to start them takes longer than their steps."""
-    family, stages, shards = request.param
+    family, stages, shards, whole = request.param
     folder = tmp_path_factory.mktemp("ranks")
-    model = make_wide(family, folder / "model")
+    even: dict[str, Any] = {"num_local_experts": 8} if whole and family == "qwen3_moe" else {}
+    model = make_wide(family, folder / "model", **even)
     one = make_runner(family, limits(prefills=(64,)), folder=model).prefill(0, 0, TOKENS[:41], all_logits=True)
-    return Divided(run_ranks(model, folder, stages, shards), one)
+    return Divided(run_ranks(model, folder, stages, shards, whole=whole), one)
 
 
-def run_ranks(model: Path, folder: Path, stages: int, shards: int, module: str = f"{__package__}.rank") -> Results:
+def run_ranks(
+    model: Path, folder: Path, stages: int, shards: int, module: str = f"{__package__}.rank", whole: bool = False
+) -> Results:
+    """`whole`: each rank has some experts whole."""
     size, port = stages * shards, free_port()
-    command = [sys.executable, "-m", module, str(model), str(folder), json.dumps(config(stages, shards))]
+    given = config(stages, shards)
+    given["parallel"] |= {"expertParallel": True} if whole else {}
+    command = [sys.executable, "-m", module, str(model), str(folder), json.dumps(given)]
     ranks = []
     for rank in range(size):
         place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}

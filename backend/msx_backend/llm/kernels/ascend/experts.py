@@ -83,20 +83,29 @@ def router_of(hidden: int, experts: ExpertsConfig, dtype: Any) -> Any:
 
 class RoutedExperts(ExpertWeights):
     """`MoeInitRoutingV2` sorts rows by expert, two `GroupedMatmulV4` compute, and `MoeTokenUnpermute` adds each token's
-    rows up by their weights. Weights lie as [experts, in, out], not transposed as those of other products."""
+    rows up by their weights. Weights lie as [experts, in, out], not transposed as those of other products. Of `whole`
+    experts the rank's own come first, so that the products end with their rows; what lies behind them is made 0."""
 
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
         super().__init__(hidden, experts, parallel, dtype)
         self.route, self.back = operators.MoeInitRoutingV2(), operators.MoeTokenUnpermute()
         self.grouped, self.cast, self.split = operators.GroupedMatmulV4(), operators.Cast(), operators.SplitWithSize()
-        self.silu, self.mul = operators.SiLU(), operators.Mul()
+        self.silu, self.mul, self.sum = operators.SiLU(), operators.Mul(), ops.ReduceSum()
 
     def construct(self, x: Any, weights: Any, chosen: Any) -> Any:
-        rows, places, counts, _ = self.route(x, chosen, 0, 0, self.count, 0, 2, True)
-        counts = self.cast(counts, ms.int64)
+        if self.whole:
+            chosen = self.from_own(chosen)
+            weights = self.mul(weights, self.cast(chosen < self.count, weights.dtype))
+        rows, places, counts, _ = self.route(x, chosen, 0, 0, self.all, 0, 2, True)
+        counts = self.cast(counts[: self.count], ms.int64)
         gate, up = self.split(self.product(rows, self.gate_up, counts), (self.inner, self.inner), -1)
         made = self.product(self.mul(self.silu(gate), up), self.down, counts)
-        return self.back(made, places, weights, False, None)
+        return self.back(self.computed(made, counts) if self.whole else made, places, weights, False, None)
+
+    def computed(self, made: Any, counts: Any) -> Any:
+        """made [rows, hidden], with 0 behind the rows of the rank's experts, where memory may hold anything"""
+        rows = ops.expand_dims(ops.arange(0, made.shape[0], 1, dtype=ms.int64), -1)
+        return ops.where(rows < self.sum(counts), made, ops.zeros_like(made))
 
     def product(self, rows: Any, weight: Any, counts: Any) -> Any:
         none = (None, None, None)

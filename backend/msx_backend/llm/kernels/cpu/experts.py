@@ -45,7 +45,8 @@ class ExpertRouter(nn.Cell):  # type: ignore[misc]
 
 class BlockedExperts(ExpertWeights):
     """Rows of tokens lie by expert in blocks of one size, each of which has one expert: a batch of products, for which
-    the weights of each block's expert are gathered. With few rows a block is a row."""
+    the weights of each block's expert are gathered. With few rows a block is a row. Of `whole` experts a rank computes
+    rows for other ranks' experts, too, with weight 0, because a graph's shapes do not follow from its numbers."""
 
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
         super().__init__(hidden, experts, parallel, dtype)
@@ -55,6 +56,10 @@ class BlockedExperts(ExpertWeights):
         self.add_up, self.sum, self.ceil = ops.CumSum(), ops.ReduceSum(), ops.Ceil()
 
     def construct(self, x: Any, weights: Any, chosen: Any) -> Any:
+        if self.whole:
+            chosen = self.from_own(chosen)
+            weights = weights * (chosen < self.count).astype(weights.dtype)
+            chosen = chosen % self.count
         rows = x.shape[0] * self.chosen
         of_rows, tokens = chosen.reshape((-1,)), self.numbers(rows) // self.chosen
         size = -(-rows // self.count)

@@ -174,17 +174,83 @@ def test_mindformers_names(tmp_path: Path, family: str, write: Callable[[Path, T
             assert checkpoint.shape(name) == value.shape
 
 
-def test_joined_layers_of_mindformers_are_refused(tmp_path: Path) -> None:
+def core(name: str) -> str:
+    """The name of a tensor in the networks built of MindFormers' core, as the mapping of its Qwen 3 has it."""
+    pairs = (
+        ("model.embed_tokens.", "embedding.word_embeddings."), ("lm_head.", "output_layer."),
+        (".self_attn.q_proj.", ".self_attention.linear_q."), (".self_attn.k_proj.", ".self_attention.linear_k."),
+        (".self_attn.v_proj.", ".self_attention.linear_v."), (".self_attn.o_proj.", ".self_attention.linear_proj."),
+        (".self_attn.q_norm.", ".self_attention.q_layernorm."), (".self_attn.k_norm.", ".self_attention.k_layernorm."),
+        (".mlp.gate_proj.", ".mlp.gating."), (".mlp.down_proj.", ".mlp.linear_fc2."), (".mlp.up_proj.", ".mlp.hidden."),
+        (".post_attention_layernorm.", ".pre_mlp_layernorm."), ("model.norm.", "decoder.final_layernorm."),
+        ("model.layers.", "decoder.layers."),
+    )  # fmt: skip
+    for theirs, own in pairs:
+        name = name.replace(theirs, own)
+    return name
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
+@pytest.mark.parametrize("prefix", ["", "model."])
+def test_names_of_mindformers_core(tmp_path: Path, family: str, prefix: str) -> None:
+    config = read(tmp_path, family)
+    random = np.random.default_rng(0)
+    values = {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, "model.")}
+    save(tmp_path, {prefix + core(name): value for name, value in values.items()})
+    with Checkpoint(tmp_path, config) as checkpoint:
+        for name, value in values.items():
+            assert np.array_equal(checkpoint.read(name), value), name
+
+
+@pytest.mark.parametrize(
+    ("named", "own", "joined", "remedy"),
+    [
+        (
+            mindformers,
+            "model.layers.0.attention.wq.weight",
+            "model.layers.0.attention.w_qkv.weight",
+            "qkv_concat: False",
+        ),
+        (mindformers, "model.layers.0.attention.wq.weight", "model.layers.0.attention.l2q_nope_proj.weight", "hub"),
+        (
+            core,
+            "decoder.layers.0.self_attention.linear_q.weight",
+            "decoder.layers.0.self_attention.linear_qkv.weight",
+            "hub",
+        ),
+        (core, "decoder.layers.0.mlp.gating.weight", "decoder.layers.0.mlp.linear_fc1.weight", "hub"),
+    ],
+)
+def test_joined_layers_of_mindformers_are_refused(
+    tmp_path: Path, named: Callable[[str], str], own: str, joined: str, remedy: str
+) -> None:
     config = read(tmp_path, "llama")
-    values = {mindformers(name): value for name, value in tensors(config).items()}
-    values["model.layers.0.attention.w_qkv.weight"] = values.pop("model.layers.0.attention.wq.weight")
+    values = {named(name): value for name, value in tensors(config).items()}
+    values[joined] = values.pop(own)
     save(tmp_path, values)
-    with pytest.raises(HandlerLoadError, match=r"attention\.w_qkv\.weight holds several .* qkv_concat: False"):
+    with pytest.raises(HandlerLoadError, match=rf"{joined} holds layers otherwise than one tensor each, .* {remedy}"):
         Checkpoint(tmp_path, config)
 
 
-def test_a_checkpoint_of_mindspores_own_format_says_what_to_do(tmp_path: Path) -> None:
+@pytest.mark.mindspore
+def test_a_checkpoint_that_mindspore_writes(tmp_path: Path) -> None:
+    ms = pytest.importorskip("mindspore")
     config = read(tmp_path, "llama")
-    (tmp_path / "llama.ckpt").write_bytes(b"")
-    with pytest.raises(HandlerLoadError, match=r"llama\.ckpt is a checkpoint .* mindspore\.ckpt_to_safetensors"):
+    random = np.random.default_rng(0)
+    values = {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, "model.")}
+    kept = [{"name": mindformers(name), "data": ms.Tensor(value)} for name, value in values.items()]
+    ms.save_checkpoint(
+        [*kept, {"name": "epoch_num", "data": ms.Tensor(3)}], str(tmp_path / "llama.ckpt"), crc_check=True
+    )
+    with Checkpoint(tmp_path, config) as checkpoint:
+        for name, value in values.items():
+            assert np.array_equal(checkpoint.read(name), value), name
+            assert np.array_equal(checkpoint.read(name, slice(1, 3)), value[1:3]), name
+
+
+def test_checkpoints_of_several_ranks_are_refused(tmp_path: Path) -> None:
+    config = read(tmp_path, "llama")
+    for rank in range(2):
+        (tmp_path / f"rank_{rank}.ckpt").write_bytes(b"")
+    with pytest.raises(HandlerLoadError, match=r"rank_0\.ckpt and 1 more .* mindspore\.transform_checkpoints"):
         Checkpoint(tmp_path, config)
