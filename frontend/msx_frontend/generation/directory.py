@@ -88,8 +88,7 @@ class Directory:
         is one."""
         if self._names_one(name) or self._default_llm:
             return self.find_for_tgi(name, TOKENIZE)
-        generates = any(one.capabilities and one.capabilities.generate for one in self.defaults())
-        first = self._first(name, GENERATE if generates else TOKENIZE)
+        first = self._first(name, GENERATE if self.generates() else TOKENIZE)
         return self._of_traffic(self._offers(first, TOKENIZE), TOKENIZE)
 
     def find_for_tei(self, name: str | None, operation: str) -> ModelVersion:
@@ -131,6 +130,10 @@ class Directory:
         """The models that generate, embed or classify, by name."""
         speaking = [one for one in self.defaults() if operations_of(one)]
         return sorted(speaking, key=lambda one: one.source.name)
+
+    def generates(self) -> bool:
+        """Whether a model is known to generate."""
+        return any(one.capabilities is not None and one.capabilities.generate for one in self.defaults())
 
     def _names_one(self, name: str | None) -> bool:
         return name is not None and (name not in ALIASES or name in self._registry.names())

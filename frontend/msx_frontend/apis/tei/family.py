@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from msx_frontend.apis.tei.embed import EmbedTexts, SimilarityRequest, embed, similarity
 from msx_frontend.apis.tei.predict import PredictRequest, ScoredLabel, predict
 from msx_frontend.apis.tei.rerank import RankedText, RerankTexts, rerank
+from msx_frontend.apis.tei.root import RootRequest, root
 from msx_frontend.apis.tei.unserved import SparseValue, embed_all, embed_sparse
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, tgi_failure
@@ -27,6 +28,16 @@ def failure(error: ServiceError) -> Failure:
 
 def _routes(models: TextModels) -> Iterator[Route]:
     api = models.api(tgi_failure)
+    directory = models.directory
+    yield Route(
+        "POST",
+        "/",
+        text_route(api, root),
+        summary="What the model does: embed, predict or rerank",
+        request_schema=RootRequest,
+        example={"inputs": "a text"},
+        when=lambda: bool(directory.language_models()) and not directory.generates(),
+    )
     yield Route(
         "POST",
         "/embed",

@@ -29,7 +29,7 @@ def failure(error: ServiceError) -> Failure:
 
 
 def _routes(models: TextModels) -> Iterator[Route]:
-    """`/` is TorchServe's, too: only POST is TGI's, and only where a model generates."""
+    """`/` is TorchServe's, too: only POST is TGI's, and only where a model generates; else it is TEI's."""
     api, info, directory = models.api(tgi_failure), ServerInfo(models.directory), models.directory
     yield _generating(
         "/generate", text_route(api, generate), summary="Generate a text", response_schema=schemas.Generated
@@ -46,7 +46,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         summary="Either of both",
         response_schema=list[schemas.Generated],
         events_schema=schemas.StreamEvent,
-        when=lambda: bool(directory.language_models()),
+        when=directory.generates,
     )
     yield Route(
         "POST",
