@@ -35,11 +35,15 @@ class SlotLayout:
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> tuple[Array, Array]:
         """The places of the tokens at `positions` [B, P] of B texts, which attend to `context` positions, an `extent`;
-        a position below 0, or the slot None, is padding. -> rows [B*P*kv] to write, rows [B*kv*context] to read"""
+        a position below 0, or the slot None, is padding. -> rows [B*P*kv] to write, rows [B*kv*context] to read
+
+        Behind a text's last position they repeat its row: the mask hides them, and memory is not read for them.
+        """
         first = np.array([self.slots if slot is None else slot for slot in slots])[:, None]
         own = np.where(positions < 0, self.slots, first)
         rows = self._start(own)[..., None] + np.maximum(positions, 0)[..., None] + self._head
-        seen = self._start(first)[..., None] + self._head[:, None] + np.arange(context)
+        reach = np.minimum(np.arange(context), np.maximum(positions.max(-1), 0)[:, None, None])
+        seen = self._start(first)[..., None] + self._head[:, None] + reach
         return rows.ravel().astype(np.int32), seen.ravel().astype(np.int32)
 
     def rows(self, slot: int, length: int) -> Array:

@@ -32,8 +32,15 @@ def test_contexts_are_rounded_up() -> None:
 def test_one_token_each_is_written_to_both_heads() -> None:
     rows, seen = places([2, 0], [[5], [99]], 64)
     assert rows == [2 * SLOT + 5, 2 * SLOT + LENGTH + 5, 99, LENGTH + 99]
-    heads = [2 * SLOT, 2 * SLOT + LENGTH, 0, LENGTH]
-    assert seen == [first + position for first in heads for position in range(64)]
+    heads = {2 * SLOT: 5, 2 * SLOT + LENGTH: 5, 0: 99, LENGTH: 99}
+    assert seen == [first + min(position, last) for first, last in heads.items() for position in range(64)]
+
+
+def test_a_chunk_reads_up_to_its_own_last_token() -> None:
+    _, seen = places([1], [[3, 4, -1]], 64)
+    assert seen == [first + min(position, 4) for first in (SLOT, SLOT + LENGTH) for position in range(64)]
+    _, seen = places([None], [[-1]], 64)
+    assert {*seen} == {3 * SLOT, 3 * SLOT + LENGTH}
 
 
 def test_padding_is_written_to_a_slot_of_its_own() -> None:
