@@ -20,7 +20,7 @@ pytest.importorskip("mindspore")
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
 
 ROOM = "adapters: {loadable: true, maxLoras: 2, maxRank: 8}\n"
-SMALL = "slotBuckets: [4]\nprefillBuckets: [64]\nmaxTotalTokens: 256\nparallelType: ''\n"
+SMALL = "slotBuckets: [4]\ncontextBuckets: [256]\nprefillBuckets: [64]\nmaxTotalTokens: 256\n"
 LOAD, UNLOAD = "/v1/load_lora_adapter", "/v1/unload_lora_adapter"
 PROMPT = "Exceptions are " * 8
 LIMIT = 240.0
