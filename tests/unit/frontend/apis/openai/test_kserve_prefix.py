@@ -33,7 +33,8 @@ def routes() -> list[Route]:
 
 
 def test_the_table_is_whole() -> None:
-    assert {route.path for route in routes() if not route.path.startswith("/openai/")} == ROUTES.keys()
+    """`/v2/rerank` is Cohere's: KServe's clients call OpenAI's routes, which are below `/v1`."""
+    assert {route.path for route in routes() if route.path.startswith("/v1/")} == ROUTES.keys()
     assert {route.path for route in routes() if route.path.startswith("/openai/")} == {
         f"/openai{path}" for path in ROUTES
     }
