@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,12 +22,16 @@ class ModelList:
         """The models that the key may use."""
         directory = self._directory.seen_by(request.call.limited_key)
         versions = directory.language_models()
-        models = [*map(_described, versions), *(one for version in versions for one in _adapters(version))]
+        models = [*map(_described, versions), *_adapters(versions)]
         return _json({"object": "list", "data": models, "models": directory.names()})
 
     async def show(self, request: Request) -> Reply:
         directory = self._directory.seen_by(request.call.limited_key)
-        version = directory.default(request.names["model"])
+        name = request.names["model"]
+        adapters = {one["id"]: one for one in _adapters(directory.language_models())}
+        if name in adapters:
+            return _json(adapters[name])
+        version = directory.default(name)
         described = _described(version) if version in directory.language_models() else {}
         return _json({**described, **kserve_ready(version)})
 
@@ -35,12 +40,12 @@ def _json(value: dict[str, Any]) -> Reply:
     return Reply(msgspec.json.encode(value))
 
 
-def _adapters(version: ModelVersion) -> list[dict[str, Any]]:
+def _adapters(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
     """Each is a model of its own to OpenAI's clients."""
-    base = _described(version)
-    return [
-        {**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]} for name in version.adapter_names
-    ]
+    for version in versions:
+        base = _described(version)
+        for name in version.adapter_names:
+            yield {**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]}
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:

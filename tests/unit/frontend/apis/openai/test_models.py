@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from msx_sdk.generation import Capabilities
+from msx_sdk.generation import AdapterFiles, Capabilities
 from tests.unit.frontend.generation.speaker import ALL, Speaker
 from tests.unit.frontend.jobs import run
 
@@ -25,6 +25,22 @@ def test_one() -> None:
         assert (await speaker.ask("/v1/models/m", method="GET")).json["id"] == "m"
         exchange = await speaker.ask("/v1/models/crow", method="GET")
         assert (exchange.status, exchange.json["error"]["code"]) == (404, "model_not_found")
+
+    run(test())
+
+
+def test_adapters_are_models_with_a_parent() -> None:
+    async def test() -> None:
+        speaker = Speaker(models={"m": Capabilities(generate=True, adapters=("packed",))})
+        speaker.versions["m"].adapters = {"org/sql": AdapterFiles(id="1", folder="/a", stamp="")}
+        listed = (await speaker.ask("/v1/models", method="GET")).json["data"]
+        assert [(one["id"], one.get("parent"), one.get("root")) for one in listed] == [
+            ("m", None, None),
+            ("m:packed", "m", "packed"),
+            ("m:org/sql", "m", "org/sql"),
+        ]
+        assert (await speaker.ask("/v1/models/m:org/sql", method="GET")).json == listed[2]
+        assert (await speaker.ask("/v1/models/m:none", method="GET")).status == 404
 
     run(test())
 
