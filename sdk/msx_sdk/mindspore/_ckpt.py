@@ -53,7 +53,8 @@ class CkptTensor:
         """`...` or a tuple of slices, of which the first alone decides what is read; bfloat16 as float32."""
         first, *others = index if isinstance(index, tuple) else (slice(None),)
         start, stop, _ = first.indices(self.shape[0])
-        rows = self._rows(start, max(stop, start)).reshape(-1, *self.shape[1:])
+        stop = max(stop, start)
+        rows = self._rows(start, stop).reshape(stop - start, *self.shape[1:])
         beside: tuple[slice, ...] = (slice(None), *others)
         return rows[beside]
 
@@ -92,7 +93,7 @@ class CkptFile:
         end = len(self._data)
         marked = end > 17 and self._data[end - 17 : end - 10] == _CHECKSUM
         for key, where in self._fields(Range(0, end - 17 if marked else end)):
-            if key != 1:
+            if key != 1 or not isinstance(where, Range):
                 raise self._broken()
             self._add(where)
         for name, tensor in self._tensors.items():

@@ -49,6 +49,10 @@ def test_parts_of_a_tensor(data: bytes, index: Any, tmp_path: Path) -> None:
     assert np.array_equal(tensor[index], VALUES[index])
 
 
+def test_a_tensor_without_numbers(tmp_path: Path) -> None:
+    assert opened(tmp_path, value("w", (6, 0), "Float32", b"")).get_slice("w")[slice(1, 3),].shape == (2, 0)
+
+
 def test_other_types(tmp_path: Path) -> None:
     half = (VALUES.view(np.uint32) >> 16).astype(np.uint16)
     data = value("b", (6, 4), "BFloat16", half.tobytes(), packed=True) + value("h", (2,), "Float16", bytes(4))
@@ -69,6 +73,7 @@ BROKEN = r"w\.ckpt is not a checkpoint of MindSpore, is not whole, or is encrypt
         (WHOLE[:-1], BROKEN),
         (b"\xff" * 40, BROKEN),
         (text(1, text(1, b"w")), BROKEN),
+        (b"\x08\x01", BROKEN),
         (value("w" * 1025, (1,), "Float32", bytes(4)), BROKEN),
         (value("w", (1,) * 9, "Float32", bytes(4)), BROKEN),
         (value("w", (1,) * 9, "Float32", bytes(4), packed=True), BROKEN),
