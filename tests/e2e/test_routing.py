@@ -131,3 +131,21 @@ def test_a_worker_that_has_ended_is_forgotten(server: RunningServer) -> None:
     assert completion(server, prompt, {}) == first
     server.kill_worker(int(first), MODEL)
     assert completion(server, prompt, headers) in map(str, server.worker_pids(MODEL))
+
+
+def test_sessions_go_on_with_fewer_workers_and_with_more(server: RunningServer) -> None:
+    for one in "ab":
+        completion(server, "x", {SESSION: f"scaled {one}"})
+    before = {by: counted(server, by) for by in ("session", "prefix", "load")}
+    scale(server, 1)
+    only = {completion(server, "x", {SESSION: f"scaled {one}"}) for one in "ab"}
+    assert only == set(map(str, server.worker_pids(MODEL)))
+    assert {by: counted(server, by) for by in before} == before, "one worker is not chosen"
+    scale(server, 3)
+    assert len({completion(server, "x", {SESSION: f"new {number}"}) for number in range(6)}) == 3
+
+
+def scale(server: RunningServer, workers: int) -> None:
+    asked: dict[str, Any] = {"min_worker": workers, "max_worker": workers, "synchronous": "true"}
+    reply = server.management.put(f"/models/{MODEL}", params=asked)
+    assert reply.status_code < 300, reply.text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.queueing.routing.routed import routed_jobs
@@ -151,6 +152,20 @@ def test_classes_come_first() -> None:
     bench.dispatcher.submit(high)
     bench.finish(bench.groups[0])
     assert bench.groups[0].holds(high)
+
+
+@on_a_loop
+def test_a_full_queue_and_deadlines_are_as_without() -> None:
+    bench = RoutedBench(1, 1, job_queue_size=2)
+    for name in "ab":
+        bench.begin(name, "")
+    late, _ = bench.begin("c", ""), bench.begin("d", "")
+    with pytest.raises(ServiceUnavailable, match="the queue is full: jobQueueSize is 2"):
+        bench.begin("e", "")
+    bench.dispatcher._expired(late)
+    assert (late.queue, bench.dispatcher.waiting) == (None, 1)
+    bench.finish(bench.groups[1])
+    assert held(bench.groups) == ["a", "d"]
 
 
 @on_a_loop
