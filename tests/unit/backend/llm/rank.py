@@ -60,11 +60,11 @@ def slept(runner: Any) -> dict[str, Any]:
     return steps(runner)
 
 
-def spoil(parameters: Iterable[Any], value: float = np.nan) -> None:
+def spoil(parameters: Iterable[Any], byte: int = 255) -> None:
     """What `release` leaves, which is what is smaller than a page, is lost, too. (`asnumpy` would move a parameter.)"""
     for parameter in parameters:
         memory = (ctypes.c_char * int(parameter.nbytes)).from_address(parameter.data_ptr())
-        np.frombuffer(memoryview(memory).cast("B"), np.float32)[...] = value
+        memoryview(memory).cast("B")[:] = bytes([byte]) * int(parameter.nbytes)  # 255: numbers that are not finite
 
 
 def on_emulation(model: Path, parallel: Any, whole: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 
 from msx_backend.llm.kernels.cpu import sleeping
 from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.quantised_models import CASES, Case, write_quantised
 from tests.unit.backend.llm.rank import spoil
 from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
@@ -37,6 +38,22 @@ def test_what_is_read_again_is_all_that_was_released(family: str, monkeypatch: p
     spoil(runner._memory._caches, 0)  # as their pages are
     runner.wake()
     np.testing.assert_array_equal(runner.prefill(0, 0, tokens, all_logits=True), before)
+    assert compiled_graphs() == graphs
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(it, id=it.id, marks=[] if it.id == "gptq_desc_act" else [pytest.mark.long]) for it in CASES]
+)
+def test_quantised_weights_are_read_again(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleeping, "release", spoil)
+    plain = make_wide("qwen2", tmp_path / "plain", intermediate_size=128)
+    folder, _ = write_quantised(plain, case, tmp_path)
+    runner = make_runner("quantised", limits(), folder=folder)
+    before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
+    runner.sleep(weights=True)
+    spoil(runner._memory._caches, 0)  # as their pages are
+    runner.wake()
+    np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
     assert compiled_graphs() == graphs
 
 
