@@ -80,13 +80,12 @@ class _Walk:
             above = self._keys >= self._sample.key(place)
             between = np.flatnonzero(self._above ^ above)
             keys, weight = self._keys[between], self._weight[between]
-            change = sums_of(weight, between, self._keys.size)
-            reached = self._reached + float(change.sum()) * (-1 if up else 1)
+            reached = self._reached + float(weight.sum(dtype=np.float64)) * (-1 if up else 1)
             if not 0 <= place < SAMPLE or (reached >= self._wanted) != up:
                 key = self._found(keys, weight, min(reached, self._reached))
                 moved = keys < key if up else keys >= key
                 return self._share(key, sums_of(weight[moved], between[moved], self._keys.size), up)
-            self._sums += -change if up else change
+            self._sums += sums_of(-weight if up else weight, between, self._keys.size)
             self._place, self._above, self._reached = place, above, reached
 
     def _share(self, key: float, change: Sums, up: bool) -> Share:
