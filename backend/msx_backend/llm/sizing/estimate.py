@@ -17,7 +17,8 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_backend.llm.sizing.layout import group_of, served_by
 from msx_backend.llm.sizing.npus import NpuPeaks, device_of
-from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes, itemsize, rank_parameters
+from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes
+from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_backend.llm.sizing.remedies import Fits, remedies
 from msx_backend.llm.sizing.roofline import decode_time, prefill_time
 from msx_sdk._internal.sizing import RankSizing, Sizing, SizingRequest, StepTime
@@ -85,7 +86,7 @@ def _ranks(group: Parallel) -> Iterator[Parallel]:
 
 
 def _rank(config: DecoderConfig, npu: NpuPeaks, rank: Parallel, texts: int, context: int) -> RankSizing:
-    weights = rank_parameters(config, rank) * itemsize(config, npu.target)
+    weights = weight_bytes(config, rank)
     memory = npu.memory if npu.target == "Ascend" else npu.memory // rank.world_size
     chunk = min(PREFILL[-1], context)
     return RankSizing(
@@ -116,8 +117,8 @@ def _fits(config: DecoderConfig, npu: NpuPeaks) -> Fits:
 
 def _host(config: DecoderConfig, npu: NpuPeaks, group: Parallel) -> int:
     """The processes of one group, and all weights while they are on their way to NPUs."""
-    weights = sum(rank_parameters(config, rank) for rank in _ranks(group)) * group.tp_size
-    return group.world_size * PROCESS + (weights * itemsize(config, npu.target) if npu.target == "Ascend" else 0)
+    weights = sum(weight_bytes(config, rank) for rank in _ranks(group)) * group.tp_size
+    return group.world_size * PROCESS + (weights if npu.target == "Ascend" else 0)
 
 
 def _notes(npu: NpuPeaks, group: Parallel) -> Iterator[str]:

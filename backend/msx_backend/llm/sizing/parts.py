@@ -27,7 +27,7 @@ def itemsize(config: DecoderConfig, target: str) -> int:
 
 def layer_parameters(config: DecoderConfig, shards: int, layer: int) -> int:
     """Numbers of one layer on one rank, of all its experts."""
-    return sum(prod(shape) // _divisor(config, name, shards) for name, shape in layer_shapes(config, layer))
+    return sum(prod(shape) // divisor(config, name, shards) for name, shape in layer_shapes(config, layer))
 
 
 def layers_parameters(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
@@ -49,7 +49,7 @@ def touched_experts(config: DecoderConfig, tokens: int) -> float:
     return count * (1 - (1 - chosen / count) ** tokens)
 
 
-def _divisor(config: DecoderConfig, name: str, shards: int) -> int:
+def divisor(config: DecoderConfig, name: str, shards: int) -> int:
     if any(part in name for part in _SHARED):
         return min(shards, config.kv_heads)
     return shards if any(part in name for part in _BY_OUTPUTS) or name.endswith(_BY_INPUTS) else 1

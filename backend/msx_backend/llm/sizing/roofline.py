@@ -12,6 +12,7 @@ from msx_backend.llm.sizing.parts import (
     touched_experts,
     vocabulary_parameters,
 )
+from msx_backend.llm.sizing.quantised import saved_bytes
 from msx_sdk._internal.sizing import StepTime
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -24,7 +25,8 @@ def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts:
     layers = len(own_layers(config, parallel))
     cache = texts * seen * token_bytes(config, parallel) // layers
     flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * seen * _pair_flops(config, parallel)
-    return _time(npu, read * itemsize(config, parallel.target) + cache, flops, _exchange(config, parallel, npu, texts))
+    bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel) + cache
+    return _time(npu, bytes, flops, _exchange(config, parallel, npu, texts))
 
 
 def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, context: int, chunk: int) -> StepTime:
@@ -33,7 +35,7 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
     seen, layers = _positions(config, parallel, context), len(own_layers(config, parallel))
     numbers = layers_parameters(config, parallel, touched_experts(config, chunk))
-    read = (chunks * numbers + head) * itemsize(config, parallel.target)
+    read = (chunks * numbers + head) * itemsize(config, parallel.target) - chunks * saved_bytes(config, parallel)
     read += chunks * seen * token_bytes(config, parallel) // layers // 2  # on average half of them are before a chunk
     flops = (
         2 * (_token_numbers(config, parallel) * context + head) + context * seen * _pair_flops(config, parallel) // 2
