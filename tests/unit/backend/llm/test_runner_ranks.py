@@ -17,6 +17,7 @@ from msx_sdk.mindspore.collectives import disagreement
 from tests.free_ports import free_port
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near
 from tests.unit.backend.llm.kernels_under_test import KINDS
+from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
 from tests.unit.backend.llm.rank import ALONE, LENGTHS
 from tests.unit.backend.llm.runners import limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
@@ -52,6 +53,8 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         by_hand("deepseek_v3", 1, 2, "tp2_latent"),
         by_hand("deepseek_v2", 2, 1, "pp2_latent"),
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3")),
+        by_hand("awq", 1, 2, "tp2_quantised"),
+        by_hand("awq", 2, 1, "pp2_quantised"),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3")),
     ],
 )
@@ -60,9 +63,17 @@ def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     family, stages, shards, whole = request.param
     folder = tmp_path_factory.mktemp("ranks")
     even: dict[str, Any] = {"num_local_experts": 8} if whole and family == "qwen3_moe" else {}
-    model = make_wide(family, folder / "model", **even)
-    one = make_runner(family, limits(prefills=(64,)), folder=model).prefill(0, 0, TOKENS[:41], all_logits=True)
+    if family in BY_ID:
+        model, numbers = quantised(family, folder)
+    else:
+        model = numbers = make_wide(family, folder / "model", **even)
+    one = make_runner(family, limits(prefills=(64,)), folder=numbers).prefill(0, 0, TOKENS[:41], all_logits=True)
     return Divided(run_ranks(model, folder, stages, shards, whole=whole), one)
+
+
+def quantised(id: str, folder: Path) -> tuple[Path, Path]:
+    """-> the model, and the one of the numbers that its integers stand for."""
+    return write_quantised(make_wide("qwen2", folder / "plain", intermediate_size=128), BY_ID[id], folder)
 
 
 def run_ranks(
