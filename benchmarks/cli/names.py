@@ -30,6 +30,7 @@ MODULES = {
     "llm-speculation": "benchmarks.llm.speculation",
     "llm-routing": "benchmarks.llm.routing",
     "llm-adapters": "benchmarks.llm.adapters",
+    "llm-quantised": "benchmarks.llm.quantised",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "autoscaling": "benchmarks.autoscaling.autoscaling",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import sys
 import time
 from collections.abc import Sequence
@@ -50,6 +51,11 @@ class Bare:
         graph_cache.loaded()
         return {"seconds": seconds, "graphs": graphs}
 
+    def resident(self) -> Answer:
+        """Bytes of memory that the process has."""
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return {"bytes": pages * resource.getpagesize()}
+
     def adapt(self) -> Answer:
         """The texts have the adapters of the folder, in turn."""
         places = list(enumerate(self._adapters, 1))
@@ -90,4 +96,5 @@ class Bare:
 
 if __name__ == "__main__":
     bare = Bare(Path(sys.argv[1]), json.loads(sys.argv[2]))
-    serve({"warm_up": bare.warm_up, "adapt": bare.adapt, "loop": bare.loop, "text": bare.text, "static": bare.static})
+    orders = (bare.warm_up, bare.resident, bare.adapt, bare.loop, bare.text, bare.static)
+    serve({order.__name__: order for order in orders})
