@@ -164,6 +164,26 @@ def test_ranks_have_parts_of_the_sum(case: Case, kind: str, plain: Path, tmp_pat
     made.near(total, x, name)
 
 
+@pytest.mark.parametrize(("bits", "group"), [(4, None), (4, 64), (8, None), (8, 64)])
+def test_graphs_of_all_ways_on_a_cpu(bits: Any, group: int | None) -> None:
+    """What runs without a graph may not compile."""
+    from msx_backend.llm.kernels.cpu.packed import PackedLinear
+    from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
+
+    random, form = np.random.default_rng(0), LinearFormat(bits=bits, group=group, zeros=True)
+    shape = (form.groups(128), 32)
+    codes = random.integers(-(1 << bits - 1), 1 << bits - 1, (128, 32), np.int8)
+    scales, zeros = random.random(shape, np.float32), random.integers(-8, 8, shape).astype(np.float32)
+    spread = [np.repeat(it, 128 // shape[0], 0) for it in (scales, zeros)]
+    cell = PackedLinear(form, 128, 32, False)
+    cell.put(QuantisedMatrix(codes, scales, zeros), None)
+    graph = ms.jit(cell.construct)
+    for rows in ROWS:
+        x = inputs(rows, 128)
+        wanted = x @ ((codes - spread[1]) * spread[0])
+        np.testing.assert_allclose(graph(ms.Tensor(x)).asnumpy(), wanted, rtol=0, atol=EXACT * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("case", [pytest.param(it, id=it.id, marks=[] if it.id == "awq" else LONG) for it in CASES])
 def test_logits_are_those_of_the_numbers(case: Case, kind: str, plain: Path, tmp_path: Path) -> None:
     quantised, numbers = write_quantised(plain, case, tmp_path)

@@ -102,28 +102,40 @@ class PackedLinear(nn.Cell):  # type: ignore[misc]
         return y
 
     def _one_group(self, x: Any) -> Any:
-        y = None
-        for rows, weights in self.integers(x):
-            made = self.matmul(rows.reshape((x.shape[0], -1)), weights.reshape((-1, self.outputs)))
-            y = made if y is None else y + made
-        scales = self.scales.reshape((1, self.outputs))
+        pairs = self.integers(x)
+        y = self._plain(pairs[0])
+        if self.nibbles:
+            y = y + self._plain(pairs[1])
+        scales = ops.reshape(self.scales, (1, self.outputs))
         return self.mul(y, self.tile(scales, (x.shape[0], 1)) if x.shape[0] > FEW else scales)
 
     def _scaled_products(self, x: Any) -> Any:
-        y = None
-        for rows, weights in self.integers(x):
-            made = self.by_group(rows.transpose((1, 0, 2)), weights)
-            y = made if y is None else y + made
+        pairs = self.integers(x)
+        y = self._by_group(pairs[0])
+        if self.nibbles:
+            y = y + self._by_group(pairs[1])
         return self.sum(self.mul(y, self.tile(self.scales, (1, x.shape[0], 1))), 0)
 
     def _scaled_weights(self, x: Any) -> Any:
-        y = None
-        for rows, weights in self.integers(x):
-            scales = self.tile(self.depend(self.scales, weights), (1, weights.shape[1], 1))
-            weights = self.mul(weights, scales).reshape((-1, self.outputs))
-            made = self.matmul(rows.reshape((x.shape[0], -1)), weights)
-            y = made if y is None else y + made
+        pairs = self.integers(x)
+        y = self._scaled(pairs[0])
+        if self.nibbles:
+            y = y + self._scaled(pairs[1])
         return y
+
+    def _plain(self, pair: Any) -> Any:
+        rows, weights = pair
+        size = self.groups * weights.shape[1]
+        return self.matmul(ops.reshape(rows, (-1, size)), ops.reshape(weights, (size, self.outputs)))
+
+    def _by_group(self, pair: Any) -> Any:
+        rows, weights = pair
+        return self.by_group(ops.transpose(rows, (1, 0, 2)), weights)
+
+    def _scaled(self, pair: Any) -> Any:
+        rows, weights = pair
+        scales = self.tile(self.depend(self.scales, weights), (1, weights.shape[1], 1))
+        return self._plain((rows, self.mul(weights, scales)))
 
     def put(self, matrix: QuantisedMatrix, bias: Any) -> None:
         self.integers.put(matrix.codes)
