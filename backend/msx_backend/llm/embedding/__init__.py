@@ -1,1 +1,1 @@
-"""Texts in, vectors out: encoders like BERT, and decoders by the state of their last token."""
+"""Texts in, vectors out: encoders like BERT, and decoders, causal or not."""
