@@ -161,8 +161,7 @@ class PackedColumns(PackedLinear):
     def __init__(self, form: LinearFormat, inputs: int, projection: Projection, bias: bool) -> None:
         parallel = projection.parallel
         check_divisible("out_features", projection.outputs, parallel)
-        self_size = projection.outputs // parallel.tp_size
-        super().__init__(form, inputs, self_size, bias)
+        super().__init__(form, inputs, projection.outputs // parallel.tp_size, bias)
         self.form, self.own = form, part(projection.outputs, parallel.tp_size, parallel.tp_rank)
         self.biased = bias and not form.brings_bias
 
