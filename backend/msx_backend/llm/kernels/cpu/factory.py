@@ -59,7 +59,7 @@ class CpuKernels:
     def quantised_projections(
         self, inputs: int, outputs: Mapping[str, Projection], bias: bool, formats: Mapping[str, LinearFormat | None]
     ) -> Any:
-        return PackedLinears(inputs, outputs, bias, formats, self.dtype)
+        return PackedLinears(formats, inputs, outputs, bias, self.dtype)
 
     def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
         return PackedRow(form, inputs, outputs, parallel, bias)

@@ -196,10 +196,10 @@ class PackedLinears(nn.Cell):  # type: ignore[misc]
 
     def __init__(
         self,
+        formats: Mapping[str, LinearFormat | None],
         inputs: int,
         outputs: Mapping[str, Projection],
         bias: bool,
-        formats: Mapping[str, LinearFormat | None],
         dtype: Any,
     ) -> None:
         super().__init__()
