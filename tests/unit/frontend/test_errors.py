@@ -18,6 +18,7 @@ from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_co
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
+from msx_frontend.models import sleep
 from msx_frontend.net.grpc import unary_reply
 from msx_frontend.net.http import head_errors
 from msx_frontend.net.http.compression import EncodingSwitchedOff, UnknownEncoding
@@ -58,6 +59,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
         reply_buffer.ReaderTooSlow.__name__,
         ReplyTooLarge.__name__,
         NodeFailed.__name__,
+        *(sleep.Asleep.__name__, sleep.CannotSleep.__name__),
         *grpc_own,
         *kserve,
     }

@@ -6,6 +6,7 @@ https://docs.vllm.ai/en/latest/features/sleep_mode.html
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from msx_frontend.errors import BadRequest
@@ -89,15 +90,16 @@ def _check_parts(request: Request) -> None:
         raise BadRequest("tags: weights and kv_cache are woken together; leave tags out, or name both.")
 
 
+_managed = partial(Route, key="management", model="")
+
+
 def _route(method: str, path: str, answer: Any, summary: str, operation: str, *queries: str) -> Route:
-    return Route(
+    return _managed(
         method,
         path,
         answer,
-        key="management",
         summary=summary,
         operation=operation,
-        model="",
         queries=tuple((name, "integer" if name == LEVEL else "string") for name in queries),
         example=EXAMPLES.get(path.rpartition("/")[2]),
         response_schema=SLEEPING if method == "GET" else STATUS_SCHEMA,
