@@ -132,10 +132,10 @@ class Parrot(TextGenerationHandler):
         text = self.words[id]
         asked = params.logprobs is not None or params.prompt_logprobs
         logprob = -(place + 1) / 8 if asked and not (of_prompt and place == 0) else None
-        top = tuple(
-            TopToken(id=id + k, text=text + "!" * k, logprob=-(place + 1) / 8 - k) for k in range(params.logprobs or 0)
-        )
-        return Token(id=id, text=text, logprob=logprob, bytes=text.encode() if asked else b"", top=top)
+        most = max(params.logprobs or 0, params.prompt_top if of_prompt else 0)
+        top = tuple(TopToken(id=id + k, text=text + "!" * k, logprob=-(place + 1) / 8 - k) for k in range(most))
+        rank = 1 if of_prompt and place else None
+        return Token(id=id, text=text, logprob=logprob, bytes=text.encode() if asked else b"", top=top, rank=rank)
 
     async def tokenize(self, request, context):
         text = self.text_of(request)

@@ -94,7 +94,7 @@ class GenerationJobFactory:
         stops = frozenset(params.stop_token_ids)
         job = GenerationJob(number, sequences, replies, RequestHandle(cancel, RequestTimes()), eos, stops)
         if params.prompt_logprobs:
-            sequences[0].scored, job.top = True, params.logprobs or 0
+            sequences[0].scored, job.top = True, max(params.prompt_top, params.logprobs or 0)
             job.scored(sequences[0])
         return job
 

@@ -36,10 +36,13 @@ class ReplyTokens:
         self.plain = lru_cache(1 << 16)(self._plain)
         self.shared = lru_cache(1 << 16)(self._shared)
 
-    def scored(self, id: int, logprob: float | None, top: tuple[tuple[int, float], ...] = ()) -> Token:
+    def scored(
+        self, id: int, logprob: float | None, top: tuple[tuple[int, float], ...] = (), rank: int | None = None
+    ) -> Token:
         others = tuple(TopToken(id=other, text=self.plain(other).text, logprob=value) for other, value in top)
         plain, data = self.plain(id), self._tokenizer.token_bytes(id)
-        return Token(id=id, text=plain.text, special=plain.special, logprob=logprob, bytes=data, top=others)
+        special = plain.special
+        return Token(id=id, text=plain.text, special=special, logprob=logprob, bytes=data, top=others, rank=rank)
 
     def _shared(self, id: int) -> SharedDelta | None:
         """None for a token that is special, or not whole characters."""

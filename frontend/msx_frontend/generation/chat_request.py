@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from msx_frontend.generation.calls import keeps_special
 from msx_frontend.generation.constraint import check_offered
 from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.messages import template_messages
-from msx_frontend.generation.sampling import MOST_TOP_LOGPROBS, ignored_of, names_of, sampling_params
+from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities, GenerateRequest
@@ -26,7 +24,8 @@ class ChatRequest(ConversationFields, kw_only=True):
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     logprobs: bool | None = None
-    top_logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    top_logprobs: TopLogprobs | None = None
+    prompt_logprobs: TopLogprobs | None = None
     return_token_ids: bool | None = None
     verbosity: Any = None
     audio: Any = None
@@ -75,6 +74,7 @@ def chat_generation(
         temperature=temperature,
         max_tokens=asked.max_completion_tokens,
         logprobs=(asked.top_logprobs or 0) if asked.logprobs else None,
+        prompt_top=asked.prompt_logprobs,
         constraint=tools.constraint,
         defaults=offered.sampling,
         keep_special=keeps_special(tools, offered),

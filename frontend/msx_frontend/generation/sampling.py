@@ -21,6 +21,7 @@ SEEDS = 1 << 64
 NO_DEFAULTS = SamplingDefaults()
 
 N = TypeVar("N", bound=float)
+TopLogprobs = Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)]
 Bias = Annotated[float, Meta(ge=-100, le=100)]
 
 
@@ -98,6 +99,7 @@ def sampling_params(
     best_of: int | None = None,
     logprobs: int | None = None,
     prompt_logprobs: bool = False,
+    prompt_top: int | None = None,
     constraint: Constraint | None = None,
     keep_special: bool = False,
     defaults: SamplingDefaults = NO_DEFAULTS,
@@ -107,6 +109,8 @@ def sampling_params(
 
     Raises WrongParameter.
     """
+    if prompt_top is not None and fields.stream:
+        raise WrongParameter("prompt_logprobs", "not together with stream: they are told once, in a whole reply")
     asked = constraint_of(fields, offered)
     if constraint is not None and asked is not None:
         raise WrongParameter("tool_choice", "a call that must be made, and a format of the answer, exclude each other")
@@ -133,7 +137,8 @@ def sampling_params(
         n=fields.n or 1,
         best_of=best_of,
         logprobs=logprobs,
-        prompt_logprobs=prompt_logprobs,
+        prompt_logprobs=prompt_logprobs or prompt_top is not None,
+        prompt_top=prompt_top or 0,
         constraint=constraint or asked,
         beam_search=_beam_search(fields, offered),
         speculative=fields.speculative is not False,

@@ -34,7 +34,7 @@ UNSERVED = {
     "previous_response_id": "responses are not kept: send the whole conversation as input",
     "prompt": "not served: prompts are not kept; send the text as input",
     "prompt_embeds": "not served: send the prompt as a text or token ids",
-    "prompt_logprobs": "not served; echo with logprobs of /v1/completions scores a prompt",
+    "prompt_logprobs": "not served here; /v1/completions and /v1/chat/completions score a prompt",
     "repetition_detection": "not served; max_tokens and repetition_penalty bound what is repeated",
     "return_tokens_as_token_ids": "not served; return_token_ids gives the ids beside the texts",
     "structural_tag": "not served; hold the text to a json_schema, regex or grammar",

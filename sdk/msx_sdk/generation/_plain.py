@@ -16,7 +16,7 @@ Q = TypeVar("Q", EmbedRequest, ClassifyRequest)
 
 PROMPTS = ("prompt", "messages", "inputs")
 ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
-SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs"}
+SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs", "prompt_top"}
 """A plain prediction has exactly one text as its answer."""
 TEMPLATE = frozenset({"tools", "chat_template_kwargs", "add_generation_prompt", "continue_final_message"})
 REQUEST = TEMPLATE | {"priority", "truncate", "add_special_tokens"}

@@ -77,6 +77,9 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
     prompt_logprobs: bool = False
     """Log-probabilities of the prompt's tokens, too."""
+    prompt_top: Annotated[int, Meta(ge=0, le=100)] = 0
+    """With `prompt_logprobs`: so many of the likeliest at each place of the prompt, or as many as `logprobs` if that
+    is more."""
     constraint: Constraint | None = None
     beam_search: BeamSearch | None = None
     """The text is searched for, and nothing is drawn; not with streaming."""

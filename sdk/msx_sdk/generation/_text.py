@@ -73,6 +73,8 @@ class Token(WireStruct):
     bytes: builtins.bytes = b""
     """The bytes of the token, if log-probabilities were asked for."""
     top: tuple[TopToken, ...] = ()
+    rank: int | None = None
+    """Of a prompt's token: its place among all that could stand there; 1 is the likeliest."""
 
 
 class Usage(WireStruct):

@@ -93,7 +93,7 @@ def check_5_what_the_template_does_not_read():
 
 
 def check_5_what_is_refused():
-    for name, value in {"prompt_embeds": "x", "prompt_logprobs": 0}.items():
+    for name, value in {"prompt_embeds": "x", "cache_salt": "x"}.items():
         assert refused(extra_body={name: value}).param == name
     template = {"chat_template": "{{ messages[0].content }}"}
     assert "requestChatTemplate" in refused(extra_body=template).message

@@ -74,8 +74,8 @@ async def check_5_members_of_vllm():
     members = settings(extra_body={"bad_words": ["normal", "out"]})
     reply = await agent().run(PROMPT, model_settings=members)
     assert not set(reply.output.split()) & {"normal", "out"}
-    error = await failure(agent().run(PROMPT, model_settings=settings(extra_body={"prompt_logprobs": 1})))
-    assert error.body["param"] == "prompt_logprobs"
+    error = await failure(agent().run(PROMPT, model_settings=settings(extra_body={"cache_salt": "x"})))
+    assert error.body["param"] == "cache_salt"
 
 
 async def check_7_calls_of_the_models_own_choice():

@@ -27,10 +27,12 @@ class Logprobs:
 
 
 class PromptScore(NamedTuple):
-    """The log-probability of a prompt's token, None for the first one, and the likeliest tokens at its place."""
+    """The log-probability of a prompt's token, None for the first one, and the likeliest tokens at its place. The
+    likeliest has the rank 1."""
 
     logprob: float | None = None
     top: tuple[tuple[int, float], ...] = ()
+    rank: int | None = None
 
 
 def prompt_logprobs(logits: Row, tokens: Sequence[int], top: int = 0) -> list[PromptScore]:
@@ -42,7 +44,7 @@ def prompt_logprobs(logits: Row, tokens: Sequence[int], top: int = 0) -> list[Pr
 
 def _score(logits: Row, normaliser: float, token: int, top: int) -> PromptScore:
     likeliest = tuple((int(it), float(logits[it]) - normaliser) for it in largest(logits, top))
-    return PromptScore(float(logits[token]) - normaliser, likeliest)
+    return PromptScore(float(logits[token]) - normaliser, likeliest, int((logits > logits[token]).sum()) + 1)
 
 
 def log_sum_exp(logits: Row) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from msx_frontend.apis.openai.logprobs import chat_logprobs
+from msx_frontend.apis.openai.logprobs import chat_logprobs, prompt_logprobs
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
 from msx_frontend.generation.decoding import decode
@@ -44,7 +44,11 @@ def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextRe
 
     def write(texts: list[Text]) -> JsonReply:
         choices = [shape.choice(index, text) for index, text in enumerate(texts)]
-        head = {**shape.head("chat.completion"), **shape.prompt(texts[0].prompt_ids)}
+        head = {
+            **shape.head("chat.completion"),
+            **shape.prompt(texts[0].prompt_ids),
+            **shape.scores(texts[0].prompt_tokens),
+        }
         return JsonReply({**head, "choices": choices, "usage": openai_usage(generation.usage)})
 
     return CompleteTextReply(generation, write)
@@ -106,6 +110,10 @@ class _ChatShape:
     def prompt(self, ids: tuple[int, ...]) -> dict[str, Any]:
         """The members of the whole reply, or of a stream's first event."""
         return {"prompt_token_ids": ids} if self._asked.return_token_ids else {}
+
+    def scores(self, prompt: tuple[Token, ...]) -> dict[str, Any]:
+        top = self._asked.prompt_logprobs
+        return {} if top is None else {"prompt_logprobs": prompt_logprobs(prompt, top)}
 
     def reader(self) -> ToolCallReader:
         offered = self._version.capabilities or Capabilities()

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs
+from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs, prompt_logprobs
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text, TextDelta
@@ -24,9 +24,9 @@ from msx_frontend.generation.replies import (
     fingerprint,
 )
 from msx_frontend.generation.sampling import (
-    MOST_TOP_LOGPROBS,
     SamplingFields,
     StreamOptions,
+    TopLogprobs,
     ignored_of,
     names_of,
     sampling_params,
@@ -52,7 +52,8 @@ class CompletionRequest(SamplingFields, kw_only=True):
     max_tokens: Natural | None = None
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
     echo: bool | None = None
-    logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP_LOGPROBS)] | None = None
+    logprobs: TopLogprobs | None = None
+    prompt_logprobs: TopLogprobs | None = None
     return_token_ids: bool | None = None
 
 
@@ -113,6 +114,7 @@ def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Promp
         best_of=best_of if best_of != n else None,
         logprobs=asked.logprobs,
         prompt_logprobs=bool(asked.echo) and (asked.logprobs is not None or not isinstance(prompts[0], str)),
+        prompt_top=asked.prompt_logprobs,
         defaults=offered.sampling,
     )
 
@@ -150,9 +152,10 @@ class _CompletionShape:
         tokens = [] if self._drop else text.tokens
         said = "" if self._drop else text.text
         echoed = self._echo(index // (self._asked.n or 1), text.prompt_tokens)
-        logprobs = self.logprobs([*text.prompt_tokens, *tokens], echoed + said, Offsets())
+        told = text.prompt_tokens if self._asked.echo else ()
+        logprobs = self.logprobs([*told, *tokens], echoed + said, Offsets())
         choice = _choice(index, echoed + said, logprobs, "length" if self._drop else FINISH[text.finish_reason])
-        return {**choice, **self._ids(tokens, prompt=text.prompt_ids)}
+        return {**choice, **self._ids(tokens, prompt=text.prompt_ids), **self._scores(text.prompt_tokens)}
 
     def next(self, text_delta: TextDelta, progress: _Progress) -> dict[str, Any]:
         delta = text_delta.delta
@@ -178,6 +181,10 @@ class _CompletionShape:
         ids: dict[str, Any] = {"token_ids": [token.id for token in tokens]}
         return ids if prompt is None else {**ids, "prompt_token_ids": prompt}
 
+    def _scores(self, prompt: tuple[Token, ...]) -> dict[str, Any]:
+        top = self._asked.prompt_logprobs
+        return {} if top is None else {"prompt_logprobs": prompt_logprobs(prompt, top)}
+
     def _echo(self, prompt: int, tokens: tuple[Token, ...]) -> str:
         if not self._asked.echo:
             return ""
@@ -186,7 +193,8 @@ class _CompletionShape:
 
     def logprobs(self, tokens: Sequence[Token], text: str, offsets: Offsets) -> dict[str, Any] | None:
         """The log-probabilities of the tokens in a piece of the text."""
-        return None if self._asked.logprobs is None else completion_logprobs(tokens, offsets.of(tokens, text))
+        top = self._asked.logprobs
+        return None if top is None else completion_logprobs(tokens, offsets.of(tokens, text), top)
 
 
 @dataclass

@@ -1,4 +1,7 @@
-"""Log-probabilities in OpenAI's two shapes. Every token has its entry, special ones too: harnesses count them."""
+"""Log-probabilities in OpenAI's two shapes, and of prompts in vLLM's.
+
+Every token has its entry, special ones too: harnesses count them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msx_sdk.generation import Token
+from msx_sdk.generation import Token, TopToken
 
 LEAST = -9999.0
 """JSON does not have infinity; OpenAI writes this value for a token that is nearly impossible."""
@@ -20,14 +23,19 @@ def chat_logprobs(tokens: Iterable[Token], top: int) -> dict[str, Any]:
     return {"content": [_chat_token(token, top) for token in tokens], "refusal": None}
 
 
-def completion_logprobs(tokens: Sequence[Token], offsets: list[int]) -> dict[str, Any]:
-    """`offsets` by `Offsets.of`."""
+def completion_logprobs(tokens: Sequence[Token], offsets: list[int], top: int) -> dict[str, Any]:
+    """`offsets` by `Offsets.of`; `top` as above."""
     return {
         "tokens": [token.text for token in tokens],
         "token_logprobs": [_bounded(token.logprob) for token in tokens],
-        "top_logprobs": [_top(token) for token in tokens],
+        "top_logprobs": [_top(token, top) for token in tokens],
         "text_offset": offsets,
     }
+
+
+def prompt_logprobs(tokens: Iterable[Token], top: int) -> list[dict[str, Any] | None]:
+    """For each token but the first: by token id the token itself, and the `top` likeliest at its place."""
+    return [None if token.logprob is None else _ranked(token, top) for token in tokens]
 
 
 class Offsets:
@@ -64,11 +72,21 @@ def _chat_token(token: Token, top: int) -> dict[str, Any]:
     return {"token": token.text, "bytes": own, "logprob": _bounded(token.logprob or 0.0), "top_logprobs": likeliest}
 
 
-def _top(token: Token) -> dict[str, float | None] | None:
+def _ranked(token: Token, top: int) -> dict[str, Any]:
+    own = {str(token.id): _ranked_token(token, token.rank)}
+    likeliest = {str(one.id): _ranked_token(one, rank) for rank, one in enumerate(token.top[:top], 1)}
+    return {**own, **likeliest, **own}  # of two that are as likely, the token itself has the better rank
+
+
+def _ranked_token(token: Token | TopToken, rank: int | None) -> dict[str, Any]:
+    return {"logprob": _bounded(token.logprob), "rank": rank, "decoded_token": token.text}
+
+
+def _top(token: Token, top: int) -> dict[str, float | None] | None:
     """The first token of a prompt has None. Of several tokens with the same text the likeliest counts."""
     if token.logprob is None:
         return None
-    return {one.text: _bounded(one.logprob) for one in reversed(token.top)}
+    return {one.text: _bounded(one.logprob) for one in reversed(token.top[:top])}
 
 
 def _bytes(text: str) -> list[int] | None:

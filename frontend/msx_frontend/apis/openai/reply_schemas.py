@@ -1,7 +1,7 @@
 """Schemas of the replies of OpenAI's API, for /openapi.json: what clients read. Replies are written without them.
 
 Members that are not in every reply have the default UNSET. Shapes: https://platform.openai.com/docs/api-reference, with
-the members that vLLM adds (`token_ids`, `prompt_token_ids`, `reasoning_content`).
+the members that vLLM adds (`token_ids`, `prompt_token_ids`, `prompt_logprobs`, `reasoning_content`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ class ChatToken(LikelyToken):
 class ChatLogprobs(Struct):
     content: list[ChatToken]
     refusal: str | None
+
+
+class RankedToken(Struct):
+    logprob: float
+    rank: int | None
+    decoded_token: str
+
+
+PromptLogprobs = list[dict[str, RankedToken] | None]
+"""Of each token but the first, by token id: the token itself, and the likeliest ones."""
 
 
 class Function(Struct):
@@ -76,6 +86,7 @@ class ChatCompletion(Struct):
     choices: list[ChatChoice]
     usage: TextUsage
     prompt_token_ids: list[int] | UnsetType = UNSET
+    prompt_logprobs: PromptLogprobs | UnsetType = UNSET
 
 
 class FunctionDelta(Struct):
@@ -135,6 +146,7 @@ class CompletionChoice(Struct):
     """None in a stream, but for the last event of a choice."""
     token_ids: list[int] | UnsetType = UNSET
     prompt_token_ids: list[int] | UnsetType = UNSET
+    prompt_logprobs: PromptLogprobs | UnsetType = UNSET
 
 
 class Completion(Struct):

@@ -285,6 +285,21 @@ def test_logprobs_of_a_prompt(length: int) -> None:
     play(scene)
 
 
+def test_a_prompt_has_its_own_number_of_likely_tokens() -> None:
+    async def scene(harness: EngineHarness) -> None:
+        prompt, state = [50, 51, 52], 0
+        (delta,) = await answer(harness, request(prompt, 1, prompt_logprobs=True, prompt_top=3, stream=False))
+        assert [len(token.top) for token in delta.prompt_tokens] == [0, 3, 3]
+        assert [token.logprob for token in delta.tokens] == [None]
+        for token, following in zip(prompt, delta.prompt_tokens[1:], strict=False):
+            state = after(state, token)
+            assert following.rank == 1 + int((logits_of(state) > logits_of(state)[following.id]).sum())
+        both = await answer(harness, request(prompt, 1, prompt_logprobs=True, prompt_top=1, logprobs=2))
+        assert [len(token.top) for token in both[0].prompt_tokens] == [0, 2, 2]
+
+    play(scene)
+
+
 def log_softmax(logits: Any) -> Any:
     return logits - np.log(np.exp(logits.astype(np.float64)).sum())
 

@@ -128,6 +128,6 @@ def test_text_is_the_modality() -> None:
 def test_kserve_refuses_them_too() -> None:
     asked = {"text_input": "x", "parameters": {"prompt_logprobs": 1}}
     error = run(refused(Speaker(), "/v2/models/m/generate", asked, 400))["error"]
-    assert error.startswith("prompt_logprobs: not served; echo")
+    assert error.startswith("prompt_logprobs: not served here; /v1/completions")
     asked = {"text_input": "x", "parameters": {"n": 2}}
     assert run(refused(Speaker(), "/v2/models/m/generate", asked, 400))["error"].startswith("n: ")

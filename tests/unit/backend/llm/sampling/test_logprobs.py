@@ -31,6 +31,14 @@ def test_of_a_prompt() -> None:
     assert [it.top for it in scores] == [()] * 4
 
 
+def test_the_rank_counts_the_likelier_tokens() -> None:
+    tokens = [int(EXPECTED[0].argmax()), int(EXPECTED[1].argmin()), 0, 5]
+    ranks = [it.rank for it in prompt_logprobs(LOGITS, tokens)]
+    assert ranks[:2] == [1, 700]
+    assert ranks[2:] == [1 + int((EXPECTED[place] > EXPECTED[place, tokens[place]]).sum()) for place in (2, 3)]
+    assert [it.rank for it in prompt_logprobs(np.array([[1.0, 2.0, 2.0]], np.float32), [2])] == [1]
+
+
 def test_of_a_prompt_with_the_likeliest_at_each_place() -> None:
     for row, score in zip(LOGITS, prompt_logprobs(LOGITS, [3, 699, 0, 5], 4), strict=True):
         expected = Logprobs(row).top(4)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import Capabilities, GenerateRequest, SamplingDefaults, SamplingParams
+from msx_sdk.generation import Capabilities, GenerateDelta, GenerateRequest, SamplingDefaults, SamplingParams, Token
 from tests.unit.frontend.generation.speaker import Speaker, events, refused, words
 from tests.unit.frontend.jobs import run
 
@@ -24,6 +24,17 @@ def ask(*texts: str, finish: Any = "eos", **body: Any) -> tuple[Speaker, Any]:
 
     speaker = Speaker([words(*texts, finish=finish)])
     return speaker, run(test())
+
+
+def test_scores_of_the_messages_are_beside_the_choices() -> None:
+    async def test() -> None:
+        prompt = (Token(id=4, text="h"), Token(id=5, text="i", logprob=-1.5, rank=2))
+        speaker = Speaker([[GenerateDelta(prompt_tokens=prompt), *words("a")]])
+        reply = (await speaker.ask(PATH, {**HELLO, "prompt_logprobs": 0})).json
+        assert reply["prompt_logprobs"] == [None, {"5": {"logprob": -1.5, "rank": 2, "decoded_token": "i"}}]
+        assert speaker.asked[0].params == SamplingParams(prompt_logprobs=True)
+
+    run(test())
 
 
 def test_whole() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams, Token
+from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams, Token, TopToken
 from tests.unit.frontend.generation.speaker import Speaker, events, refused, words
 from tests.unit.frontend.jobs import run
 
@@ -123,6 +123,59 @@ def test_each_choice_echoes_the_prompt_that_is_told_once(stream: bool) -> None:
         assert texts == ["péa", "péb"]
 
     run(test())
+
+
+def scored_prompt() -> GenerateDelta:
+    top = (TopToken(id=7, text="q", logprob=-0.25), TopToken(id=8, text="r", logprob=-0.75))
+    second = Token(id=5, text="é", bytes=b"\xc3\xa9", logprob=-2.0, rank=3, top=top)
+    return GenerateDelta(prompt_tokens=(PROMPT[0], second))
+
+
+def test_scores_of_a_prompt_are_in_each_choice() -> None:
+    async def test() -> None:
+        speaker = Speaker([[scored_prompt(), *words("a", last=False), *words("b", index=1)]])
+        body = {"prompt": "pé", "n": 2, "prompt_logprobs": 1, "logprobs": 0}
+        choices = (await speaker.ask(PATH, body)).json["choices"]
+        asked = speaker.asked[0].params
+        assert (asked.prompt_logprobs, asked.prompt_top, asked.logprobs) == (True, 1, 0)
+        own, other = (
+            {"logprob": -2.0, "rank": 3, "decoded_token": "é"},
+            {"logprob": -0.25, "rank": 1, "decoded_token": "q"},
+        )
+        assert [choice["prompt_logprobs"] for choice in choices] == [[None, {"5": own, "7": other}]] * 2
+        assert [choice["logprobs"]["tokens"] for choice in choices] == [["a"], ["b"]]  # without echo
+
+    run(test())
+
+
+def test_scores_and_echo_have_their_own_numbers_of_likely_tokens() -> None:
+    async def test() -> None:
+        body = {"prompt": "pé", "echo": True, "logprobs": 1, "prompt_logprobs": 2}
+        (choice,) = (await Speaker([[scored_prompt(), *words("a")]]).ask(PATH, body)).json["choices"]
+        assert list(choice["prompt_logprobs"][1]) == ["5", "7", "8"]
+        assert choice["logprobs"]["top_logprobs"] == [None, {"q": -0.25}, {}]
+
+    run(test())
+
+
+def test_none_are_told_that_were_not_asked_for() -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")])
+        (choice,) = (await speaker.ask(PATH, {"prompt": "x", "prompt_logprobs": None, "stream": False})).json["choices"]
+        assert "prompt_logprobs" not in choice
+        assert not speaker.asked[0].params.prompt_logprobs
+
+    run(test())
+
+
+@pytest.mark.parametrize("path", [PATH, "/v1/chat/completions"])
+@pytest.mark.parametrize(("value", "stream"), [(-1, False), (21, False), ("1", False), (0, True), (3, True)])
+def test_numbers_of_likely_tokens_of_a_prompt(path: str, value: Any, stream: bool) -> None:
+    given = {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}
+    body = {**given, "prompt_logprobs": value, "stream": stream}
+    error = run(refused(Speaker(), path, body, 400))["error"]
+    assert error["param"] == "prompt_logprobs"
+    assert error["message"].startswith("prompt_logprobs: not together with stream" if stream else "prompt_logprobs: ")
 
 
 def test_offsets_go_on_through_a_stream() -> None:

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from msx_frontend.apis.openai.logprobs import Offsets, chat_logprobs, completion_logprobs
+from msx_frontend.apis.openai.logprobs import Offsets, chat_logprobs, completion_logprobs, prompt_logprobs
 from msx_sdk.generation import Token, TopToken
 
 TOP = (TopToken(id=1, text="é", logprob=-0.5), TopToken(id=2, text="\N{REPLACEMENT CHARACTER}", logprob=float("-inf")))
@@ -28,7 +28,7 @@ def test_chat() -> None:
 
 
 def test_completion() -> None:
-    assert completion_logprobs(TOKENS, [5, 6, 7]) == {
+    assert completion_logprobs(TOKENS, [5, 6, 7], 2) == {
         "tokens": ["a", "é", "</s>"],
         "token_logprobs": [None, -0.5, -1.0],
         "top_logprobs": [None, {"é": -0.5, "\N{REPLACEMENT CHARACTER}": -9999.0}, {}],
@@ -38,7 +38,36 @@ def test_completion() -> None:
 
 def test_of_likely_tokens_with_the_same_text_the_likeliest_counts() -> None:
     top = (TopToken(id=1, text="?", logprob=-0.5), TopToken(id=2, text="?", logprob=-3.0))
-    assert completion_logprobs([Token(id=1, text="?", logprob=-0.5, top=top)], [0])["top_logprobs"] == [{"?": -0.5}]
+    assert completion_logprobs([Token(id=1, text="?", logprob=-0.5, top=top)], [0], 2)["top_logprobs"] == [{"?": -0.5}]
+
+
+def test_of_a_prompt() -> None:
+    top = tuple(TopToken(id=n, text=f"t{n}", logprob=-float(n)) for n in (1, 2, 3))
+    prompt = [
+        Token(id=9, text="a"),
+        Token(id=8, text="é", logprob=float("-inf"), rank=70, top=top),
+        Token(id=2, text="t2", logprob=-2.0, rank=2, top=top),
+        Token(id=3, text="t3", logprob=-3.0, top=()),
+    ]
+    first, second = entry(-1.0, 1, "t1"), entry(-2.0, 2, "t2")
+    third = {"3": entry(-3.0, None, "t3")}
+    assert prompt_logprobs(prompt, 2) == [
+        None,
+        {"8": entry(-9999.0, 70, "é"), "1": first, "2": second},
+        {"2": second, "1": first},
+        third,
+    ]
+    assert prompt_logprobs(prompt, 0) == [None, {"8": entry(-9999.0, 70, "é")}, {"2": second}, third]
+
+
+def test_of_tokens_that_are_as_likely_the_own_one_has_the_better_rank() -> None:
+    top = (TopToken(id=1, text="x", logprob=-1.0), TopToken(id=2, text="y", logprob=-1.0))
+    (places,) = prompt_logprobs([Token(id=2, text="y", logprob=-1.0, rank=1, top=top)], 2)
+    assert places == {"2": entry(-1.0, 1, "y"), "1": entry(-1.0, 1, "x")}
+
+
+def entry(logprob: float, rank: int | None, text: str) -> dict[str, object]:
+    return {"logprob": logprob, "rank": rank, "decoded_token": text}
 
 
 def token(text: str, *, special: bool = False, data: bytes = b"") -> Token:
