@@ -44,6 +44,9 @@ __all__ = ["TextGenerationHandler"]
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
+CLASSES = {"high": -1, "low": 1}
+"""The classes of requests (the header `x-msx-priority`) as priorities; 0 is that of a normal one."""
+
 T = TypeVar("T")
 
 
@@ -92,7 +95,8 @@ class TextGenerationHandler(Handler):
         """For the worker: one request, dispatched by its operation."""
         operation = context.operation()
         if operation == GENERATE:
-            async with _closing(self.generate(_message(data, GenerateRequest), context)) as deltas:
+            request = _in_its_class(_message(data, GenerateRequest), context)
+            async with _closing(self.generate(request, context)) as deltas:
                 async for delta in deltas:
                     yield [encode(delta)]
         elif operation == TOKENIZE:
@@ -130,7 +134,7 @@ class TextGenerationHandler(Handler):
             yield by_label(offered.labels, scores)
             return
         context.set_response_content_type(0, PLAIN_TEXT)
-        async with _closing(self.generate(request, context)) as deltas:
+        async with _closing(self.generate(_in_its_class(request, context), context)) as deltas:
             async for delta in deltas:
                 if delta.text:
                     yield delta.text
@@ -141,6 +145,12 @@ def _message(data: Data, kind: type[T]) -> T:
         return decode(data[0]["body"], kind)
     except msgspec.DecodeError as error:
         raise InvalidInput(f"the request is not a valid {kind.__name__}: {error}") from None
+
+
+def _in_its_class(request: GenerateRequest, context: Context) -> GenerateRequest:
+    """A request without a priority has that of its class, which the server has checked."""
+    priority = CLASSES.get(str(context.get_request_header(0, "x-msx-priority") or "").strip().lower(), 0)
+    return msgspec.structs.replace(request, priority=priority) if priority and not request.priority else request
 
 
 def _overrides(handler: TextGenerationHandler, name: str) -> bool:

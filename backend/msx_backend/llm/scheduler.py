@@ -9,6 +9,7 @@ from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
+from msx_backend.llm.patience import give_way, pass_by
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Drafts, Speculator
 from msx_backend.llm.step import UNREAD, Decode, Mixed, Prefill, Preparation, Step, Stretch, TokenChunk
@@ -22,9 +23,9 @@ class Scheduler:
     """Continuous batching of sequences that come and go between any two steps.
 
     - Waiting ones are admitted by their order, as soon as there are a slot and blocks for their tokens; a block for
-      each running one is left over. The order of arrival is kept. As prompts are computed one after the other, one that
-      would only wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all the
-      other texts of the same request.
+      each running one is left over. The order of arrival is kept among equal priorities, and none starves: see
+      `patience`. As prompts are computed one after the other, one that would only wait for its turn is not admitted
+      yet: by then it may find its beginning in the cache, above all the other texts of the same request.
     - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
       computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
     - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
@@ -149,7 +150,8 @@ class Scheduler:
             sequence = self.waiting[0]
             if not self._due(sequence) or not self._place(sequence):
                 return
-            self.running.append(self.waiting.pop(0))
+            pass_by(self.waiting.pop(0), self.waiting, self.running)
+            self.running.append(sequence)
 
     def _due(self, sequence: TokenSequence) -> bool:
         if sequence.tokens[-1] == UNREAD:  # it was preempted, and its keys cannot be looked up yet
@@ -258,7 +260,10 @@ class Scheduler:
             if steps is not None:
                 sequence.before += steps
                 return True
-            self._preempt(max((other for other in self.running if not other.in_flight), key=_order))
+            last = max((other for other in self.running if not other.in_flight), key=_order)
+            if last.request < sequence.request:
+                give_way(last)
+            self._preempt(last)
         return False
 
     def _preempt(self, sequence: TokenSequence) -> None:

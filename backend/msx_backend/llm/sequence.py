@@ -40,6 +40,8 @@ class TokenSequence:
     """None: the text is made token by token."""
     turn: int = 0
     """The number of the last step with this sequence."""
+    given_way: int = 0
+    """How many later texts of a better priority went first."""
 
     def __post_init__(self) -> None:
         self.prompt = len(self.tokens)

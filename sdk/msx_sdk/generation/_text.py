@@ -49,7 +49,8 @@ class GenerateRequest(WireStruct):
     stream: bool = True
     """False: a single delta at the end of each of the `n` texts is enough."""
     priority: Integer = 0
-    """A lower priority is served first; equal ones in the order of arrival."""
+    """A lower priority is served first; equal ones in the order of arrival. Without one (0) it is that of the request's
+    class: -1 of a high one, 1 of a low one."""
     truncate: Positive | None = None
     """Keep this many of the prompt's last tokens only."""
     add_special_tokens: bool = True

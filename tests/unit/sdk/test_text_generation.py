@@ -107,6 +107,23 @@ def test_generate_is_one_delta_a_chunk() -> None:
     assert handler.closed == 1
 
 
+@pytest.mark.parametrize(
+    ("asked", "named", "priority"),
+    [("high", 0, -1), ("low", 0, 1), (" LOW ", 0, 1), ("normal", 0, 0), (None, 0, 0), ("high", 7, 7), ("low", -3, -3)],
+)
+def test_the_class_of_a_request_is_its_priority_unless_it_names_one(
+    asked: str | None, named: int, priority: int
+) -> None:
+    handler, headers = Recorder(), Headers() if asked is None else Headers({"X-Msx-Priority": asked})
+    request = operation("generate", GenerateRequest(prompt="x", priority=named))
+    request.headers = headers
+    ask(handler, request)
+    request = plain({"prompt": "x", "priority": named})
+    request.headers = headers
+    ask(handler, request)
+    assert [one.priority for one in handler.asked] == [priority, priority]
+
+
 def test_integers_of_any_size_reach_the_handler() -> None:
     handler = Recorder()
     wide: list[dict[str, Any]] = [{"content": "hi", "tool_calls": [{"id": 10**30, "least": -(1 << 63) - 1}]}]
