@@ -21,13 +21,12 @@ def pass_by(admitted: TokenSequence, waiting: list[TokenSequence], running: list
     filling = [other for other in running if other.left > 1 and other.order > admitted.order]
     passed = [other for other in behind + filling if other.request < admitted.request]
     for other in passed:
-        give_way(other)
+        _give_way(other)
     if any(_priority(other) == OVERDUE for other in passed):
         waiting.sort(key=_order)
 
 
-def give_way(sequence: TokenSequence) -> None:
-    """A text of a later request goes first."""
+def _give_way(sequence: TokenSequence) -> None:
     sequence.given_way += 1
     if sequence.given_way >= PATIENCE:
         sequence.order = (OVERDUE, sequence.request, sequence.index)

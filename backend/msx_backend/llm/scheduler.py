@@ -9,7 +9,7 @@ from msx_backend.llm.adapters.places import AdapterPlaces
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.pace import PrefillPace
-from msx_backend.llm.patience import give_way, pass_by
+from msx_backend.llm.patience import pass_by
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Drafts, Speculator
 from msx_backend.llm.step import UNREAD, Decode, Mixed, Prefill, Preparation, Step, Stretch, TokenChunk
@@ -260,10 +260,7 @@ class Scheduler:
             if steps is not None:
                 sequence.before += steps
                 return True
-            last = max((other for other in self.running if not other.in_flight), key=_order)
-            if last.request < sequence.request:
-                give_way(last)
-            self._preempt(last)
+            self._preempt(max((other for other in self.running if not other.in_flight), key=_order))
         return False
 
     def _preempt(self, sequence: TokenSequence) -> None:
