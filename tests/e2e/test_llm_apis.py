@@ -243,6 +243,22 @@ def test_a_plain_prediction_is_a_stream_of_text(server: RunningServer) -> None:
     assert (wrong.status_code, wrong.json()["message"]) == (400, "max_new_tokens: expected `int` >= 1")
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"model": "parrot", "prompt": "priority"}),
+        ("/v1/chat/completions", {"model": "parrot", "messages": [{"role": "user", "content": "priority"}]}),
+        ("/generate", {"model": "parrot", "inputs": "priority"}),
+        ("/v2/models/parrot/generate", {"text_input": "priority"}),
+        ("/predictions/parrot", {"prompt": "priority"}),
+    ],
+)
+def test_the_class_of_a_request_reaches_its_engine(server: RunningServer, path: str, body: dict[str, Any]) -> None:
+    for name, priority in {"high": -1, "normal": 0, "low": 1}.items():
+        reply = server.inference.post(path, json=body, headers={"x-msx-priority": name})
+        assert f"priority {priority}" in reply.text
+
+
 def test_the_same_by_grpc(server: RunningServer) -> None:
     request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
     response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")

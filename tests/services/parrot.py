@@ -72,6 +72,8 @@ class Parrot(TextGenerationHandler):
             raise PredictionError(429, "the waiting queue is full: maxWaiting is 0")
         if order == "fail":
             raise RuntimeError("told to")
+        if order == "priority":
+            prompt = f"{order} {request.priority}"
         texts = [self.plan(prompt, params) for _ in range(params.n)]
         made, told = 0, set()
         for step in range(max(len(tokens) for tokens, _, _ in texts)):

@@ -86,6 +86,22 @@ def check_completion_scores_a_prompt():
     assert reply.choices[0].logprobs.token_logprobs == [None, -0.25]
 
 
+def check_prompt_logprobs_of_vllm():
+    second = {"logprob": -0.25, "rank": 1, "decoded_token": " two"}
+    members = {"extra_body": {"prompt_logprobs": 2}}
+    reply = client.completions.create(model="parrot", prompt="one two", n=2, **members)
+    for choice in reply.choices:
+        first, scores = choice.prompt_logprobs
+        own, *others = scores.values()
+        assert (first, own, choice.logprobs) == (None, second, None)
+        assert [(other["rank"], other["decoded_token"]) for other in others] == [(2, " two!")]
+    reply = client.chat.completions.create(model="parrot", messages=user("one two"), **members)
+    assert second in reply.prompt_logprobs[-1].values()
+    streamed = {"model": "parrot", "stream": True, **members}
+    refused = must.raises(openai.BadRequestError, lambda: client.completions.create(prompt="x", **streamed))
+    assert refused.param == "prompt_logprobs"
+
+
 def check_stop():
     reply = client.completions.create(model="parrot", prompt="one two three", stop=["two", "x"])
     assert (reply.choices[0].text, reply.choices[0].finish_reason) == ("one ", "stop")

@@ -287,7 +287,7 @@ def test_a_plain_embedding() -> None:
     assert ask(Embedder(), plain("abcd")).json() == [0.5, 4.0]
     failure = ask(Embedder(), plain({"input": "abc", "size": 3})).failure
     assert failure is not None
-    known = "input, dimensions, truncate, normalize, prompt_name"
+    known = "input, dimensions, truncate, truncate_left, normalize, prompt_name"
     assert failure.message == f"size: unknown parameter of an embedding; known are {known}"
 
 
