@@ -26,7 +26,7 @@ SIZES: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": None, "intermedi
 EXACT, HALF = 2e-5, 5e-3
 """Of the largest number."""
 ROWS = (1, 9, 70)
-"""Each is a way of its own on a CPU: see `BY_GROUPS` and `FEW`."""
+"""Each is a way of its own on a CPU: see `BY_GROUPS`; a single row has scales that are not repeated."""
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 A layer makes floats of its weights each time, in memory that the next one takes again. That is so only because its
 first operator depends on the layer's input: else MindSpore would start those of all layers at once, as no input of
 theirs comes from a layer before, and have all floats at the same time. Broadcasting kernels keep four buffers of their
-result's size, so that no operator broadcasts over a weight.
+result's size, for each layer, so that no operator broadcasts over a weight or over the rows of a prompt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_backend.llm.kernels.cpu.cells import FEW
 from msx_backend.llm.models.kernels import Projection
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
 from msx_sdk.mindspore._loading import fill
@@ -107,7 +106,7 @@ class PackedLinear(nn.Cell):  # type: ignore[misc]
         if self.nibbles:
             y = y + self._plain(pairs[1])
         scales = ops.reshape(self.scales, (1, self.outputs))
-        return self.mul(y, self.tile(scales, (x.shape[0], 1)) if x.shape[0] > FEW else scales)
+        return self.mul(y, self.tile(scales, (x.shape[0], 1)) if x.shape[0] > 1 else scales)
 
     def _scaled_products(self, x: Any) -> Any:
         pairs = self.integers(x)
@@ -190,7 +189,8 @@ class PackedRow(PackedLinear):
 
 
 class PackedLinears(nn.Cell):  # type: ignore[misc]
-    """Linear layers with one input, some of which are quantised: x [T, inputs] -> a tuple of [T, outputs]."""
+    """Linear layers with one input, some of which are quantised: x [T, inputs] -> a tuple of [T, outputs]. Each waits
+    for the one before, so that floats of two matrices are never there at once."""
 
     loads_inner = True
 
@@ -203,13 +203,14 @@ class PackedLinears(nn.Cell):  # type: ignore[misc]
         dtype: Any,
     ) -> None:
         super().__init__()
-        self.names = tuple(outputs)
+        self.names, self.depend = tuple(outputs), ops.Depend()
         self.linears = nn.CellList([_linear(inputs, it, bias, formats[name], dtype) for name, it in outputs.items()])
 
     def construct(self, x: Any) -> Any:
         results: Any = ()
         for linear in self.linears:
-            results = (*results, linear(x))
+            result = linear(x)
+            x, results = self.depend(x, result), (*results, result)
         return results
 
     def load_shard(self, weights: Weights, name: str) -> None:

@@ -31,6 +31,24 @@ def test_weights_that_the_index_does_not_name_are_left() -> None:
     assert names(*read, "consolidated.safetensors", data=index) == read
 
 
+DESCRIBED = ["config.json", "quant_model_description.json"]
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        ["quant_model_weight_w8a8.safetensors"],
+        [
+            "quant_model_weights.safetensors.index.json",
+            "quant_model_weights-00001-of-00002.safetensors",
+            "quant_model_weights-00002-of-00002.safetensors",
+        ],
+    ],
+)
+def test_the_names_of_modelslim(weights: list[str]) -> None:
+    assert names(*DESCRIBED, *weights, "README.md", "configuration.py") == DESCRIBED + weights
+
+
 def test_weights_that_the_index_names_must_be_there() -> None:
     with pytest.raises(HubError, match=r"index\.json names model-2\.safetensors, which is not there"):
         names("config.json", INDEX, "model-1.safetensors", data=b'{"weight_map": {"a": "model-2.safetensors"}}')
