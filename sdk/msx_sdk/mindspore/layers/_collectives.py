@@ -56,16 +56,20 @@ class AllGather(CollectiveCell):
         self.native = parallel.target == "Ascend" or parallel.tp_group == parallel.world_group
         if self.size > 1:
             self.gather = ops.AllGather(group=self.group) if self.native else ops.AllReduce(group=self.group)
-        self.join = ops.Concat(-1)
-        self.split = ops.Split(0, self.size)
+        self.join, self.reshape, self.transpose = ops.Concat(-1), ops.Reshape(), ops.Transpose()
 
     def construct(self, x: Any) -> Any:
         if self.size > 1:
             if self.native:
-                x = self.join(self.split(self.gather(x)))
+                x = self.side_by_side(self.gather(x), x.shape)
             else:
                 x = self.gather(self.join(self.padded(x)))
         return x
+
+    def side_by_side(self, x: Any, shape: Any) -> Any:
+        """What was gathered lies below each other: one kernel moves it. -> [*shape[:-1], size * shape[-1]]"""
+        x = self.transpose(self.reshape(x, (self.size, -1, shape[-1])), (1, 0, 2))
+        return self.reshape(x, (-1, self.size * shape[-1]) if len(shape) == 2 else (*shape[:-1], self.size * shape[-1]))
 
     def padded(self, x: Any) -> Any:
         zeros = ops.zeros_like(x)
