@@ -13,8 +13,9 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.layers import ColumnParallelLinear, VocabParallelEmbedding, VocabParallelHead
 
-FEW = 64
-"""Broadcasting pays up to this many rows: on a CPU each kernel that does it keeps four buffers of the result's size."""
+FEW = 16
+"""Broadcasting pays up to this many rows: on a CPU each kernel that does it keeps four buffers of the result's size.
+From 32 on, it takes as long as to repeat the smaller operand first."""
 
 
 class RMSNorm(nn.Cell):  # type: ignore[misc]
