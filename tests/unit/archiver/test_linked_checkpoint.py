@@ -52,6 +52,16 @@ def test_links_to_what_handlers_read(checkpoint: Path, tmp_path: Path) -> None:
     assert model.config_file is None
 
 
+def test_the_names_of_modelslim(checkpoint: Path, tmp_path: Path) -> None:
+    (checkpoint / "model.safetensors").rename(checkpoint / "quant_model_weight_w8a8.safetensors")
+    (checkpoint / "quant_model_description.json").write_text("{}")
+    target = linked_checkpoint(checkpoint, "llama", tmp_path / "made")
+    assert sorted(path.name for path in target.glob("quant_*")) == [
+        "quant_model_description.json",
+        "quant_model_weight_w8a8.safetensors",
+    ]
+
+
 def test_its_own_configuration(checkpoint: Path, tmp_path: Path) -> None:
     (checkpoint / "model-config.yaml").write_text("minWorkers: 1")
     target = linked_checkpoint(checkpoint, "llama", tmp_path / "made")
