@@ -29,7 +29,7 @@ _VARINT, _BYTES = 0, 2
 _CHECKSUM = b"crc_num"
 
 
-class Range(NamedTuple):
+class FileRange(NamedTuple):
     start: int
     stop: int
 
@@ -41,7 +41,7 @@ class CkptTensor:
     data: mmap.mmap
     shape: tuple[int, ...]
     dtype: str
-    pieces: list[Range] = field(default_factory=list)
+    pieces: list[FileRange] = field(default_factory=list)
 
     def get_shape(self) -> list[int]:
         return list(self.shape)
@@ -92,8 +92,8 @@ class CkptFile:
             raise HandlerLoadError(f"{path.name} cannot be read: {error}") from None
         end = len(self._data)
         marked = end > 17 and self._data[end - 17 : end - 10] == _CHECKSUM
-        for key, where in self._fields(Range(0, end - 17 if marked else end)):
-            if key != 1 or not isinstance(where, Range):
+        for key, where in self._fields(FileRange(0, end - 17 if marked else end)):
+            if key != 1 or not isinstance(where, FileRange):
                 raise self._broken()
             self._add(where)
         for name, tensor in self._tensors.items():
@@ -107,10 +107,10 @@ class CkptFile:
     def get_slice(self, name: str) -> CkptTensor:
         return self._tensors[name]
 
-    def _add(self, where: Range) -> None:
+    def _add(self, where: FileRange) -> None:
         """A piece of a named tensor; what has no axes, as the number of a training step, is passed over."""
         parts = dict(self._fields(where))
-        if not isinstance(parts.get(1), Range) or not isinstance(parts.get(2), Range):
+        if not isinstance(parts.get(1), FileRange) or not isinstance(parts.get(2), FileRange):
             raise self._broken()
         name = self._text(parts[1])
         shape, dtype, content = self._tensor(parts[2])
@@ -123,21 +123,21 @@ class CkptFile:
             raise self._broken()
         tensor.pieces.append(content)
 
-    def _tensor(self, where: Range) -> tuple[tuple[int, ...], str, Range]:
+    def _tensor(self, where: FileRange) -> tuple[tuple[int, ...], str, FileRange]:
         shape: list[int] = []
-        dtype, content = "", Range(0, 0)
+        dtype, content = "", FileRange(0, 0)
         for key, value in self._fields(where):
             if key == 1:
                 shape += [value] if isinstance(value, int) else self._packed(value)
-            elif key == 2 and isinstance(value, Range):
+            elif key == 2 and isinstance(value, FileRange):
                 dtype = self._text(value)
-            elif key == 3 and isinstance(value, Range):
+            elif key == 3 and isinstance(value, FileRange):
                 content = value
             if len(shape) > MOST_AXES:
                 raise self._broken()
         return tuple(shape), dtype, content
 
-    def _packed(self, where: Range) -> list[int]:
+    def _packed(self, where: FileRange) -> list[int]:
         numbers: list[int] = []
         at = where.start
         while at < where.stop and len(numbers) <= MOST_AXES:
@@ -145,7 +145,7 @@ class CkptFile:
             numbers.append(number)
         return numbers
 
-    def _fields(self, where: Range) -> Iterator[tuple[int, Any]]:
+    def _fields(self, where: FileRange) -> Iterator[tuple[int, Any]]:
         """Each field's number, and its value or where its bytes stand."""
         at = where.start
         while at < where.stop:
@@ -156,7 +156,7 @@ class CkptFile:
                 continue
             if key & 7 != _BYTES or value > where.stop - at:
                 raise self._broken()
-            yield key >> 3, Range(at, at + value)
+            yield key >> 3, FileRange(at, at + value)
             at += value
 
     def _varint(self, at: int, stop: int) -> tuple[int, int]:
@@ -170,7 +170,7 @@ class CkptFile:
                 return value, at + place + 1
         raise self._broken()
 
-    def _text(self, where: Range) -> str:
+    def _text(self, where: FileRange) -> str:
         if where.stop - where.start > LONGEST_NAME:
             raise self._broken()
         return self._data[where.start : where.stop].decode("utf-8", "replace")

@@ -37,7 +37,7 @@ LIMITS = "sentence_bert_config.json"
 
 
 @dataclass(frozen=True)
-class Head:
+class ScoringHead:
     """The layers behind the state of one token. `segments`: the network takes those of a pair."""
 
     layers: tuple[Dense, ...]
@@ -58,7 +58,7 @@ class ClassificationModel:
     inputs: PairTokenizer
     shapes: BatchShapes
     network: EmbeddingNetwork
-    head: Head
+    head: ScoringHead
     scales: Scales
 
     def __call__(self, texts: Sequence[PairTokens], shape: BatchShape) -> Array:
@@ -102,26 +102,26 @@ def load_model(context: Context) -> ClassificationModel:
     )
 
 
-def _encoder_head(folder: Path, family: EncoderFamily) -> Head:
+def _encoder_head(folder: Path, family: EncoderFamily) -> ScoringHead:
     """Raises HandlerLoadError."""
     if family.model_type not in HEADS:
         raise HandlerLoadError(
             f"config.json, model_type: {family.model_type} has no head here that scores texts; known are "
             f"{', '.join(HEADS)}"
         )
-    return Head(read_head(folder, family.model_type, family.hidden), Pooling(("cls",)), segments=True)
+    return ScoringHead(read_head(folder, family.model_type, family.hidden), Pooling(("cls",)), segments=True)
 
 
-def _decoder_head(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions) -> Head:
+def _decoder_head(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions) -> ScoringHead:
     """Raises HandlerLoadError."""
     config, last = read_config(folder), Pooling(("last",))
     if not answers_by_words(folder):
-        return Head((read_scores(folder, config.hidden_size),), last)
+        return ScoringHead((read_scores(folder, config.hidden_size),), last)
     tokens = answer_tokens(folder, tokenizer, options, config.vocab_size)
-    return Head((read_answers(folder, config, tokens),), last, by_words=True)
+    return ScoringHead((read_answers(folder, config, tokens),), last, by_words=True)
 
 
-def _template(folder: Path, options: ClassificationOptions, prompt: str, head: Head) -> PairTemplate | None:
+def _template(folder: Path, options: ClassificationOptions, prompt: str, head: ScoringHead) -> PairTemplate | None:
     """Of decoders. Raises HandlerLoadError where one is needed."""
     if head.segments:
         return None

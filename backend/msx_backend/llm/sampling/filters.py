@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from msx_backend.llm.sampling.largest import Ids, Row, at_least_kth
-from msx_backend.llm.sampling.share import Keys, Share, largest_share
+from msx_backend.llm.sampling.share import KeptShare, Keys, largest_share
 from msx_backend.llm.sampling.sums import BLOCK, Sums, block_sums, sums_where
 from msx_sdk.generation import SamplingParams
 
@@ -74,13 +74,13 @@ def cool(scaled: Row, temperature: float) -> None:
         scaled /= np.float32(max(temperature, 1e-30))
 
 
-def _nucleus(value: Row, sums: Sums, params: SamplingParams) -> Share:
+def _nucleus(value: Row, sums: Sums, params: SamplingParams) -> KeptShare:
     """Top-p keeps the fewest of the likeliest tokens that have this share of the weight (Holtzman et al. 2020); min-p
     the tokens with this share of the likeliest one's weight, which is 1."""
-    nucleus = largest_share(value, value, params.top_p, sums) if params.top_p < 1 else Share(0.0, sums)
+    nucleus = largest_share(value, value, params.top_p, sums) if params.top_p < 1 else KeptShare(0.0, sums)
     if params.min_p <= nucleus.key:
         return nucleus
-    return Share(params.min_p, sums_where(value, value >= params.min_p))
+    return KeptShare(params.min_p, sums_where(value, value >= params.min_p))
 
 
 def _typical(made: TokenWeights, mass: float) -> TokenWeights:

@@ -23,7 +23,7 @@ BINS, NARROWEST = 256, 1e-30
 """Bins of less than the narrowest range would be beyond single precision."""
 
 
-class Share(NamedTuple):
+class KeptShare(NamedTuple):
     """The keys that are not below `key`, and the sums of their weight. Rounding may leave a little in a block without
     any of them."""
 
@@ -47,14 +47,14 @@ class KeySample(NamedTuple):
         return int(self.tails.searchsorted(tail))
 
 
-def largest_share(keys: Keys, weight: Row, share: float, sums: Sums | None = None) -> Share:
+def largest_share(keys: Keys, weight: Row, share: float, sums: Sums | None = None) -> KeptShare:
     """The fewest of the largest keys, and ties of the last one, that have the share `share` of all weight. keys, weight
     [n]; weight >= 0, not all 0, with these `sums`."""
     if keys.size > FEW:
         whole = float((block_sums(weight) if sums is None else sums).sum())
         return _Walk(keys, weight, share * whole, whole).share()
     key = _among(keys, weight, share * float(weight.sum(dtype=np.float64)))
-    return Share(key, sums_where(weight, keys >= key))
+    return KeptShare(key, sums_where(weight, keys >= key))
 
 
 class _Walk:
@@ -73,7 +73,7 @@ class _Walk:
         """Of the keys `above`, those not below the place's key; they have `reached` so much."""
         self._most = self._reached = float(self._sums.sum())
 
-    def share(self) -> Share:
+    def share(self) -> KeptShare:
         while True:
             up = self._reached >= self._wanted
             place = self._next(up)
@@ -88,11 +88,11 @@ class _Walk:
             self._sums += sums_of(-weight if up else weight, between, self._keys.size)
             self._place, self._above, self._reached = place, above, reached
 
-    def _share(self, key: float, change: Sums, up: bool) -> Share:
+    def _share(self, key: float, change: Sums, up: bool) -> KeptShare:
         """Without the keys between, or with them. What is left of much more would be rounding for the most part."""
         if up and self._wanted < self._most / 2:
-            return Share(key, sums_where(self._weight, self._keys >= key))
-        return Share(key, np.maximum(self._sums - change, 0.0) if up else self._sums + change)
+            return KeptShare(key, sums_where(self._weight, self._keys >= key))
+        return KeptShare(key, np.maximum(self._sums - change, 0.0) if up else self._sums + change)
 
     def _found(self, keys: Keys, weight: Row, above: float) -> float:
         """Without any keys, they are all above, and what is wanted beyond is rounding."""

@@ -9,7 +9,7 @@ from msx_frontend.metrics.generation import TextMetrics
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.routing.blocks import blocks_of
-from msx_frontend.queueing.routing.router import Router, Wanted
+from msx_frontend.queueing.routing.router import Wanted, WorkerRouter
 from msx_sdk._internal.config import ModelConfig, RoutingOptions
 from msx_sdk.generation import GENERATE, Capabilities
 
@@ -23,7 +23,7 @@ class RoutedJobs:
 
     def __init__(self, options: RoutingOptions, metrics: TextMetrics) -> None:
         self._options, self._metrics = options, metrics
-        self._router: Router[BatchTarget] = Router(options.max_imbalance)
+        self._router: WorkerRouter[BatchTarget] = WorkerRouter(options.max_imbalance)
         self.forget = self._router.forget
 
     def hand_out(

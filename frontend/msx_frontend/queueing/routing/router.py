@@ -33,7 +33,7 @@ class Choice(NamedTuple, Generic[W]):
     reason: Reason
 
 
-class Router(Generic[W]):
+class WorkerRouter(Generic[W]):
     """No worker is chosen that has more than `most_ahead` requests more than the least busy one.
 
     What it knows is bounded, and of a worker that has ended nothing is left.
