@@ -131,6 +131,7 @@ def test_only_shapes_that_were_compiled_at_warm_up_are_run(model: LocalModel, mo
 def test_what_it_announces(model: LocalModel) -> None:
     assert model.predict([""], {"describe": "True"})[0].json() == {
         "embed": True,
+        "tokenize": True,
         "model_id": "local",
         "model_type": "bert",
         "max_input_tokens": 48,
