@@ -51,9 +51,9 @@ class Engine:
     takes `choices` with them. `follows`, for one lane without `speculative`: a step with `choices` is followed by
     the next one, if there is one, before it is awaited. `overlaps`: a step that was started is computed while this
     thread goes on. `speculative`: the runner takes the same slot several times in a step, at the positions after each
-    other. `draft_model`: for its method `draft`,
-    with one lane. `adapters`: those that requests may choose, so many of them at once. `on_published` is
-    called after the deltas of a step. `on_failure` is called once, when the runner stops working.
+    other. `draft_model`: for its method `draft`, with one lane. `adapters`: those that requests may choose, so many of
+    them at once. `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner
+    stops working.
     """
 
     def __init__(
@@ -189,11 +189,8 @@ class Engine:
     def _enter(self, job: GenerationJob) -> None:
         if job.number not in self._state.jobs:  # it was cancelled meanwhile
             return
-        if self._sleeper.level:  # the model fell asleep meanwhile
-            self._state.end(job, PredictionError(PREDICTION_FAILED, ASLEEP))
-            return
-        if self._refusal is not None:
-            self._state.end(job, PredictionError(PREDICTION_FAILED, self._refusal))
+        if self._refused is not None:  # the model fell asleep or stopped meanwhile
+            self._state.end(job, PredictionError(PREDICTION_FAILED, self._refused))
             return
         self._prompt_tokens += job.sequences[0].prompt
         for sequence in job.sequences:
@@ -201,9 +198,8 @@ class Engine:
         self._state.wake()
 
     def _check_room(self, inner: bool) -> None:
-        self._check_works()
-        if self._sleeper.level:
-            raise PredictionError(PREDICTION_FAILED, ASLEEP)
+        if self._refused is not None:
+            raise PredictionError(PREDICTION_FAILED, self._refused)
         count = len(self._state.jobs)
         if not inner and count >= self._limits.max_concurrent:
             raise PredictionError(
@@ -211,6 +207,11 @@ class Engine:
                 f"The model is overloaded: {count} requests are in progress, as many as maxConcurrent allows; "
                 f"try again later.",
             )
+
+    @property
+    def _refused(self) -> str | None:
+        """Why a request cannot enter now."""
+        return self._refusal or (ASLEEP if self._sleeper.level else None)
 
     def _check_works(self) -> None:
         if self._refusal is not None:
