@@ -134,12 +134,12 @@ def test_one_of_a_batch(server: RunningServer, tmp_path: Path) -> None:
 
 
 def test_in_the_stream_of_a_generator(server: RunningServer, tmp_path: Path) -> None:
-    """Gone at its next yield."""
+    """Gone at its next yield: it may have been asked for one more value before its client left."""
     leave_after_first_chunk(server, "gated_generator", tmp_path)
     for number in range(2, 10):
         (tmp_path / str(number)).touch()
     wait_for_line(tmp_path / "mark", "closed", server)
-    assert (tmp_path / "mark").read_text().split() == ["1", "2", "closed"]
+    assert (tmp_path / "mark").read_text().split() in (["1", "closed"], ["1", "2", "closed"])
     assert server.predict("gated_generator", {"count": 1, "dir": str(tmp_path)}).text == "1\n"
 
 
