@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import Any
 
 import click
-import psutil
 
 from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.llm.cold import after_sleep
 from benchmarks.llm.host_load import HostFigures, HostLoad, table
 from benchmarks.llm.host_streams import stream_texts
 from benchmarks.llm.null_checkpoint import NullCheckpoint
 from benchmarks.llm.trace import gaps, percentile, together
 from benchmarks.reports.table import Report
 from benchmarks.servers.msx import HANDLERS, Server, started, store_of
+from benchmarks.servers.processor import processor_seconds
 from msx_archiver.options import PackOptions
 
 QUICK = ("--rounds", "1", "--steps", "20", "--texts", "4", "--step-ms", "2")
 MODEL = "null_text"
 TEXTS = (1, 16, 64, 256)
+STEP_MS = (0.0, 20.0)
 VOCABULARY = 8192
 SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 KINDS: dict[str, dict[str, Any]] = {
@@ -43,8 +45,14 @@ PAUSE = 0.2
 @click.option("--texts", multiple=True, default=TEXTS, type=click.IntRange(1, 256), help="At once; repeatable.")
 @click.option("--kind", "-k", "kinds", multiple=True, default=tuple(KINDS), type=click.Choice([*KINDS]))
 @click.option("--rounds", default=3, type=click.IntRange(1), help="All loads take turns in each round.")
-@click.option("--steps", default=200, type=click.IntRange(2, 4000), help="Of each load.")
-@click.option("--step-ms", default=20.0, type=click.FloatRange(0), help="What the model takes for a step.")
+@click.option("--steps", default=300, type=click.IntRange(2, 4000), help="Of each load.")
+@click.option(
+    "--step-ms",
+    multiple=True,
+    default=STEP_MS,
+    type=click.FloatRange(0),
+    help="What the model takes for a step; repeatable.",
+)
 @click.option("--before", type=click.Path(exists=True, path_type=Path), help="msx-serve of another checkout.")
 def main(
     report: Report,
@@ -52,20 +60,33 @@ def main(
     kinds: tuple[str, ...],
     rounds: int,
     steps: int,
-    step_ms: float,
+    step_ms: tuple[float, ...],
     before: Path | None,
 ) -> None:
     """Processor time a step and a token of engine and frontend: the model takes a fixed time, and computes nothing."""
-    loads = [HostLoad(kind, count) for kind in kinds for count in sorted({*texts})]
-    with served(step_ms / 1e3) as server, served(step_ms / 1e3, before) if before else nullcontext() as other:
+    report.notes.append(f"{rounds} rounds of {steps} steps")
+    for ms in step_ms:
+        loads = [HostLoad(kind, count) for kind in kinds for count in sorted({*texts})]
+        take_turns(loads, rounds, steps, ms / 1e3, before)
+        report.tables.append(table(ms, loads))
+        if ms:
+            report.notes.append(slower(ms))
+        else:
+            report.targets += [target for load in loads for target in load.targets()]
+
+
+def take_turns(loads: list[HostLoad], rounds: int, steps: int, step_seconds: float, before: Path | None) -> None:
+    with served(step_seconds) as server, served(step_seconds, before) if before else nullcontext() as other:
         for number in range(rounds):
             for load in loads:
                 for one, found in load.turns(number, server, other):
                     measure(one, load.texts, steps, KINDS[load.kind], found)
-                progress(f"llm-host: round {number + 1} of {rounds}: {load}")
-    report.notes.append(f"{rounds} rounds of {steps} steps, each of which the model takes {step_ms:g} ms for")
-    report.tables.append(table(loads))
-    report.targets += [target for load in loads for target in load.targets()]
+                progress(f"llm-host: {step_seconds * 1e3:g} ms, round {number + 1} of {rounds}: {load}")
+
+
+def slower(ms: float) -> str:
+    times = f"{after_sleep(ms / 1e3):.1f}"
+    return f"After a sleep of {ms:g} ms, a fixed piece of Python takes {times} times the processor time here"
 
 
 @contextmanager
@@ -96,10 +117,11 @@ def config(step_seconds: float) -> dict[str, Any]:
 def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], found: HostFigures) -> None:
     """To read the prompts takes time, too, which is spread over all steps."""
     [worker] = server.workers()
-    before = _seconds(worker), _seconds(server.process)
+    pids = worker.pid, server.process.pid
+    before = [processor_seconds(pid) for pid in pids]
     traces = stream_texts(server.address, texts, steps, fields)
     time.sleep(PAUSE)
-    spent = _seconds(worker) - before[0], _seconds(server.process) - before[1]
+    spent = [processor_seconds(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
     begin, end = together(traces)
     tokens = texts * steps
     found.worker_ms.append(spent[0] * 1e3 / steps)
@@ -107,8 +129,3 @@ def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], f
     found.frontend_micros.append(spent[1] * 1e6 / tokens)
     found.rate.append(sum(begin < at <= end for one in traces for at in one.instants) / (end - begin))
     found.p99_ms.append(percentile(gaps(traces), 0.99) * 1e3)
-
-
-def _seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

@@ -9,7 +9,7 @@ from benchmarks.reports.table import Table, Target
 from benchmarks.servers.msx import Server
 
 MOST_MS = {16: 0.5, 64: 1.5, 256: 5.0}
-"""The promise: milliseconds of the worker's processor time a step, by the number of texts."""
+"""The promise, where steps wait for no device: ms of the worker's processor time a step, by the number of texts."""
 MOST_MICROS = 15.0
 """The same: of the frontend's, a token."""
 COLUMNS = ("worker, ms a step", "worker, µs a token", "frontend, µs a token", "tokens/s", "between tokens p99, ms")
@@ -65,5 +65,6 @@ class HostLoad:
         ]
 
 
-def table(loads: list[HostLoad]) -> Table:
-    return Table("Streams of /v1/completions", ("", "texts", *COLUMNS), [row for load in loads for row in load.rows()])
+def table(step_ms: float, loads: list[HostLoad]) -> Table:
+    title = f"Steps of {step_ms:g} ms" if step_ms else "Steps that wait for no device"
+    return Table(title, ("", "texts", *COLUMNS), [row for load in loads for row in load.rows()])

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from benchmarks.handlers.null_text import NullRunner
-from benchmarks.llm import host
-from benchmarks.llm.host_load import HostFigures, HostLoad
+from benchmarks.llm import cold, host
+from benchmarks.llm.host_load import HostFigures, HostLoad, table
 from benchmarks.llm.null_checkpoint import NullCheckpoint
+from benchmarks.servers.processor import processor_seconds
 from msx_backend.llm.steps import StartingRunner
 from msx_backend.llm.text import Tokenizer
 
@@ -37,6 +41,16 @@ def test_a_load_has_a_row_and_one_for_the_ratio() -> None:
     assert HostLoad("logprobs", 16).targets() == HostLoad("plain", 1).targets() == []
 
 
+def test_each_step_time_has_a_table() -> None:
+    assert table(0.0, []).title == "Steps that wait for no device"
+    assert table(20.0, []).title == "Steps of 20 ms"
+
+
+def test_what_a_sleep_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "_micros", {0.02: 300.0, 0: 100.0}.__getitem__)
+    assert cold.after_sleep(0.02) == 3
+
+
 def test_both_servers_take_turns() -> None:
     load, ours, other = HostLoad("plain", 1), object(), object()
     assert [it for it, _ in load.turns(0, ours, other)] == [other, ours]  # type: ignore[arg-type]
@@ -46,3 +60,16 @@ def test_both_servers_take_turns() -> None:
 
 def test_all_slots_are_there() -> None:
     assert host.config(0.1)["slotBuckets"][-1] == max(host.TEXTS)
+
+
+def test_the_processor_time_of_another_process() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "sum(range(3_000_000)); print(flush=True); input()"], stdin=-1, stdout=-1
+    ) as one:
+        assert one.stdin
+        assert one.stdout
+        one.stdout.readline()
+        assert 0.005 < processor_seconds(one.pid) < 60
+        one.stdin.close()
+    with pytest.raises(OSError, match="Invalid argument"):
+        processor_seconds(one.pid)

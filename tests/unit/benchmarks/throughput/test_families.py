@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import NamedTuple, cast
+from typing import cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from benchmarks.load.client import Address
 from benchmarks.load.wrk import Result
 from benchmarks.reports.machine import machine
 from benchmarks.reports.table import Report
+from benchmarks.servers import processor
 from benchmarks.servers.msx import Server
 from benchmarks.servers.processor import frontend_micros
 from benchmarks.throughput.families import NOW, Costs, _tell, costs_table, ratio_targets
@@ -55,21 +56,6 @@ def test_each_request_has_one_kilobyte_and_is_json(call: Call) -> None:
         assert head["inputs"][0]["parameters"]["binary_data_size"] == SIZE - int(length)
 
 
-class Times(NamedTuple):
-    user: float
-    system: float
-
-
-class Process:
-    """Takes 2 s of user and 1 s of system time between two looks."""
-
-    looks = 0
-
-    def cpu_times(self) -> Times:
-        self.looks += 1
-        return Times(2.0 * self.looks, 1.0 * self.looks)
-
-
 class Thousand:
     """A load of 1,000 requests."""
 
@@ -77,6 +63,8 @@ class Thousand:
         return Result(1000, 1, 1, 1, 0)
 
 
-def test_processor_time_is_divided_by_the_requests() -> None:
-    server = SimpleNamespace(process=Process(), address=Address("127.0.0.1", 1))
+def test_processor_time_is_divided_by_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([3.0, 6.0])
+    monkeypatch.setattr(processor, "processor_seconds", lambda pid: next(looks))
+    server = SimpleNamespace(process=SimpleNamespace(pid=1), address=Address("127.0.0.1", 1))
     assert frontend_micros(Thousand(), cast(Server, server), "/", connections=1, seconds=1) == 3000.0
