@@ -57,9 +57,9 @@ async def _all(address: Address, some: Sequence[Arrival]) -> list[Trace]:
 
 
 async def _one(address: Address, asked: Arrival, at: float) -> Trace:
-    connection = await Connection.open(address)
     body = json.dumps(_order(asked)).encode()
     await asyncio.sleep(at - time.monotonic())
+    connection = await Connection.open(address)  # not before: a server closes those that ask for nothing
     sent, pieces = time.monotonic(), []
     async for chunk in connection.stream(PATH, body):
         pieces.append((time.monotonic(), chunk))
