@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.largest import Row
+from msx_backend.llm.sampling.largest import Ids, Row
 from msx_backend.llm.sampling.sums import Sums, block_sums, sums_of, sums_where
 
 Keys = NDArray[np.float32] | NDArray[np.float64]
-SAMPLE = 512
+SAMPLE = 2048
 FEW = 4 * SAMPLE
 """So many keys are not worth a sample."""
 MARGIN = 2
 """Places in the sample that a walk goes too far at least: one that falls short costs another stretch."""
-SORTED = 128
+SORTED = 512
 """So many keys are sorted: more of them cost less when they are counted in bins first."""
 BINS, NARROWEST = 256, 1e-30
 """Bins of less than the narrowest range would be beyond single precision."""
@@ -79,7 +79,7 @@ class _Walk:
             place = self._next(up)
             above = self._keys >= self._sample.key(place)
             between = np.flatnonzero(self._above ^ above)
-            keys, weight = self._keys[between], self._weight[between]
+            keys, weight = _picked(self._keys, self._weight, between)
             reached = self._reached + float(weight.sum(dtype=np.float64)) * (-1 if up else 1)
             if not 0 <= place < SAMPLE or (reached >= self._wanted) != up:
                 key = self._found(keys, weight, min(reached, self._reached))
@@ -109,10 +109,19 @@ class _Walk:
 
 def _sampled(keys: Keys, weight: Row) -> KeySample:
     stride = keys.size // SAMPLE
-    some, heavy = keys[::stride][:SAMPLE], weight[::stride][:SAMPLE]
-    order = np.argsort(some)
-    tails: NDArray[np.float64] = heavy[order].cumsum(dtype=np.float64)
-    return KeySample(some[order], np.multiply(tails, stride, dtype=np.float64))
+    some, heavy = _ascending(keys[::stride][:SAMPLE], None if keys is weight else weight[::stride][:SAMPLE])
+    tails: NDArray[np.float64] = heavy.cumsum(dtype=np.float64)
+    return KeySample(some, np.multiply(tails, stride, dtype=np.float64))
+
+
+def _ascending(keys: Keys, weight: Row | None) -> tuple[Keys, Keys]:
+    """The keys in order, and their weights; None: the keys themselves, which then cost a third to sort."""
+    if weight is None:
+        ordered = keys.copy()
+        ordered.sort()
+        return ordered, ordered
+    order = np.argsort(keys)
+    return keys[order], weight[order]
 
 
 def _among(keys: Keys, weight: Row, wanted: float) -> float:
@@ -129,11 +138,17 @@ def _among(keys: Keys, weight: Row, wanted: float) -> float:
     ends = np.bincount(bins, weight, BINS + 1)[::-1].cumsum()
     place = min(int(ends.searchsorted(wanted)), BINS)
     inside = np.flatnonzero(bins == BINS - place)
-    return _among(keys[inside], weight[inside], wanted - (float(ends[place - 1]) if place else 0.0))
+    return _among(*_picked(keys, weight, inside), wanted - (float(ends[place - 1]) if place else 0.0))
 
 
 def _in_order(keys: Keys, weight: Row, wanted: float) -> float:
     """By sorting."""
-    order = np.argsort(-keys)
-    reached = weight[order].cumsum(dtype=np.float64)
-    return float(keys[order[min(int(reached.searchsorted(wanted)), keys.size - 1)]])
+    ordered, weights = _ascending(keys, None if keys is weight else weight)
+    reached = weights[::-1].cumsum(dtype=np.float64)
+    return float(ordered[-1 - min(int(reached.searchsorted(wanted)), keys.size - 1)])
+
+
+def _picked(keys: Keys, weight: Row, ids: Ids) -> tuple[Keys, Row]:
+    """One array for both stays one."""
+    picked = weight[ids]
+    return picked if keys is weight else keys[ids], picked

@@ -14,13 +14,12 @@ Sums = NDArray[np.float64]
 """Of each `BLOCK` weights; the last block may have fewer."""
 MANY = 64
 """A share of the weights above 1/64 costs less as a product over all than when it is put together."""
-_ONES = np.ones(BLOCK, np.float32)
 
 
 def block_sums(weights: Row) -> Sums:
-    """A product with ones costs a quarter of `np.add.reduceat`."""
+    """`einsum` costs a third of `np.sum`, and has no threads that wait for each other, as a matrix product has."""
     whole = weights.size // BLOCK * BLOCK
-    sums = (weights[:whole].reshape(-1, BLOCK) @ _ONES).astype(np.float64)
+    sums = np.einsum("ij->i", weights[:whole].reshape(-1, BLOCK)).astype(np.float64)
     return sums if whole == weights.size else np.append(sums, weights[whole:].sum())
 
 
@@ -30,8 +29,8 @@ def sums_where(weights: Row, kept: NDArray[np.bool_]) -> Sums:
         return sums_of(weights[ids], ids, weights.size)
     factors = kept.astype(np.float32)
     whole = weights.size // BLOCK * BLOCK
-    blocks = np.matmul(weights[:whole].reshape(-1, 1, BLOCK), factors[:whole].reshape(-1, BLOCK, 1))
-    sums = blocks.ravel().astype(np.float64)
+    blocks = np.einsum("ij,ij->i", weights[:whole].reshape(-1, BLOCK), factors[:whole].reshape(-1, BLOCK))
+    sums = blocks.astype(np.float64)
     return sums if whole == weights.size else np.append(sums, weights[whole:] @ factors[whole:])
 
 
