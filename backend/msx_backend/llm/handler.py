@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,15 +26,13 @@ from msx_backend.llm.engine_thread import EngineThread
 from msx_backend.llm.gauges import EngineGauges
 from msx_backend.llm.kernels.ascend.environment import set_variables
 from msx_backend.llm.kernels.ascend.soc import check_soc, soc_name
-from msx_backend.llm.limits import EngineLimits, check_context, limits_of
-from msx_backend.llm.memory import measured_budget, stated_budget
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.planning import planned, pool_of
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
-from msx_backend.llm.step import ChoosingRunner, MixingRunner, PagedRunner, SleepingRunner, StepRunner, decode, execute
+from msx_backend.llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, execute
 from msx_backend.llm.steps import StartedSteps, StartingRunner
 from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
@@ -43,7 +41,6 @@ from msx_backend.llm.text.prompts import Prompts
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_sdk import Context
 from msx_sdk._internal.cgroup import memory_limit
-from msx_sdk._internal.config import ModelConfig as YamlConfig
 from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
 from msx_sdk._internal.tool_calls import DEFAULT
 from msx_sdk.generation import (
@@ -60,8 +57,8 @@ from msx_sdk.generation import (
     TokenizeRequest,
 )
 from msx_sdk.generation._wire import encode
-from msx_sdk.mindspore import Parallel, init_parallel
-from msx_sdk.mindspore._runtime import cann_loads, keep_graphs
+from msx_sdk.mindspore import init_parallel
+from msx_sdk.mindspore._runtime import cann_loads
 from msx_sdk.text_generation import TextGenerationHandler
 
 log = logging.getLogger("msx.llm")
@@ -289,31 +286,3 @@ def sources() -> str:
     """A name for the engine's code: kept graphs of other code are not used."""
     files = sorted(Path(__file__).parent.rglob("*.py"))
     return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=8).hexdigest()
-
-
-def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
-    """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
-    return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
-
-
-def planned(
-    context: Context, yaml: YamlConfig, config: DecoderConfig, parallel: Parallel, drafting: DecoderConfig | None = None
-) -> Callable[[int], EngineLimits]:
-    """The limits that fit beside the weights, computed before they are read unless the device must be asked.
-    `drafting`: a second model, whose cache holds the same tokens.
-
-    Raises HandlerLoadError.
-    """
-    token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
-    token += 0 if drafting is None else drafting.token_bytes(1, 1, parallel.target)
-    check_context(yaml, config.context)
-    if (budget := stated_budget(yaml, parallel.target)) is not None:
-        limits = limits_of(yaml, config.context, token, budget)
-        return lambda weights: limits
-
-    def measured(weights: int) -> EngineLimits:
-        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights))
-        keep_graphs(context, str(limits))  # which the device's memory may change from start to start
-        return limits
-
-    return measured

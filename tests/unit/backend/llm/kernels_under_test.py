@@ -13,9 +13,9 @@ import numpy as np
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.engine import Engine
-from msx_backend.llm.handler import pool_of
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.planning import pool_of
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute

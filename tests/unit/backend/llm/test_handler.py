@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm import handler
-from msx_backend.llm.handler import TextGenerator, planned, pool_of
+from msx_backend.llm import handler, planning
+from msx_backend.llm.handler import TextGenerator
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.memory import MIB
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.paged import PagedPool
+from msx_backend.llm.planning import planned, pool_of
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
@@ -43,8 +44,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append(weights)
         return MIB // 2
 
-    monkeypatch.setattr(handler, "measured_budget", measured)
-    monkeypatch.setattr(handler, "keep_graphs", lambda context, key: asked.append(key))
+    monkeypatch.setattr(planning, "measured_budget", measured)
+    monkeypatch.setattr(planning, "keep_graphs", lambda context, key: asked.append(key))
     return asked
 
 
