@@ -9,6 +9,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
+from mindspore.ops.auto_generate import SiLU
 
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_sdk.mindspore.layers import ColumnParallelLinear, VocabParallelEmbedding, VocabParallelHead
@@ -77,10 +78,10 @@ class SeparateLinears(nn.Cell):  # type: ignore[misc]
 class SiluGate(nn.Cell):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
-        self.sigmoid = ops.Sigmoid()
+        self.silu = SiLU()
 
     def construct(self, gate: Any, up: Any) -> Any:
-        return gate * self.sigmoid(gate) * up
+        return self.silu(gate) * up
 
 
 class GeluGate(nn.Cell):  # type: ignore[misc]
@@ -98,16 +99,17 @@ GATES = {"silu": SiluGate, "gelu_tanh": GeluGate}
 
 
 class HalfTurn(nn.Cell):  # type: ignore[misc]
-    """x [T, N, D], cos and sin [T, N, D] -> x, whose halves turned together"""
+    """x [T, N, D], cos and sin [T, N, D] -> x, whose halves turned together; the first half of `sin` is negated, once
+    for all layers"""
 
     def __init__(self) -> None:
         super().__init__()
-        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
+        self.halves, self.join = ops.Split(-1, 2), ops.Concat(-1)
 
     def construct(self, x: Any, angles: Any) -> Any:
         cos, sin = angles
         first, second = self.halves(x)
-        return x * cos + self.join((self.negate(second), first)) * sin
+        return x * cos + self.join((second, first)) * sin
 
 
 class Rotary(nn.Cell):  # type: ignore[misc]

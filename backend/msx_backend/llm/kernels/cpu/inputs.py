@@ -21,6 +21,7 @@ class SlotStepInputs(nn.Cell):  # type: ignore[misc]
         self.config, self.heads, self.dtype, self.stretches = config, heads, dtype, config.stretches
         self.masks = (Masks if config.causal else TwoWayMasks)(windows, heads.queries, heads.keys, dtype)
         self.gather, self.tile = ops.Gather(), ops.Tile()
+        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
 
     def prepare(self, length: int) -> None:
         if not self.stretches:
@@ -45,9 +46,11 @@ class SlotStepInputs(nn.Cell):  # type: ignore[misc]
         return found
 
     def of_heads(self, cos: Any, sin: Any) -> Any:
+        first, second = self.halves(sin)
+        sin = self.join((self.negate(first), second))
         return self.angles(cos, sin, self.heads.queries), self.angles(cos, sin, self.heads.keys)
 
     def angles(self, cos: Any, sin: Any, heads: int) -> Any:
-        """-> cos and sin [T, heads, D]"""
+        """-> cos and sin [T, heads, D], as `HalfTurn` takes them"""
         cos, sin = ops.expand_dims(cos, 1), ops.expand_dims(sin, 1)
         return self.tile(cos, (1, heads, 1)), self.tile(sin, (1, heads, 1))
