@@ -3,55 +3,31 @@ it, or the logits are not those of a CPU any more."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from msx_backend.llm.step import TokenChunk
-from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
+from tests.unit.backend.llm.call_changes import (
+    TEXTS,
+    Change,
+    as_type,
+    backwards,
+    filled,
+    heads_apart,
+    instead,
+    plus,
+    rolled,
+    scenario,
+    turned,
+)
+from tests.unit.backend.llm.flat_models import assert_near, emulation
 from tests.unit.backend.llm.runners import limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
-
-Change = Callable[[Any], Any]
-
-
-def as_type(name: str) -> Change:
-    return lambda tensor: tensor.astype(getattr(ms, name))
-
-
-def plus(number: float) -> Change:
-    return lambda value: value + number
-
-
-def instead(value: Any) -> Change:
-    return lambda given: value
-
-
-def filled(number: float) -> Change:
-    return lambda tensor: ms.Tensor(np.full(tensor.shape, number, np.float32)).astype(tensor.dtype)
-
-
-def heads_apart(tensor: Any) -> Any:
-    return tensor.reshape((tensor.shape[0], -1, 16))
-
-
-def backwards(tensor: Any) -> Any:
-    return ms.Tensor(tensor.float().asnumpy()[:, ::-1].copy()).astype(tensor.dtype)
-
-
-def rolled(tensor: Any) -> Any:
-    return ms.Tensor(np.roll(tensor.asnumpy(), 3))
-
-
-def turned(tensor: Any) -> Any:
-    return ms.Tensor(tensor.asnumpy()[::-1].copy())
-
 
 CHANGES: list[tuple[str, str, Change]] = [
     ("ReshapeAndCache", "key", heads_apart),
@@ -123,17 +99,6 @@ def wanted(model: Path) -> Any:
     runner = make_runner("qwen3", limits(prefills=(64,)), folder=model)
     first, second = (runner.prefill(0, 0, text, all_logits=True) for text in TEXTS)
     return np.stack([first[9], second[4], first[15], second[5], first[16]])
-
-
-TEXTS = TOKENS[:17], TOKENS[20:26]
-
-
-def scenario(model: Path) -> Any:
-    """Two prompts; a chunk beside a single token; a single token."""
-    runner = make_flat("qwen3", model, "float16")
-    steps = [[(0, 0, 10), (1, 0, 5)], [(0, 10, 16), (1, 5, 6)], [(0, 16, 17)]]
-    chunks = [[TokenChunk(slot, start, tuple(TEXTS[slot][start:stop])) for slot, start, stop in step] for step in steps]
-    return np.concatenate([runner.mixed(step) for step in chunks])
 
 
 def test_without_a_change_it_is_right(model: Path, wanted: Any) -> None:

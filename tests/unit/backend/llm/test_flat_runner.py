@@ -3,6 +3,7 @@ transformers."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,22 @@ def test_several_prompts_are_one_pass_over_their_own_keys(model: Path, wanted: A
         found = runner.mixed([chunk(2, 0, 40), chunk(0, 0, 7), chunk(1, 0, 1)])
         assert_near(found, wanted[[39, 6, 0]], "float16")
         assert (len(calls.of("PagedAttention")), len(calls.of("FlashAttentionScore"))) == (0, 2)
+
+
+def test_a_layer_is_the_operators_that_passes_look_for(model: Path) -> None:
+    """One product for q, k and v, and one for gate and up, each split behind it; one operator for rotary positions."""
+    with emulation() as calls:
+        runner = make_flat("qwen3", model, "float16", SHAPE)
+        before = len(calls.calls)
+        runner.mixed([chunk(0, 0, 4)])
+        names = Counter(call.partition("(")[0] for call in calls.calls[before:])
+    layers = 2
+    wanted = {"MatMul": 4, "SplitWithSize": 2, "ApplyRotaryPosEmb": 1, "SiLU": 1, "Mul": 1, "RmsNorm": 4}
+    outside = {"MatMul": 1, "RmsNorm": 1}
+    assert {name: names[name] for name in wanted} == {
+        name: layers * count + outside.get(name, 0) for name, count in wanted.items()
+    }
+    assert not any("transpose_b=False" in call for call in calls.of("MatMul"))
 
 
 def chunk(slot: int, start: int, stop: int) -> TokenChunk:
