@@ -1,11 +1,11 @@
-"""MindFormers' names of a decoder's tensors, of two kinds of networks: those built on its Llama (`convert_weight.py`),
-and those built of its core (`weight_mapping` of the models)."""
+"""MindFormers' names of a decoder's tensors, of two kinds of networks: those built on its Llama, DeepSeek among them
+(`convert_weight.py`), and those built of its core (`weight_mapping` of the models)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from msx_sdk.errors import HandlerLoadError
 
@@ -21,6 +21,10 @@ class NamedAs:
     joined: tuple[str, ...]
     remedy: str
     root: str = "model.layers."
+    tensors: Mapping[str, str] = field(default_factory=dict)
+    """Of a layer, with the tensor's last name."""
+    others: tuple[str, ...] = ()
+    """Of layers that guess further tokens: nothing runs them."""
 
 
 LLAMA = NamedAs(
@@ -39,16 +43,31 @@ LLAMA = NamedAs(
         "feed_forward.w3": "mlp.up_proj",
         "attention_norm": "input_layernorm",
         "ffn_norm": "post_attention_layernorm",
+        "attention.q2l_proj": "self_attn.q_a_proj",
+        "attention.lq_norm": "self_attn.q_a_layernorm",
+        "attention.lkv_norm": "self_attn.kv_a_layernorm",
+        "feed_forward.shared_experts.w1": "mlp.shared_experts.gate_proj",
+        "feed_forward.shared_experts.w2": "mlp.shared_experts.down_proj",
+        "feed_forward.shared_experts.w3": "mlp.shared_experts.up_proj",
+        "feed_forward.routed_experts.router.dense": "mlp.gate",
+        "feed_forward.routed_experts.router_dense": "mlp.gate",
     },
     joined=(
         "attention.w_qkv",
-        "attention.l2q",
+        "attention.q_proj",
+        "attention.l2q_proj",
         "attention.kv2l",
         "attention.lkv2kv",
         "feed_forward.w_gate_hidden",
         "feed_forward.routed_experts",
     ),
-    remedy="save the weights with qkv_concat: False, or take the checkpoint of the model's hub",
+    remedy="save the weights with qkv_concat: False, and DeepSeek's divided (mla_weight_split), or take the "
+    "checkpoint of the model's hub",
+    tensors={
+        "feed_forward.routed_experts.topk_bias": "mlp.gate.e_score_correction_bias",
+        "feed_forward.routed_experts.router.router.topk_bias": "mlp.gate.e_score_correction_bias",
+    },
+    others=("model.mtp_hidden_fusers.", "model.mtp_norms."),
 )
 CORE = NamedAs(
     embedding="embedding.word_embeddings.weight",
@@ -81,11 +100,15 @@ def hub_names(names: Iterable[str]) -> dict[str, str]:
     """Hugging Face's names of these tensors, each with its own; {} if these are not MindFormers' names. Raises
     HandlerLoadError for joined layers."""
     found = [*names]
-    if LLAMA.embedding in found:
-        return {_hub_name(name, LLAMA): name for name in found}
+    if is_llama(found):
+        return {_hub_name(name, LLAMA): name for name in found if not name.startswith(LLAMA.others)}
     if CORE.embedding in found or _PREFIX + CORE.embedding in found:
         return {_hub_name(name.removeprefix(_PREFIX), CORE): name for name in found}
     return {}
+
+
+def is_llama(names: Container[str]) -> bool:
+    return LLAMA.embedding in names
 
 
 def _hub_name(name: str, kind: NamedAs) -> str:
@@ -93,7 +116,9 @@ def _hub_name(name: str, kind: NamedAs) -> str:
     if layer is None:
         return kind.whole.get(name, name)
     number, place, last = layer.groups()
-    if place.startswith(kind.joined):
+    if (own := kind.tensors.get(f"{place}.{last}")) is not None:
+        return f"model.layers.{number}.{own}"
+    if place not in kind.layers and any(f"{place}.".startswith(f"{joined}.") for joined in kind.joined):
         raise HandlerLoadError(
             f"{name} holds layers otherwise than one tensor each, in an order that depends on the network or the "
             f"devices; {kind.remedy}"

@@ -10,7 +10,8 @@ from typing import Any
 from msx_backend.llm.models import float8
 from msx_backend.llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
 from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.mindformers_names import hub_names
+from msx_backend.llm.models.mindformers_names import hub_names, is_llama
+from msx_backend.llm.models.mindformers_parts import Assembled, assembled_of
 from msx_backend.llm.models.mxfp4 import packed_shapes
 from msx_backend.llm.models.quantised.detect import weights_of
 from msx_backend.llm.models.quantised.stored import stored_shapes
@@ -37,8 +38,8 @@ class Checkpoint(Weights):
 
     def __init__(self, folder: Path, config: DecoderConfig, passed: tuple[str, ...] = ()) -> None:
         super().__init__(weights_of(folder))
-        if named := hub_names(self._files):
-            self._stored, self._files = named, {name: self._files[own] for name, own in named.items()}
+        self._assembled: dict[str, Assembled] = {}
+        self._take_names(config)
         self._sources: dict[str, TensorSource] = {}
         found = (prefix for prefix in ("", *PREFIXES) if f"{prefix}embed_tokens.weight" in self)
         self.prefix = next(found, "model.")
@@ -49,7 +50,18 @@ class Checkpoint(Weights):
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
         self._further += (*passed, *(OTHERS if self.prefix in PREFIXES else ()))
         stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
+        further |= {own for one in self._assembled.values() for own in one.names}
         self._check(stored, config.tied, further)
+
+    def _take_names(self, config: DecoderConfig) -> None:
+        """The hub's names of tensors that have MindFormers', or are made of several of its own."""
+        if is_llama(self._files):
+            self._assembled = dict(assembled_of(self._files, config, super().shape))
+        taken = {own: self._files[own] for one in self._assembled.values() for own in one.names}
+        if named := hub_names(self._files.keys() - taken.keys()):
+            files = {name: taken[one.names[0]] for name, one in self._assembled.items()}
+            own = {name: self._files[stored] for name, stored in named.items()}
+            self._stored, self._files = named, own | files | taken
 
     def __enter__(self) -> Checkpoint:
         return self
@@ -58,7 +70,11 @@ class Checkpoint(Weights):
         return super().__contains__(self._sources[name].name if name in self._sources else name)
 
     def shape(self, name: str) -> Shape:
-        return self._sources[name].shape if name in self._sources else super().shape(name)
+        return self._sources[name].shape if name in self._sources else self._stored_shape(name)
+
+    def _stored_shape(self, name: str) -> Shape:
+        one = self._assembled.get(name)
+        return super().shape(name) if one is None else one.shape(super().shape)
 
     def read(self, name: str, *index: slice) -> Any:
         if (source := self._sources.get(name)) is None:
@@ -67,6 +83,8 @@ class Checkpoint(Weights):
         return source.arranged(self._values(source.name, (source.rows(first), *others)))
 
     def _values(self, name: str, index: tuple[slice, ...]) -> Any:
+        if (one := self._assembled.get(name)) is not None:
+            return one.read(self._values, index)
         if self._blocks is None or self._slice(name).get_dtype() != float8.DTYPE:
             return super().read(name, *index)
         scales = super().read(name + float8.SCALES)
@@ -84,10 +102,10 @@ class Checkpoint(Weights):
             file = self._files[odd[0]].name
             raise HandlerLoadError(f"{file}: the model of config.json has no tensor {odd[0]}{_more(odd)}")
         for name, shape in wanted.items():
-            if (found := super().shape(name)) != shape:
+            if (found := self._stored_shape(name)) != shape:
                 file = self._files[name].name
                 raise HandlerLoadError(f"{file}: {name} has the shape {found}; config.json makes it {shape}")
-            if self._slice(name).get_dtype() == float8.DTYPE:
+            if name not in self._assembled and self._slice(name).get_dtype() == float8.DTYPE:
                 self._check_scales(name, shape)
 
     def _check_scales(self, name: str, shape: Shape) -> None:

@@ -211,7 +211,7 @@ def test_names_of_mindformers_core(tmp_path: Path, family: str, prefix: str) -> 
             "model.layers.0.attention.w_qkv.weight",
             "qkv_concat: False",
         ),
-        (mindformers, "model.layers.0.attention.wq.weight", "model.layers.0.attention.l2q_nope_proj.weight", "hub"),
+        (mindformers, "model.layers.0.attention.wq.weight", "model.layers.0.attention.l2q_proj.weight", "hub"),
         (
             core,
             "decoder.layers.0.self_attention.linear_q.weight",

@@ -1,0 +1,154 @@
+"""MindFormers' files of DeepSeek, as its converters divide heads and stack experts, are read as the hub's tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.models.weights import Checkpoint, shapes
+from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.models.test_weights import mindformers
+from tests.unit.backend.llm.runners import GOLDENS
+
+safetensors = pytest.importorskip("safetensors.numpy")
+Tensors = dict[str, Any]
+LAYERS = (
+    (".self_attn.q_a_proj.", ".attention.q2l_proj."),
+    (".self_attn.q_a_layernorm.", ".attention.lq_norm."),
+    (".self_attn.kv_a_layernorm.", ".attention.lkv_norm."),
+    (".mlp.shared_experts.gate_proj.", ".feed_forward.shared_experts.w1."),
+    (".mlp.shared_experts.down_proj.", ".feed_forward.shared_experts.w2."),
+    (".mlp.shared_experts.up_proj.", ".feed_forward.shared_experts.w3."),
+)
+ROUTER = {
+    "grouped": ("routed_experts.router_dense.weight", "routed_experts.topk_bias"),
+    "batched": ("routed_experts.router.dense.weight", "routed_experts.router.router.topk_bias"),
+}
+
+
+def config_of(family: str = "deepseek_v3") -> DecoderConfig:
+    return read_config(GOLDENS / family)
+
+
+def values_of(config: DecoderConfig) -> Tensors:
+    random = np.random.default_rng(0)
+    return {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, "model.")}
+
+
+def halves(neighbours: Any) -> Any:
+    """[heads, numbers, width]: even ones first"""
+    return np.concatenate([neighbours[:, ::2], neighbours[:, 1::2]], axis=1)
+
+
+def divided(layer: str, values: Tensors, config: DecoderConfig) -> Tensors:
+    """The attention of a layer; takes it out of `values`."""
+    latent = config.latent
+    assert latent is not None
+    place, found = f"{layer}self_attn.", f"{layer}attention."
+    q = values.pop(f"{place}q_b_proj.weight").reshape(config.heads, latent.query, -1)
+    key = values.pop(f"{place}kv_a_proj_with_mqa.weight")[None]
+    both = values.pop(f"{place}kv_b_proj.weight").reshape(config.heads, latent.still + latent.value, -1)
+    parts = {
+        "l2q_nope_proj": q[:, : latent.still],
+        "l2q_pe_proj": halves(q[:, latent.still :]),
+        "kv2l_latent_kv": key[:, : latent.rank],
+        "kv2l_k_pe": halves(key[:, latent.rank :]),
+        "lkv2kv_k_nope": both[:, : latent.still],
+        "lkv2kv_v": both[:, latent.still :],
+    }
+    return {f"{found}{name}.weight": part.reshape(-1, part.shape[-1]) for name, part in parts.items()}
+
+
+def stacked(layer: str, values: Tensors, count: int, form: str) -> Tensors:
+    """[experts, in, out], gate and up in one, for grouped products; [experts, out, in] for batched ones, or turned."""
+    stacks = [
+        np.stack([values.pop(f"{layer}mlp.experts.{expert}.{name}_proj.weight") for expert in range(count)])
+        for name in ("gate", "down", "up")
+    ]
+    place = f"{layer}feed_forward.routed_experts.ffn."
+    if form == "grouped":
+        gate, down, up = (stack.swapaxes(1, 2) for stack in stacks)
+        return {f"{place}w1": np.concatenate([gate, up], -1), f"{place}w2": down}
+    if form == "transposed":
+        stacks = [stack.swapaxes(1, 2) for stack in stacks]
+    return {f"{place}w{number}.weight": stack for number, stack in enumerate(stacks, 1)}
+
+
+def theirs(values: Tensors, config: DecoderConfig, form: str) -> Tensors:
+    left, found, experts = dict(values), Tensors(), config.experts
+    assert experts is not None
+    dense, bias = ROUTER["grouped" if form == "grouped" else "batched"]
+    for number in range(config.layers):
+        layer = f"model.layers.{number}."
+        found |= divided(layer, left, config)
+        if f"{layer}mlp.gate.weight" in left:
+            found |= stacked(layer, left, experts.count, form)
+            found[f"{layer}feed_forward.{dense}"] = left.pop(f"{layer}mlp.gate.weight")
+            found[f"{layer}feed_forward.{bias}"] = left.pop(f"{layer}mlp.gate.e_score_correction_bias")
+    for name, value in left.items():
+        for own, other in LAYERS:
+            name = name.replace(own, other)
+        found[mindformers(name)] = value
+    return {name: np.ascontiguousarray(value) for name, value in found.items()}
+
+
+@pytest.mark.parametrize("form", ["grouped", "batched", "transposed"])
+def test_they_are_the_hubs_tensors(tmp_path: Path, form: str) -> None:
+    config = config_of()
+    values = values_of(config)
+    own, hub = tmp_path / "own", tmp_path / "hub"
+    for folder, kept in ((own, theirs(values, config, form)), (hub, values)):
+        folder.mkdir()
+        safetensors.save_file(kept, folder / "model.safetensors")
+    with Checkpoint(own, config) as found, Checkpoint(hub, config) as wanted:
+        for name in values:
+            assert found.shape(name) == wanted.shape(name), name
+            assert np.array_equal(found.read(name), wanted.read(name)), name
+
+
+def test_of_heads_only_the_wanted_ones_are_read(tmp_path: Path) -> None:
+    config = config_of()
+    values = values_of(config)
+    safetensors.save_file(theirs(values, config, "grouped"), tmp_path / "model.safetensors")
+    latent, name = config.latent, "model.layers.1.self_attn.kv_b_proj.weight"
+    assert latent is not None
+    size = latent.still + latent.value
+    with Checkpoint(tmp_path, config) as checkpoint:
+        for rows in (slice(size, 3 * size), slice(size - 3, size + 2), slice(5, 5)):
+            assert np.array_equal(checkpoint.read(name, rows), values[name][rows]), rows
+        assert np.array_equal(checkpoint.read(name, slice(2, 4), slice(3, 9)), values[name][2:4, 3:9])
+        expert = "model.layers.1.mlp.experts.5.up_proj.weight"
+        assert np.array_equal(checkpoint.read(expert, slice(4, 8), slice(1, 3)), values[expert][4:8, 1:3])
+
+
+def test_layers_that_guess_further_tokens_are_left_out(tmp_path: Path) -> None:
+    config = config_of()
+    further = {"model.mtp_hidden_fusers.0.dense.weight": np.zeros((2, 2), np.float32)}
+    values = theirs(values_of(config), config, "grouped") | further | {"model.mtp_norms.0.weight": np.zeros(2)}
+    safetensors.save_file(values, tmp_path / "model.safetensors")
+    Checkpoint(tmp_path, config)
+
+
+def test_a_stack_of_fewer_experts_is_refused(tmp_path: Path) -> None:
+    config = config_of()
+    values = theirs(values_of(config), config, "grouped")
+    name = "model.layers.1.feed_forward.routed_experts.ffn.w1"
+    values[name] = np.ascontiguousarray(values[name][:3])
+    safetensors.save_file(values, tmp_path / "model.safetensors")
+    with pytest.raises(HandlerLoadError, match=rf"{name} has the shape \(3, 32, 32\); config.json makes it 8 experts"):
+        Checkpoint(tmp_path, config)
+
+
+def test_a_stack_that_could_lie_in_two_ways_is_refused(tmp_path: Path) -> None:
+    config = config_of()
+    assert config.experts is not None
+    square = replace(config, experts=replace(config.experts, inner=config.hidden_size))
+    safetensors.save_file(theirs(values_of(square), square, "batched"), tmp_path / "model.safetensors")
+    with pytest.raises(HandlerLoadError, match=r"ffn\.w1\.weight is as wide as it is high \(32\)"):
+        Checkpoint(tmp_path, square)
