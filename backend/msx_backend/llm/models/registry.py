@@ -23,7 +23,7 @@ from msx_backend.llm.models import (
     qwen3,
     qwen3_moe,
 )
-from msx_backend.llm.models.arrangement import layer_orders
+from msx_backend.llm.models.arrangement import FUSED
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.quantised.detect import quantisation_of
@@ -74,12 +74,13 @@ def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> Deco
     """Raises HandlerLoadError."""
     if quantisation is None:
         return config
-    if config.experts is not None or config.latent is not None or config.fused or layer_orders(config):
+    if config.experts is not None or config.latent is not None:
         raise HandlerLoadError(
             f"quantised weights of the model_type {config.model_type} are not supported; those of llama, mistral, "
-            "qwen2, qwen3 and gemma3_text are; take the checkpoint in bfloat16"
+            "qwen2, qwen3, phi3, glm4 and gemma3_text are; take the checkpoint in bfloat16"
         )
-    return msgspec.structs.replace(config, quantised=quantisation)
+    fused = {own: whole for whole in config.fused for own in FUSED[whole]}
+    return msgspec.structs.replace(config, quantised=msgspec.structs.replace(quantisation, fused=fused))
 
 
 def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:

@@ -69,6 +69,13 @@ class Checkpoint(Weights):
     def __contains__(self, name: str) -> bool:
         return super().__contains__(self._sources[name].name if name in self._sources else name)
 
+    def source(self, name: str) -> TensorSource:
+        return self._sources[name]
+
+    @property
+    def stored(self) -> StoredTensors:
+        return StoredTensors(self)
+
     def shape(self, name: str) -> Shape:
         return self._sources[name].shape if name in self._sources else self._stored_shape(name)
 
@@ -119,6 +126,19 @@ class Checkpoint(Weights):
             raise HandlerLoadError(
                 f"{self._files[name].name}: {name + float8.SCALES} has the shape {found}; config.json makes it {wanted}"
             )
+
+
+class StoredTensors:
+    """Those of a checkpoint as they are in its files, by their names there."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self._checkpoint = checkpoint
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._checkpoint.names
+
+    def read(self, name: str, *index: slice) -> Any:
+        return Weights.read(self._checkpoint, name, *index)
 
 
 def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:

@@ -32,6 +32,11 @@ FAMILIES = [
     pytest.param("npu", "qwen3", "modelslim_w8a16", marks=LONG),
     pytest.param("cpu", "mistral", "awq", marks=LONG),
     pytest.param("cpu", "gemma3", "awq", marks=LONG),
+    ("cpu", "glm4", "packed_4_zeros"),
+    pytest.param("npu", "glm4", "awq", marks=LONG),
+    pytest.param("cpu", "phi3", "gptq_desc_act", marks=LONG),
+    pytest.param("npu", "phi3", "awq", marks=LONG),
+    pytest.param("npu", "phi3", "modelslim_w8a16", marks=LONG),
 ]
 
 

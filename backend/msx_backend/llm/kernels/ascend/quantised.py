@@ -16,6 +16,7 @@ from msx_backend.llm.kernels.ascend.linear import FusedLinear
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.models.kernels import Projection
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
+from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
@@ -147,10 +148,10 @@ class QuantisedColumns(nn.Cell):  # type: ignore[misc]
             y = self.add(y, self.bias)
         return self.split(y, self.sizes, -1)
 
-    def load_shard(self, weights: Weights, name: str) -> None:
+    def load_shard(self, weights: ArrangedTensors, name: str) -> None:
         files = {f"{name.rpartition('.')[0]}.{own}": _own(it) for own, it in self.outputs.items()}
         whole = slice(0, self.inputs)
-        self.product.put([self.form.read(weights, file, whole, own) for file, own in files.items()], True)
+        self.product.put([read_matrix(weights, self.form, file, whole, own) for file, own in files.items()], True)
         if self.has_bias:
             fill(self.bias, np.concatenate([weights.read(f"{file}.bias", own) for file, own in files.items()]))
 
@@ -210,8 +211,8 @@ class QuantisedRow(nn.Cell):  # type: ignore[misc]
         y = self.reduce(self.product(x))
         return self.add(y, self.bias) if self.has_bias else y
 
-    def load_shard(self, weights: Weights, name: str) -> None:
-        self.product.put([self.form.read(weights, name, self.own, slice(0, self.outputs))], self.first)
+    def load_shard(self, weights: ArrangedTensors, name: str) -> None:
+        self.product.put([read_matrix(weights, self.form, name, self.own, slice(0, self.outputs))], self.first)
         if self.has_bias:
             fill(self.bias, weights.read(f"{name}.bias"))
 

@@ -18,6 +18,7 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.kernels import Projection
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
+from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers import AllReduce, ColumnParallelLinear
@@ -164,9 +165,9 @@ class PackedColumns(PackedLinear):
         self.form, self.own = form, part(projection.outputs, parallel.tp_size, parallel.tp_rank)
         self.biased = bias and not form.brings_bias
 
-    def load_shard(self, weights: Weights, name: str) -> None:
+    def load_shard(self, weights: ArrangedTensors, name: str) -> None:
         bias = weights.read(f"{name}.bias", self.own) if self.biased else None
-        self.put(self.form.read(weights, name, slice(0, self.inputs), self.own), bias)
+        self.put(read_matrix(weights, self.form, name, slice(0, self.inputs), self.own), bias)
 
 
 class PackedRow(PackedLinear):
@@ -183,9 +184,9 @@ class PackedRow(PackedLinear):
     def product(self, x: Any) -> Any:
         return self.reduce(super().product(x))
 
-    def load_shard(self, weights: Weights, name: str) -> None:
+    def load_shard(self, weights: ArrangedTensors, name: str) -> None:
         bias = weights.read(f"{name}.bias") if self.biased else None
-        self.put(self.form.read(weights, name, self.own, slice(0, self.outputs)), bias)
+        self.put(read_matrix(weights, self.form, name, self.own, slice(0, self.outputs)), bias)
 
 
 class PackedLinears(nn.Cell):  # type: ignore[misc]

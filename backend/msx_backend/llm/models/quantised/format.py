@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -35,6 +35,11 @@ class StaticInputs:
     added: Array
     """float32 [out]: what is left of the bias where inputs are not rounded."""
 
+    def with_heads(self, order: Array) -> StaticInputs:
+        """See `QuantisedMatrix.with_heads`."""
+        bias, factors, added = (in_heads(it, order) for it in (self.bias, self.factors, self.added))
+        return replace(self, bias=bias, factors=factors, added=added)
+
 
 @dataclass(frozen=True)
 class QuantisedMatrix:
@@ -49,6 +54,20 @@ class QuantisedMatrix:
     order: Array | None = None
     """The layer's input that each row of the codes belongs to; None: as they are."""
     static: StaticInputs | None = None
+
+    def with_heads(self, order: Array) -> QuantisedMatrix:
+        """The numbers of each head in this order, which has their places until now."""
+        zeros = None if self.zeros is None else in_heads(self.zeros, order)
+        static = None if self.static is None else self.static.with_heads(order)
+        codes, scales = in_heads(self.codes, order), in_heads(self.scales, order)
+        return replace(self, codes=codes, scales=scales, zeros=zeros, static=static)
+
+
+def in_heads(array: Array, order: Array) -> Array:
+    """[..., heads * numbers]"""
+    heads = array.reshape(*array.shape[:-1], -1, len(order))
+    taken: Array = heads[..., order]
+    return taken.reshape(array.shape)
 
 
 class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):

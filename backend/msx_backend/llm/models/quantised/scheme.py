@@ -24,9 +24,13 @@ class Quantisation(msgspec.Struct, frozen=True):
     """Regular expressions, which match names of layers from their beginning on."""
     formats: Mapping[str, LinearFormat | None] = {}
     """By names of layers."""
+    fused: Mapping[str, str] = {}
+    """Names in a layer, and those of the file's linear layers that hold them beside others."""
 
     def of(self, name: str) -> LinearFormat | None:
         """None: it is not quantised."""
+        layer, place = name.rsplit(".", 2)[0], ".".join(name.rsplit(".", 2)[1:])
+        name = f"{layer}.{self.fused.get(place, place)}"
         if LAYERS.search(name) is None or any(re.match(pattern, name) for pattern in self.kept):
             return None
         return self.formats.get(name, self.format)
