@@ -51,16 +51,16 @@ class LayerPlace:
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
-    """Without `sums` the result is this rank's part of the sum."""
-
     def __init__(
-        self, config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, inner: int, sums: bool = True
+        self, config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, inner: int, shared: str = ""
     ) -> None:
+        """`shared`: its name beside experts, where it gives its part of their sum."""
         super().__init__()
+        place, sums = f"mlp.{shared}".rstrip("."), not shared
         kernels, parallel, bias, hidden = parts.kernels, parts.parallel, config.mlp_bias, config.hidden_size
         outputs = Projection(inner, parallel)
-        self.gate_up = linears.projections("mlp", hidden, {"gate_proj": outputs, "up_proj": outputs}, bias)
-        self.down_proj = linears.row("mlp.down_proj", inner, hidden, parallel, bias, sums)
+        self.gate_up = linears.projections(place, hidden, {"gate_proj": outputs, "up_proj": outputs}, bias)
+        self.down_proj = linears.row(f"{place}.down_proj", inner, hidden, parallel, bias, sums)
         self.gate, self.adapted = kernels.gate(config.activation), parts.adapters is not None and sums
         if parts.adapters is not None and sums:
             projections, sizes = {"gate_proj": outputs, "up_proj": outputs}, (inner, config.hidden_size, parallel)
@@ -82,8 +82,8 @@ def mlp(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, spars
     experts = config.experts
     if experts is None or not sparse:
         return MLP(config, parts, linears, config.intermediate_size)
-    shared = MLP(config, parts, linears, experts.shared, sums=False) if experts.shared else None
-    return SparseMLP(config.hidden_size, experts, parts.kernels, parts.parallel, shared)
+    shared = MLP(config, parts, linears, experts.shared, experts.shared_name) if experts.shared else None
+    return SparseMLP(config.hidden_size, experts, parts.kernels, linears, parts.parallel, shared)
 
 
 class Attention(nn.Cell):  # type: ignore[misc]

@@ -8,6 +8,7 @@ from mindspore import Parameter, nn
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers._shards import check_divisible
@@ -20,18 +21,30 @@ class ExpertWeights(nn.Cell):  # type: ignore[misc]
 
     loads_inner = True
 
-    def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        experts: ExpertsConfig,
+        parallel: Parallel,
+        dtype: Any,
+        form: LinearFormat | None = None,
+    ) -> None:
+        """`form`: of integers; None: they are numbers."""
         super().__init__()
+        self.form = form
         self.whole, self.all = experts.whole, experts.count
         key, divided = ("num_experts", experts.count) if self.whole else ("moe_intermediate_size", experts.inner)
         check_divisible(key, divided, parallel)
         share, one = part(divided, parallel.tp_size, parallel.tp_rank), divided // parallel.tp_size
         self.count, self.inner = (one, experts.inner) if self.whole else (experts.count, one)
         self.first: int = share.start if self.whole else 0
-        self.own = slice(None) if self.whole else share
-        up, down = (self.count, hidden, 2 * self.inner), (self.count, self.inner, hidden)
-        self.gate_up = Parameter(initializer("zeros", up, dtype), name="gate_up")
-        self.down = Parameter(initializer("zeros", down, dtype), name="down")
+        self.own = slice(0, experts.inner) if self.whole else share
+        self.make((hidden, 2 * self.inner), (self.inner, hidden), dtype)
+
+    def make(self, up: tuple[int, int], down: tuple[int, int], dtype: Any) -> None:
+        """Of shapes [in, out]."""
+        self.gate_up = Parameter(initializer("zeros", (self.count, *up), dtype), name="gate_up")
+        self.down = Parameter(initializer("zeros", (self.count, *down), dtype), name="down")
 
     def from_own(self, chosen: Any) -> Any:
         """The numbers of the chosen experts, counted from this rank's first one round: its own are below `count`."""

@@ -82,7 +82,9 @@ class Kernels(Protocol):
     ) -> Any:
         """`projections`, some of which are quantised: None for those that are not."""
 
-    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
+    def quantised_row(
+        self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat, sums: bool = True
+    ) -> Any:
         """`row_linear`, of which each rank has whole groups."""
 
     def reduce(self, parallel: Parallel) -> Any:
@@ -93,6 +95,9 @@ class Kernels(Protocol):
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
         """x [T, hidden], weights, numbers [T, chosen] -> [T, hidden], this rank's part of the sum."""
+
+    def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
+        """`experts`, all in one format; each rank has whole groups."""
 
     def shared_gate(self, hidden: int) -> Any:
         """x, y [T, hidden] -> y times the sigmoid of a number for each token."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
+from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Kernels, Projection
 from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_backend.llm.models.quantised.scheme import Quantisation
@@ -33,7 +35,17 @@ class LayerLinears:
         if (form := self._format(name)) is None:
             return self.kernels.row_linear(inputs, outputs, parallel, bias, sums)
         _check_rows(form, f"{self.layer}.{name}", inputs, parallel)
-        return self.kernels.quantised_row(inputs, outputs, parallel, bias, form)
+        return self.kernels.quantised_row(inputs, outputs, parallel, bias, form, sums)
+
+    def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
+        """See `Kernels.experts`. They stay integers where all have one format and do not sort their inputs."""
+        names = product(range(experts.count), ("gate_proj", "up_proj", "down_proj"))
+        form, *others = {self._format(f"mlp.experts.{expert}.{name}") for expert, name in names}
+        if form is None or others or form.ordered or experts.clamp is not None:
+            return self.kernels.experts(hidden, experts, parallel)
+        if not experts.whole:
+            _check_rows(form, f"{self.layer}.mlp.experts", experts.inner, parallel)
+        return self.kernels.quantised_experts(hidden, experts, parallel, form)
 
     def _format(self, name: str) -> LinearFormat | None:
         return None if self.quantisation is None else self.quantisation.of(f"{self.layer}.{name}")

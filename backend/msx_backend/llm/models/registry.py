@@ -71,14 +71,8 @@ def read_config(folder: Path) -> DecoderConfig:
 
 
 def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:
-    """Raises HandlerLoadError."""
     if quantisation is None:
         return config
-    if config.experts is not None or config.latent is not None:
-        raise HandlerLoadError(
-            f"quantised weights of the model_type {config.model_type} are not supported; those of llama, mistral, "
-            "qwen2, qwen3, phi3, glm4 and gemma3_text are; take the checkpoint in bfloat16"
-        )
     fused = {own: whole for whole in config.fused for own in FUSED[whole]}
     return msgspec.structs.replace(config, quantised=msgspec.structs.replace(quantisation, fused=fused))
 

@@ -8,6 +8,7 @@ from mindspore import nn
 
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Kernels
+from msx_backend.llm.models.linears import LayerLinears
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -18,11 +19,19 @@ class SparseMLP(nn.Cell):  # type: ignore[misc]
 
     loads_inner = True
 
-    def __init__(self, hidden: int, config: ExpertsConfig, kernels: Kernels, parallel: Parallel, shared: Any) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        config: ExpertsConfig,
+        kernels: Kernels,
+        linears: LayerLinears,
+        parallel: Parallel,
+        shared: Any,
+    ) -> None:
         super().__init__()
         self.config, self.has_shared, self.gated = config, shared is not None, config.gated
         self.router = kernels.router(hidden, config)
-        self.experts = kernels.experts(hidden, config, parallel)
+        self.experts = linears.experts(hidden, config, parallel)
         if self.has_shared:
             self.shared, self.add = shared, kernels.add()
         if self.gated:

@@ -14,7 +14,10 @@ from msx_backend.llm.models.mindformers_names import hub_names, is_llama
 from msx_backend.llm.models.mindformers_parts import Assembled, assembled_of
 from msx_backend.llm.models.mxfp4 import packed_shapes
 from msx_backend.llm.models.quantised.detect import weights_of
-from msx_backend.llm.models.quantised.stored import stored_shapes
+from msx_backend.llm.models.quantised.format import LinearFormat
+from msx_backend.llm.models.quantised.matrix import read_matrix
+from msx_backend.llm.models.quantised.scheme import ROOT
+from msx_backend.llm.models.quantised.stored import WEIGHT, stored_shapes
 from msx_backend.llm.models.text_part import OTHERS, PREFIXES
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import Weights
@@ -49,6 +52,7 @@ class Checkpoint(Weights):
         self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
         self._further += (*passed, *(OTHERS if self.prefix in PREFIXES else ()))
+        self._quantised = config.quantised
         stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
         further |= {own for one in self._assembled.values() for own in one.names}
         self._check(stored, config.tied, further)
@@ -84,10 +88,21 @@ class Checkpoint(Weights):
         return super().shape(name) if one is None else one.shape(super().shape)
 
     def read(self, name: str, *index: slice) -> Any:
+        """Of a quantised layer's weight the numbers that its integers stand for."""
+        if (form := self._form(name)) is not None:
+            rows, columns = (*index, slice(None), slice(None))[:2]
+            outputs, inputs = self.shape(name)
+            own = slice(*rows.indices(outputs)[:2])
+            return read_matrix(self, form, name.removesuffix(WEIGHT), slice(0, inputs), own).numbers.T[:, columns]
         if (source := self._sources.get(name)) is None:
             return self._values(name, index)
         first, *others = index or (slice(None),)
         return source.arranged(self._values(source.name, (source.rows(first), *others)))
+
+    def _form(self, name: str) -> LinearFormat | None:
+        if self._quantised is None or not name.endswith(WEIGHT):
+            return None
+        return self._quantised.of(ROOT + name.removesuffix(WEIGHT).removeprefix(self.prefix))
 
     def _values(self, name: str, index: tuple[slice, ...]) -> Any:
         if (one := self._assembled.get(name)) is not None:

@@ -29,10 +29,15 @@ def _saved(config: DecoderConfig, parallel: Parallel, layer: int) -> Iterator[in
         return
     for name, shape in layer_shapes(config, layer):
         form = config.quantised.of(f"{ROOT}layers.{layer}.{name.removesuffix('.weight')}")
-        if form is not None and name.endswith(".weight"):
+        if form is not None and name.endswith(".weight") and not _widened(config, name, parallel.target):
             outputs, inputs = shape
             saved = outputs * inputs * itemsize(config, parallel.target) - linear_bytes(form, outputs, inputs, parallel)
             yield saved // divisor(config, name, parallel.tp_size)
+
+
+def _widened(config: DecoderConfig, name: str, target: str) -> bool:
+    """The layer's weights become numbers when they are loaded."""
+    return (config.latent is not None and name.startswith("self_attn.")) or (target != "CPU" and ".experts." in name)
 
 
 def linear_bytes(form: LinearFormat, outputs: int, inputs: int, parallel: Parallel) -> int:

@@ -191,7 +191,7 @@ def _layers(tensors: Tensors, case: Case) -> Iterator[tuple[str, Tensors, Tensor
     """The tensors of each layer in both files; of others as they are, without a name."""
     for name, array in tensors.items():
         layer = name.removesuffix(".weight")
-        if layer == name or not layer.endswith("_proj") or case.kept in name:
+        if layer == name or not layer.endswith(("_proj", "_with_mqa")) or case.kept in name:
             replaced = case.modelslim == "W8A8" and name.endswith("_proj.bias") and case.kept not in name
             if not replaced:
                 yield "", {name: array}, {name: array}

@@ -11,6 +11,7 @@ import pytest
 
 from msx_backend.llm.adapters.adapter import Adapter
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation, make_flat
+from tests.unit.backend.llm.models.test_quantised_matrix import WIDE
 from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
 from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
 from tests.unit.backend.llm.runners import all_logits, limits, make_runner
@@ -33,6 +34,14 @@ FAMILIES = [
     pytest.param("cpu", "mistral", "awq", marks=LONG),
     pytest.param("cpu", "gemma3", "awq", marks=LONG),
     ("cpu", "glm4", "packed_4_zeros"),
+    ("cpu", "qwen2_moe", "awq"),
+    pytest.param("cpu", "qwen3_moe", "packed_8", marks=LONG),
+    pytest.param("cpu", "qwen3_moe", "gptq_desc_act", marks=LONG),
+    pytest.param("npu", "qwen2_moe", "awq", marks=LONG),
+    pytest.param("npu", "qwen3_moe", "modelslim_w8a16", marks=LONG),
+    pytest.param("cpu", "deepseek_v3", "int_quantized", marks=LONG),
+    pytest.param("cpu", "deepseek_v2", "modelslim_w8a8", marks=LONG),
+    pytest.param("npu", "deepseek_v3", "packed_8", marks=LONG),
     pytest.param("npu", "glm4", "awq", marks=LONG),
     pytest.param("cpu", "phi3", "gptq_desc_act", marks=LONG),
     pytest.param("npu", "phi3", "awq", marks=LONG),
@@ -42,7 +51,8 @@ FAMILIES = [
 
 def _written(family: str, case: str, folder: Path) -> tuple[Path, Path]:
     ms.runtime.launch_blocking()
-    plain = make_wide(family, folder / "plain", num_hidden_layers=1, layer_types=None, intermediate_size=128)
+    sizes = WIDE.get(family, {"num_hidden_layers": 1})
+    plain = make_wide(family, folder / "plain", layer_types=None, intermediate_size=128, **sizes)
     return write_quantised(plain, BY_ID[case], folder)
 
 

@@ -52,8 +52,13 @@ class AscendKernels:
     ) -> Any:
         return QuantisedLinears(inputs, outputs, bias, formats, self.dtype)
 
-    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
-        return QuantisedRow(form, inputs, outputs, parallel, bias, self.dtype)
+    def quantised_row(
+        self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat, sums: bool = True
+    ) -> Any:
+        linear = QuantisedRow(form, inputs, outputs, parallel, bias, self.dtype)
+        if not sums:
+            linear.reduce = nn.Identity()
+        return linear
 
     def reduce(self, parallel: Parallel) -> Any:
         return Reduce(parallel)
@@ -63,6 +68,10 @@ class AscendKernels:
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
         return RoutedExperts(hidden, experts, parallel, self.dtype)
+
+    def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
+        """Numbers of 16 bits: no grouped product is documented for integers beside inputs of 16 bits."""
+        return self.experts(hidden, experts, parallel)
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)

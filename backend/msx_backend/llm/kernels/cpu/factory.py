@@ -23,6 +23,7 @@ from msx_backend.llm.kernels.cpu.experts import BlockedExperts, ExpertRouter, Sh
 from msx_backend.llm.kernels.cpu.inputs import SlotStepInputs
 from msx_backend.llm.kernels.cpu.latent import SlotLatentAttention
 from msx_backend.llm.kernels.cpu.packed import PackedLinears, PackedRow
+from msx_backend.llm.kernels.cpu.packed_experts import PackedExperts
 from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.kernels.low_rank import LowRank
@@ -61,8 +62,13 @@ class CpuKernels:
     ) -> Any:
         return PackedLinears(formats, inputs, outputs, bias, self.dtype)
 
-    def quantised_row(self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat) -> Any:
-        return PackedRow(form, inputs, outputs, parallel, bias)
+    def quantised_row(
+        self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat, sums: bool = True
+    ) -> Any:
+        linear = PackedRow(form, inputs, outputs, parallel, bias)
+        if not sums:
+            linear.reduce = nn.Identity()
+        return linear
 
     def reduce(self, parallel: Parallel) -> Any:
         return AllReduce(parallel)
@@ -73,6 +79,9 @@ class CpuKernels:
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
         kind = BlockedExperts if experts.clamp is None else ClampedExperts
         return kind(hidden, experts, parallel, self.dtype)
+
+    def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
+        return PackedExperts(hidden, experts, parallel, self.dtype, form)
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)

@@ -55,6 +55,18 @@ class QuantisedMatrix:
     """The layer's input that each row of the codes belongs to; None: as they are."""
     static: StaticInputs | None = None
 
+    @property
+    def numbers(self) -> Array:
+        """float32 [in, out]: what the codes stand for."""
+        size = len(self.codes) // len(self.scales)
+        zeros = np.float32(0) if self.zeros is None else np.repeat(self.zeros, size, axis=0)
+        rows: Array = (self.codes - zeros) * np.repeat(self.scales, size, axis=0)
+        if self.order is None:
+            return rows
+        own = np.empty_like(rows)
+        own[self.order] = rows
+        return own
+
     def with_heads(self, order: Array) -> QuantisedMatrix:
         """The numbers of each head in this order, which has their places until now."""
         zeros = None if self.zeros is None else in_heads(self.zeros, order)

@@ -10,37 +10,29 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.quantised.format import QuantisedMatrix
 from msx_backend.llm.models.quantised.matrix import read_matrix
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, layer_shapes
-from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore._weights import part
-from tests.unit.backend.llm.quantised_models import CASES, Case, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, CASES, Case, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytest.importorskip("safetensors.numpy")
 SIZES: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": None, "intermediate_size": 128}
 FAMILIES = ("qwen2", "phi3", "glm4")
+EXPERTS = {"moe_intermediate_size": 64}
+WIDE: dict[str, dict[str, Any]] = {
+    "qwen3_moe": EXPERTS,
+    "qwen2_moe": EXPERTS | {"shared_expert_intermediate_size": 64},
+}
+"""Groups of 32 divide their inputs."""
 STATIC = 2**-10
 """Of the largest bias: ModelSlim rounds it to the steps of its results."""
 
 
-def meant(matrix: QuantisedMatrix) -> Any:
-    """-> [out, in]"""
-    size = len(matrix.codes) // len(matrix.scales)
-    zeros = 0 if matrix.zeros is None else np.repeat(matrix.zeros, size, 0)
-    rows = (matrix.codes - zeros) * np.repeat(matrix.scales, size, 0)
-    if matrix.order is None:
-        return rows.T
-    sorted_back = np.empty_like(rows)
-    sorted_back[matrix.order] = rows
-    return sorted_back.T
-
-
 def linears(config: DecoderConfig, layer: int) -> list[tuple[str, int]]:
     names = [(name.removesuffix(".weight"), shape[0]) for name, shape in layer_shapes(config, layer)]
-    return [(f"model.layers.{layer}.{name}", rows) for name, rows in names if name.endswith("_proj")]
+    return [(f"model.layers.{layer}.{name}", rows) for name, rows in names if name.endswith(("_proj", "_with_mqa"))]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -60,7 +52,7 @@ def test_each_rank_reads_its_own_rows(family: str, case: Case, tmp_path: Path) -
             for rank in range(2):
                 own = part(rows, 2, rank)
                 matrix = read_matrix(files, form, layer, inputs, own)
-                np.testing.assert_allclose(meant(matrix), wanted.read(f"{layer}.weight", own), rtol=0, atol=1e-6)
+                np.testing.assert_allclose(matrix.numbers.T, wanted.read(f"{layer}.weight", own), rtol=0, atol=1e-6)
                 if matrix.static is not None:
                     assert len(matrix.static.bias) == len(matrix.static.factors) == own.stop - own.start
                     np.testing.assert_allclose(matrix.static.added, bias_of(wanted, layer, own), rtol=0, atol=STATIC)
@@ -72,9 +64,27 @@ def bias_of(files: Checkpoint, layer: str, own: slice) -> Any:
     return files.read(name, own) if name in files else np.zeros(own.stop - own.start)
 
 
-def test_experts_are_refused_by_the_model_type(tmp_path: Path) -> None:
-    case = next(case for case in CASES if case.id == "packed_8")
-    plain = make_wide("qwen3_moe", tmp_path / "plain")
-    quantised, _ = write_quantised(plain, case, tmp_path)
-    with pytest.raises(HandlerLoadError, match="quantised weights of the model_type qwen3_moe are not supported"):
-        read_config(quantised)
+@pytest.mark.parametrize(
+    ("family", "id"),
+    [
+        ("qwen3_moe", "awq"),
+        ("qwen2_moe", "gptq_desc_act"),
+        ("qwen3_moe", "packed_4_zeros"),
+        ("deepseek_v3", "int_quantized"),
+        ("deepseek_v2", "modelslim_w8a8"),
+        ("glm4", "packed_8"),
+    ],
+)
+def test_a_weight_is_read_as_its_numbers(family: str, id: str, tmp_path: Path) -> None:
+    plain = make_wide(family, tmp_path / "plain", **{**SIZES, **WIDE.get(family, {})})
+    quantised, numbers = write_quantised(plain, BY_ID[id], tmp_path)
+    config = read_config(quantised)
+    with Checkpoint(quantised, config) as files, Checkpoint(numbers, read_config(numbers)) as wanted:
+        for layer, rows in [one for number in range(config.layers) for one in linears(config, number)]:
+            name = f"{layer}.weight"
+            assert files.shape(name) == wanted.shape(name)
+            for part_of_it in ((), (part(rows, 2, 1),), (part(rows, 2, 0), slice(3, 9))):
+                if part_of_it and "kv_a_proj" in name:
+                    continue  # its rows are one head
+                found = files.read(name, *part_of_it)
+                np.testing.assert_allclose(found, wanted.read(name, *part_of_it), rtol=0, atol=1e-6, err_msg=name)

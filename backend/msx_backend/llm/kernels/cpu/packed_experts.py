@@ -1,0 +1,110 @@
+"""Experts whose weights stay integers in memory: of a step's blocks, those of their experts are made floats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, nn, ops
+from mindspore.common.initializer import initializer
+
+from msx_backend.llm.kernels.cpu.experts import BlockedExperts
+from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
+from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
+from msx_sdk.mindspore._loading import fill
+
+
+class PackedStack(nn.Cell):  # type: ignore[misc]
+    """A matrix [in, out] of each expert. x [blocks, size, in] and the expert of each block -> [blocks, size, out]; each
+    group of inputs is a product, of which the result is scaled."""
+
+    def __init__(self, form: LinearFormat, count: int, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.groups, self.inputs, self.outputs = form.groups(inputs), inputs, outputs
+        self.nibbles, self.has_zeros = form.bits == 4, form.zeros or form.bits == 4
+        rows, kind = (inputs // 2, ms.uint8) if self.nibbles else (inputs, ms.int8)
+        self.codes = Parameter(initializer("zeros", (count, rows, outputs), kind), name="codes")
+        self.scales = self._numbers("scales", count)
+        if self.has_zeros:
+            self.zeros = self._numbers("zeros", count)
+        self.gather, self.cast, self.product, self.floor = ops.Gather(), ops.Cast(), ops.BatchMatMul(), ops.Floor()
+        self.halves, self.tile, self.sum, self.sub = ops.Split(2, 2), ops.Tile(), ops.ReduceSum(), ops.Sub()
+
+    def construct(self, x: Any, experts: Any) -> Any:
+        size = x.shape[1]
+        grouped = x.reshape((-1, size, self.groups, self.inputs // self.groups))
+        rows = grouped.transpose((0, 2, 1, 3)).reshape((-1, size, self.inputs // self.groups))
+        scales = self.gather(self.scales, experts, 0).reshape((-1, 1, self.outputs))
+        y = self.integers(rows, experts) * self.tile(scales, (1, size, 1))
+        y = self.sum(y.reshape((-1, self.groups, size, self.outputs)), 1)
+        if self.has_zeros:
+            y = self.sub(y, self.product(self.sum(grouped, 3), self.gather(self.zeros, experts, 0)))
+        return y
+
+    def integers(self, rows: Any, experts: Any) -> Any:
+        """rows [blocks * groups, size, n]: the sum of their products with the codes. See `Integers` for 4 bits."""
+        codes = self.cast(self.gather(self.codes, experts, 0), ms.float32)
+        codes = codes.reshape((rows.shape[0], -1, self.outputs))
+        if not self.nibbles:
+            return self.product(rows, codes)
+        lower, upper = self.halves(rows)
+        return self.product(lower, codes) + self.product(upper - lower * 16.0, self.floor(codes * 0.0625))
+
+    def put(self, matrices: Iterator[QuantisedMatrix]) -> None:
+        """Of each expert, one after the other."""
+        codes, scales = np.empty(self.codes.shape, self._kind), np.empty(self.scales.shape, np.float32)
+        zeros = np.zeros_like(scales)
+        for expert, matrix in enumerate(matrices):
+            codes[expert], scales[expert] = self._packed(matrix.codes), matrix.scales
+            points = np.zeros_like(matrix.scales) if matrix.zeros is None else matrix.zeros
+            zeros[expert] = (points + 8 if self.nibbles else points) * matrix.scales
+        fill(self.codes, codes)
+        fill(self.scales, scales)
+        if self.has_zeros:
+            fill(self.zeros, zeros)
+
+    @property
+    def _kind(self) -> Any:
+        return np.uint8 if self.nibbles else np.int8
+
+    def _packed(self, codes: Any) -> Any:
+        if not self.nibbles:
+            return codes
+        halves = (codes + 8).astype(np.uint8).reshape(self.groups, self.inputs // self.groups, -1)
+        lower, upper = np.split(halves, 2, axis=1)
+        return (upper * 16 + lower).reshape(-1, self.outputs)
+
+    def _numbers(self, name: str, count: int) -> Parameter:
+        return Parameter(initializer("zeros", (count, self.groups, self.outputs), ms.float32), name=name)
+
+
+class PackedExperts(BlockedExperts):
+    def make(self, up: tuple[int, int], down: tuple[int, int], dtype: Any) -> None:
+        assert self.form is not None
+        self.gate_up, self.down = (PackedStack(self.form, self.count, *shape) for shape in (up, down))
+
+    def compute(self, x: Any, experts: Any, size: int) -> Any:
+        gate, up = self.halves(self.gate_up(x.reshape((-1, size, self.hidden)), experts))
+        return self.down(gate * self.sigmoid(gate) * up, experts).reshape((-1, self.hidden))
+
+    def load_shard(self, weights: Any, name: str) -> None:
+        names = [f"{name}.{expert}" for expert in range(self.first, self.first + self.count)]
+        whole = slice(0, self.hidden)
+        self.gate_up.put(
+            side_by_side([self._read(weights, f"{it}.{part}", whole, self.own) for part in ("gate_proj", "up_proj")])
+            for it in names
+        )
+        self.down.put(self._read(weights, f"{it}.down_proj", self.own, whole) for it in names)
+
+    def _read(self, weights: ArrangedTensors, name: str, inputs: slice, outputs: slice) -> QuantisedMatrix:
+        assert self.form is not None
+        return read_matrix(weights, self.form, name, inputs, outputs)
+
+
+def side_by_side(matrices: list[QuantisedMatrix]) -> QuantisedMatrix:
+    """Of the same inputs."""
+    codes, scales = (np.concatenate([getattr(it, kind) for it in matrices], axis=1) for kind in ("codes", "scales"))
+    zeros = [it.zeros for it in matrices if it.zeros is not None]
+    return QuantisedMatrix(codes, scales, np.concatenate(zeros, axis=1) if zeros else None)
