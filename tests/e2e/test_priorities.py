@@ -30,7 +30,7 @@ def handle(data, context):
         file.write(name + "\\n")
     while not os.path.exists(f"{folder}/go"):
         time.sleep(0.005)
-    return [name]
+    return [name + " " + str(context.get_request_header(0, "x-msx-priority"))]
 """
 Request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
 Response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
@@ -63,7 +63,7 @@ def test_priorities(tmp_path: Path) -> None:
         assert describe(server)["jobQueueStatus"]["byPriority"] == {"low": 1, "normal": 1, "high": 1}
         (tmp_path / "go").touch()
         assert [reply.result().status_code for reply in waiting] == [200] * 3
-        assert high.result() == "high"
+        assert high.result() == "high high", "the worker is told the class, over gRPC, too"
         assert (tmp_path / "order").read_text().split() == ["first", "high", "normal", "low"]
 
 

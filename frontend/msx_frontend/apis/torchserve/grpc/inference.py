@@ -17,6 +17,7 @@ from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
+from msx_frontend.priorities import HEADER, NAMES, NORMAL
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.sequences import SequenceKeys
 
@@ -25,7 +26,8 @@ SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 _HealthResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")
 _PredictionResponse = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
 
-_NO_HEADERS = KeptHeaders()
+_OF_CLASSES = {priority: KeptHeaders([(HEADER, name)] if priority else []) for name, priority in NAMES.items()}
+"""What a worker is told of a call: engines of language models have an order of their own."""
 """What a handler sees of a call beside its inputs, as in TorchServe: nothing, unless it belongs to a sequence."""
 
 
@@ -120,7 +122,7 @@ class InferenceService:
     def _job(self, request: Any, id: str, deadline: float | None, sink: Sink, kind: str = PREDICT) -> Job:
         """Raises ServiceError when it is not taken."""
         sequence: str = request.sequence_id
-        headers = SequenceNamer(self._keys).headers(request)[1] if sequence else _NO_HEADERS
+        headers = SequenceNamer(self._keys).headers(request)[1] if sequence else []
         return self._ask(request, id, deadline, headers, sink, kind)
 
     def _ask(
@@ -135,14 +137,14 @@ class InferenceService:
         """Raises ServiceError when the job is not taken."""
         if not request.model_name:
             raise BadRequest("Parameter model_name is required.")
-        inputs = request.input
+        inputs, of_class = request.input, _OF_CLASSES[getattr(sink, "priority", NORMAL)]
         model, _, method = request.model_name.partition(":")
         job = Job(
             id,
             model,
             request.model_version or None,
             [Field(name, None, inputs[name]) for name in inputs],
-            headers,
+            [*headers, *of_class] if headers else of_class,
             sink,
             kind=method_kind(method) if method else kind,
             deadline=deadline,
