@@ -47,7 +47,14 @@ class DividedHeads:
     """Whose numbers turn."""
 
     def shape(self, of: ShapeOf) -> Shape:
-        return (sum(of(name)[0] for name in self.names), *of(self.names[0])[1:])
+        """Raises HandlerLoadError: the sum alone could fit."""
+        for name, size in zip(self.names, self.sizes, strict=True):
+            if len(found := of(name)) != 2 or found[0] != self.heads * size:
+                raise HandlerLoadError(
+                    f"{name} has the shape {found}; config.json makes it {self.heads * size} rows: {size} for each of "
+                    f"{self.heads}"
+                )
+        return (self.heads * sum(self.sizes), *of(self.names[0])[1:])
 
     def read(self, read: Read, index: tuple[slice, ...]) -> Array:
         """Of the file, the rows of the heads alone that the wanted rows belong to."""
@@ -98,24 +105,28 @@ def assembled_of(names: Collection[str], config: DecoderConfig, shape: ShapeOf) 
     """The hub's names of tensors that are made of others. Raises HandlerLoadError for experts that could lie in two
     ways."""
     for layer in range(config.layers):
-        place = f"model.layers.{layer}."
-        if config.latent is not None:
-            yield from _of_attention(names, place, config.latent, config.heads)
-        if config.experts is not None:
-            yield from _of_experts(names, place, config.experts, config.hidden_size, shape)
+        for name, one in _of_layer(names, f"model.layers.{layer}.", config, shape):
+            if all(own in names for own in one.names):
+                yield name, one
 
 
-def _of_attention(
-    names: Collection[str], place: str, latent: LatentConfig, heads: int
+def _of_layer(
+    names: Collection[str], place: str, config: DecoderConfig, shape: ShapeOf
 ) -> Iterator[tuple[str, Assembled]]:
+    if config.latent is not None:
+        yield from _of_attention(place, config.latent, config.heads)
+    if config.experts is not None:
+        yield from _of_experts(names, place, config.experts, config.hidden_size, shape)
+
+
+def _of_attention(place: str, latent: LatentConfig, heads: int) -> Iterator[tuple[str, Assembled]]:
     for own, parts, sizes, count, turning in (
         ("q_b_proj", ("l2q_nope_proj", "l2q_pe_proj"), (latent.still, latent.turning), heads, (False, True)),
         ("kv_a_proj_with_mqa", ("kv2l_latent_kv", "kv2l_k_pe"), (latent.rank, latent.turning), 1, (False, True)),
         ("kv_b_proj", ("lkv2kv_k_nope", "lkv2kv_v"), (latent.still, latent.value), heads, (False, False)),
     ):
         found = tuple(f"{place}attention.{part}.weight" for part in parts)
-        if all(name in names for name in found):
-            yield f"{place}self_attn.{own}.weight", DividedHeads(found, sizes, count, turning)
+        yield f"{place}self_attn.{own}.weight", DividedHeads(found, sizes, count, turning)
 
 
 def _of_experts(

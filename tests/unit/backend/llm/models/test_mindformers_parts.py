@@ -145,6 +145,32 @@ def test_a_stack_of_fewer_experts_is_refused(tmp_path: Path) -> None:
         Checkpoint(tmp_path, config)
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ("attention.lkv2kv_v.weight", r"has no tensor model.layers.1.self_attn.kv_b_proj.weight"),
+        ("feed_forward.routed_experts.ffn.w2", r"has no tensor model.layers.1.mlp.experts.0.down_proj.weight"),
+    ],
+)
+def test_a_part_that_is_missing(tmp_path: Path, missing: str, said: str) -> None:
+    config = config_of()
+    values = theirs(values_of(config), config, "grouped")
+    del values[f"model.layers.1.{missing}"]
+    safetensors.save_file(values, tmp_path / "model.safetensors")
+    with pytest.raises(HandlerLoadError, match=said):
+        Checkpoint(tmp_path, config)
+
+
+def test_parts_of_other_sizes_are_refused(tmp_path: Path) -> None:
+    config = config_of()
+    values = theirs(values_of(config), config, "grouped")
+    places = [f"model.layers.0.attention.lkv2kv_{part}.weight" for part in ("k_nope", "v")]
+    values |= dict(zip(places, [values[name] for name in reversed(places)], strict=True))
+    safetensors.save_file(values, tmp_path / "model.safetensors")
+    with pytest.raises(HandlerLoadError, match=r"lkv2kv_k_nope.weight has the shape .* config.json makes it 128 rows"):
+        Checkpoint(tmp_path, config)
+
+
 def test_a_stack_that_could_lie_in_two_ways_is_refused(tmp_path: Path) -> None:
     config = config_of()
     assert config.experts is not None
