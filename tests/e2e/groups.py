@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, wait_until
 
@@ -19,6 +21,15 @@ LAYOUTS = {
 RANKS = {"tp2": 2, "pp2": 2, "pptp4": 4, "custom": 1}
 INFORMED = {"tp2": 2, "pp2": 1, "pptp4": 2, "custom": 1}
 """The ranks below this one get the inputs."""
+
+
+def long_but(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """The parameters of a test of which all but these are repetitions, and are left to the long lane."""
+    return [value if value in kept else pytest.param(*_each(value), marks=pytest.mark.long) for value in values]
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 class Recorder:

@@ -169,6 +169,7 @@ def test_a_killed_rank(nodes: RayCluster, tmp_path: Path) -> None:
     nodes.assert_empty()
 
 
+@pytest.mark.long
 def test_a_killed_agent(nodes: RayCluster, tmp_path: Path) -> None:
     """Its rank goes with it, and the place is lost: the group needs another one."""
 
@@ -191,6 +192,7 @@ def test_a_killed_agent(nodes: RayCluster, tmp_path: Path) -> None:
     nodes.assert_empty()
 
 
+@pytest.mark.long
 def test_a_killed_driver(nodes: RayCluster, tmp_path: Path) -> None:
     """Groups go on; the next one knows what the cluster has given."""
 

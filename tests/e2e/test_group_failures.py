@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from msx_archiver.errors import PackError
-from tests.e2e.groups import LAYOUTS, RANKS, Recorder, ask, fault_model, header, last_error, ranks
+from tests.e2e.groups import LAYOUTS, RANKS, Recorder, ask, fault_model, header, last_error, long_but, ranks
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -60,7 +60,7 @@ def pids(server: RunningServer, model: str) -> list[int]:
 # -- SIGKILL --
 
 
-@pytest.mark.parametrize(("layout", "rank"), EACH_RANK)
+@pytest.mark.parametrize(("layout", "rank"), long_but(EACH_RANK, ("tp2", 1), ("pp2", 0)))
 def test_sigkill_of_each_rank_mid_stream(fresh: RunningServer, layout: str, rank: int) -> None:
     """The client knows at once; what waited is served by the next generation, which meets at another port."""
     recorder = Recorder(fresh.folder, layout)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from msx_archiver.errors import PackError
-from tests.e2e.groups import INFORMED, LAYOUTS, RANKS, Recorder, ask, header, ranks, scale
+from tests.e2e.groups import INFORMED, LAYOUTS, RANKS, Recorder, ask, header, long_but, ranks, scale
 from tests.e2e.server import SERVICES, RunningServer, client_of, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -58,7 +58,7 @@ def unregister(server: RunningServer, model: str) -> None:
 # -- who gets what --
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", long_but(LAYOUTS, "pptp4", "custom"))
 def test_inputs(server: RunningServer, layout: str) -> None:
     """The ranks of the first stage get them, the others as many empty rows; in warm-up too."""
     recorder = serve(server, layout)
@@ -81,7 +81,7 @@ def test_a_large_input_reaches_every_rank(server: RunningServer) -> None:
         assert calls == [{"body": 10_000_000} if rank < 2 else {}] * 4
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", long_but(LAYOUTS, "pptp4", "custom"))
 def test_environment(server: RunningServer, layout: str) -> None:
     recorder, number = serve(server, layout, "deviceType: cpu\n"), RANKS[layout]
     ports = set()
@@ -161,7 +161,7 @@ def ended(recorder: Recorder) -> bool:
     return "closed" in recorder.of_rank(0)[-1]
 
 
-@pytest.mark.parametrize(("layout", "seed"), [("tp2", 1), ("pp2", 2), ("pptp4", 3)])
+@pytest.mark.parametrize(("layout", "seed"), long_but([("tp2", 1), ("pp2", 2), ("pptp4", 3)], ("tp2", 1)))
 def test_a_random_schedule(server: RunningServer, layout: str, seed: int) -> None:
     """Calls, streams, bad requests and clients that leave, in batches: every rank has seen the same."""
     recorder = serve(server, layout, BATCHES)
@@ -239,7 +239,7 @@ def phases(server: RunningServer) -> list[Any]:
     return [one.get("phase") for one in ranks(server, "tp2")]
 
 
-@pytest.mark.parametrize("layout", GROUPS)
+@pytest.mark.parametrize("layout", long_but(GROUPS, "pptp4"))
 def test_an_async_handler_leads_by_itself(server: RunningServer, layout: str) -> None:
     model = serve_leading(server, layout)
     with ThreadPoolExecutor(8) as pool:
@@ -298,7 +298,7 @@ def test_an_async_handler_that_cannot_lead_is_refused(server: RunningServer) -> 
 # -- the end --
 
 
-@pytest.mark.parametrize("way", ["scale", "unregister", "stop"])
+@pytest.mark.parametrize("way", long_but(["scale", "unregister", "stop"], "stop"))
 def test_what_runs_may_finish_on_all_ranks(server: RunningServer, way: str) -> None:
     recorder = serve(server, "pptp4")
     processes = [psutil.Process(one["pid"]) for one in ranks(server, "pptp4")]

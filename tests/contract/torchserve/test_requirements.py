@@ -189,7 +189,7 @@ def _command(process: psutil.Process) -> list[str]:
         return []
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
 def test_the_server_ends_meanwhile(wheels: Path, tmp_path: Path, end: signal.Signals) -> None:
     """pip goes with it; the next start throws away what it left, and begins anew."""
     (folder := tmp_path / "server").mkdir()
