@@ -164,14 +164,14 @@ PAGES = {
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True),
-    "examples/forecast/README.md": Needs(example("forecast"), mindspore=True),
+    "examples/forecast/README.md": Needs(example("forecast"), mindspore=True, long=True),
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),
     "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True, collectives=True),
     "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True, collectives=True),
     "examples/plugin/README.md": Needs(plugin),
     "examples/qwen/README.md": Needs(qwen, mindspore=True, long=True),
     "examples/servable/README.md": Needs(example("servable"), mindspore=True),
-    "examples/topics/README.md": Needs(example("topics"), mindspore=True),
+    "examples/topics/README.md": Needs(example("topics"), mindspore=True, long=True),
     "examples/workflow/README.md": Needs(example("workflow")),
 }
 

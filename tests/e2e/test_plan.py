@@ -89,6 +89,7 @@ def resident(server: RunningServer, model: str) -> int:
     return int(worker["memoryUsage"])
 
 
+@pytest.mark.long
 def test_a_workers_memory_is_within_a_tenth_of_the_plan(tmp_path: Path) -> None:
     """Beside a worker of the small example: what both have is not the model's. Activations of 32 tokens are nothing."""
     model, store = make_model(tmp_path / "model"), new_store(tmp_path)

@@ -42,9 +42,9 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
     scope="module",
     params=[
         pytest.param(("llama_biased", 1, 2, False), id="tp2"),
-        pytest.param(("llama_mqa", 1, 2, False), id="tp2_shared_heads"),
+        by_hand("llama_mqa", 1, 2, "tp2_shared_heads"),
         pytest.param(("qwen2", 2, 1, False), id="pp2"),
-        pytest.param(("llama", 2, 2, False), id="pptp4"),
+        by_hand("llama", 2, 2, "pptp4"),
         by_hand("qwen3", 2, 2, "qwen3_pptp4"),
         by_hand("llama", 1, 4, "tp4_shared_heads"),
         by_hand("qwen2_moe", 1, 2, "tp2_experts"),
@@ -55,6 +55,7 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3")),
         by_hand("awq", 1, 2, "tp2_quantised"),
         by_hand("awq", 2, 1, "pp2_quantised"),
+        by_hand("packed_8", 1, 2, "tp2_of_channels"),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3")),
     ],
 )
