@@ -27,6 +27,11 @@ def name_of(priority: int) -> str:
     return next(name for name, value in NAMES.items() if value == priority)
 
 
+def class_headers(priority: int) -> list[tuple[str, str]]:
+    """What workers are told of a call of gRPC: engines of language models have an order of their own."""
+    return [(HEADER, name_of(priority))] if priority != NORMAL else []
+
+
 class Asked(Protocol):
     """A job, or a request with instances."""
 

@@ -24,6 +24,7 @@ from msx_frontend.net.grpc.context import CallContext, LogsCalls
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
 from msx_frontend.net.grpc.status import open_inference_code, sentence
+from msx_frontend.priorities import class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
@@ -95,7 +96,7 @@ class OpenInferenceService:
             request.model_name,
             request.model_version or None,
             [Field("body", "application/json", body)],
-            [(HEADER_LENGTH, str(json_size))],
+            [(HEADER_LENGTH, str(json_size)), *class_headers(reply.priority)],
             reply,
             kind=INFER,
             deadline=context.deadline,

@@ -17,7 +17,7 @@ from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
 from msx_frontend.net.grpc.status import status_message, torchserve_code
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
-from msx_frontend.priorities import HEADER, NAMES, NORMAL
+from msx_frontend.priorities import NAMES, NORMAL, class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_sdk._internal.sequences import SequenceKeys
 
@@ -26,9 +26,8 @@ SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 _HealthResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHealthResponse")
 _PredictionResponse = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
 
-_OF_CLASSES = {priority: KeptHeaders([(HEADER, name)] if priority else []) for name, priority in NAMES.items()}
-"""What a worker is told of a call: engines of language models have an order of their own."""
-"""What a handler sees of a call beside its inputs, as in TorchServe: nothing, unless it belongs to a sequence."""
+_OF_CLASSES = {priority: KeptHeaders(class_headers(priority)) for priority in NAMES.values()}
+"""What a handler sees of a call beside its inputs: its class, where that is not the usual one."""
 
 
 class Pings(Protocol):

@@ -50,9 +50,10 @@ class Client:
     def __init__(self, registry: FakeRegistry, channel: grpc.aio.Channel) -> None:
         self.registry, self._channel = registry, channel
 
-    def infer(self, request: Any) -> Any:
+    def infer(self, request: Any, **options: Any) -> Any:
         path = "/inference.GRPCInferenceService/ModelInfer"
-        return self._channel.unary_unary(path, Request.SerializeToString, Response.FromString)(request, timeout=30)
+        ask: Any = self._channel.unary_unary(path, Request.SerializeToString, Response.FromString)
+        return ask(request, timeout=30, **options)
 
     def stream(self) -> Any:
         path = "/inference.GRPCInferenceService/ModelStreamInfer"
@@ -88,6 +89,23 @@ def request(id: str = "7", **members: Any) -> Any:
     made = Request(model_name="m", id=id, raw_input_contents=[b"\1\2"], **members)
     made.inputs.add(name="x", datatype="INT8", shape=[2])
     return made
+
+
+def test_a_worker_is_told_the_class_of_a_call() -> None:
+    async def main() -> None:
+        async with serving() as client:
+            call = client.infer(request(), metadata=(("x-msx-priority", "low"),))
+            reading = asyncio.ensure_future(_awaited(call))
+            job = await client.job()
+            assert ("x-msx-priority", "low") in job.headers
+            answer(job, EMPTY)
+            await reading
+
+    asyncio.run(main())
+
+
+async def _awaited(call: Any) -> Any:
+    return await call
 
 
 def test_what_a_worker_gets() -> None:

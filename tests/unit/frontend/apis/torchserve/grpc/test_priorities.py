@@ -24,6 +24,8 @@ def test_each_method(text: str, priority: int, compression: grpc.Compression | N
                 reading = asyncio.ensure_future(_answered(call))
                 job = await served.registry.next_job()
                 assert (asked_priority(job), job.session()) == (priority, text)
+                told = [value for name, value in job.headers if name == "x-msx-priority"]
+                assert told == ([] if priority == NORMAL else [text]), "the worker's"
                 answer(job, b"x")
                 await reading
 
