@@ -11,7 +11,6 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.expert_weights import ExpertWeights
 from msx_backend.llm.models.experts import ExpertsConfig
-from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_backend.llm.models.routing import ExpertChoice
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights
@@ -49,15 +48,8 @@ class BlockedExperts(ExpertWeights):
     the weights of each block's expert are gathered. With few rows a block is a row. Of `whole` experts a rank computes
     rows for other ranks' experts, too, with weight 0, because a graph's shapes do not follow from its numbers."""
 
-    def __init__(
-        self,
-        hidden: int,
-        experts: ExpertsConfig,
-        parallel: Parallel,
-        dtype: Any,
-        form: LinearFormat | None = None,
-    ) -> None:
-        super().__init__(hidden, experts, parallel, dtype, form)
+    def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any, **form: Any) -> None:
+        super().__init__(hidden, experts, parallel, dtype, **form)
         self.chosen, self.hidden = experts.chosen, hidden
         self.gather, self.pick, self.place = ops.Gather(), ops.GatherD(), ops.TensorScatterUpdate()
         self.product, self.halves, self.sigmoid = ops.BatchMatMul(), ops.Split(-1, 2), ops.Sigmoid()

@@ -81,7 +81,7 @@ class CpuKernels:
         return kind(hidden, experts, parallel, self.dtype)
 
     def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
-        return PackedExperts(hidden, experts, parallel, self.dtype, form)
+        return PackedExperts(hidden, experts, parallel, self.dtype, form=form)
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
