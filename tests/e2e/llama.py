@@ -12,8 +12,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "llama"
 DATA = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
-def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE) -> Path:
-    """`config`: the text of its model-config.yaml. `data`: the folder of the small files."""
+def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE, weights: Path = EXAMPLE) -> Path:
+    """`config`: the text of its model-config.yaml. `data`: the folder of the small files; `weights`: that of the
+    weights."""
     config_file = store / f"{name}.yaml"
     config_file.write_text(config)
     return pack(
@@ -21,7 +22,7 @@ def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE) -> Pat
             model_name=name,
             version="1.0",
             handler="text_generation",
-            serialized_file=str(EXAMPLE / "model.safetensors"),
+            serialized_file=str(weights / "model.safetensors"),
             config_file=str(config_file),
             extra_files=",".join(str(data / file) for file in DATA),
             export_path=store,

@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 
-from msx_archiver.options import PackOptions
-from msx_archiver.pack import pack
-from tests.e2e.llama import DATA, EXAMPLE, few_graphs
+from tests.e2e.llama import DATA, EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.unit.backend.llm.peft_folders import make_adapter
 from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
@@ -40,25 +38,12 @@ def pack_model(folder: Path, layout: str, case: str | None) -> None:
     """`case`: how its weights are quantised, or None."""
     source = EXAMPLE
     if case is not None:
-        plain = folder / "plain"
-        plain.mkdir()
-        for name in (*DATA, "model.safetensors"):
-            shutil.copy(EXAMPLE / name, plain)
-        source, _ = write_quantised(plain, BY_ID[case], folder)
-    store = new_store(folder)
-    config = store / "m.yaml"
-    config.write_text(few_graphs((EXAMPLE / f"model-config-{layout}.yaml").read_text()) + MORE)
-    files = [str((source if name == "config.json" else EXAMPLE) / name) for name in DATA]
-    options = PackOptions(
-        model_name="m",
-        version="1.0",
-        handler="text_generation",
-        serialized_file=str(source / "model.safetensors"),
-        config_file=str(config),
-        extra_files=",".join(files),
-        export_path=store,
-    )
-    pack(options)
+        source, _ = write_quantised(EXAMPLE, BY_ID[case], folder)
+        for name in DATA:
+            if not (source / name).exists():  # it has a config.json of its own
+                shutil.copy(EXAMPLE / name, source)
+    config = few_graphs((EXAMPLE / f"model-config-{layout}.yaml").read_text()) + MORE
+    pack_llama(new_store(folder), "m", config, source, source)
     make_adapter(EXAMPLE, folder / "adapters" / "own", 1, lora_alpha=32.0)
 
 

@@ -56,9 +56,14 @@ class TensorSource:
         return array.astype(np.float32) + np.float32(self.offset) if self.offset else array
 
 
+def holders(fused: tuple[str, ...]) -> dict[str, str]:
+    """For each linear layer that one of these holds beside others, its name."""
+    return {own: whole for whole in fused for own in FUSED[whole]}
+
+
 def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) -> Iterator[tuple[str, TensorSource]]:
     """Takes the engine's tensors of a layer in their order."""
-    fused = {own: whole for whole in config.fused for own in FUSED[whole]}
+    fused = holders(config.fused)
     orders, taken = layer_orders(config), dict.fromkeys(config.fused, 0)
     for name, shape in shapes:
         layer, _, kind = name.rpartition(".")

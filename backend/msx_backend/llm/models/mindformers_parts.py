@@ -90,9 +90,13 @@ class OfStack:
         return len(range(outputs)[self.first : self.last]), inputs
 
     def read(self, read: Read, index: tuple[slice, ...]) -> Array:
-        array = read(self.name, (slice(self.expert, self.expert + 1),))[0]
-        whole: Array = (array.T if self.transposed else array)[self.first : self.last]
-        return whole[index or ...]
+        """Of the file, what is wanted alone; slices are not negative."""
+        rows, columns = (*index, slice(None), slice(None))[:2]
+        stop = self.last if rows.stop is None else self.first + rows.stop
+        outputs = slice(self.first + (rows.start or 0), stop)
+        axes = (columns, outputs) if self.transposed else (outputs, columns)
+        found: Array = read(self.name, (slice(self.expert, self.expert + 1), *axes))[0]
+        return found.T if self.transposed else found
 
 
 def as_neighbours(halves: Array) -> Array:

@@ -23,7 +23,7 @@ from msx_backend.llm.models import (
     qwen3,
     qwen3_moe,
 )
-from msx_backend.llm.models.arrangement import FUSED
+from msx_backend.llm.models.arrangement import holders
 from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.quantised.detect import quantisation_of
@@ -73,8 +73,8 @@ def read_config(folder: Path) -> DecoderConfig:
 def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:
     if quantisation is None:
         return config
-    fused = {own: whole for whole in config.fused for own in FUSED[whole]}
-    return msgspec.structs.replace(config, quantised=msgspec.structs.replace(quantisation, fused=fused))
+    own = msgspec.structs.replace(quantisation, fused=holders(config.fused))
+    return msgspec.structs.replace(config, quantised=own)
 
 
 def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:

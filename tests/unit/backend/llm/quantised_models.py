@@ -29,6 +29,13 @@ class Quantised:
 
 
 Method = Callable[[Array, Any], Quantised]
+SIZES: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": None, "intermediate_size": 128}
+EXPERTS = {"moe_intermediate_size": 64}
+WIDE: dict[str, dict[str, Any]] = {
+    "qwen3_moe": EXPERTS,
+    "qwen2_moe": EXPERTS | {"shared_expert_intermediate_size": 64},
+}
+"""Of models whose inputs groups of 32 divide."""
 
 
 def rounded(weight: Array, bits: int, group: int, zeros: bool) -> tuple[Array, Array, Array]:

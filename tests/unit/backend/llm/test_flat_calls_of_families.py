@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.backend.llm.call_changes import Change, as_type, filled, instead, plus, rolled, scenario, turned
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
-from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore
@@ -27,7 +27,7 @@ def family(name: str) -> Model:
 
 def quantised(case: str) -> Model:
     def make(folder: Path) -> Path:
-        plain = make_wide("qwen3", folder / "plain", num_hidden_layers=2, layer_types=None, intermediate_size=128)
+        plain = make_wide("qwen3", folder / "plain", **SIZES)
         return write_quantised(plain, BY_ID[case], folder)[0]
 
     return make

@@ -14,7 +14,7 @@ import pytest
 
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation, make_flat
 from tests.unit.backend.llm.kernels_under_test import KINDS
-from tests.unit.backend.llm.quantised_models import BY_ID, CASES, INPUT_OFFSET, INPUT_STEP, Case, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, CASES, INPUT_OFFSET, INPUT_STEP, SIZES, Case, write_quantised
 from tests.unit.backend.llm.runners import all_logits, limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -22,7 +22,6 @@ pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
 
 TOKENS = [(7 * place + place * place) % 60 for place in range(40)]
-SIZES: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": None, "intermediate_size": 128}
 EXACT, HALF = 2e-5, 5e-3
 """Of the largest number."""
 ROWS = (1, 9, 70)

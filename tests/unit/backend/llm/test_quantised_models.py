@@ -11,9 +11,8 @@ import pytest
 
 from msx_backend.llm.adapters.adapter import Adapter
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation, make_flat
-from tests.unit.backend.llm.models.test_quantised_matrix import WIDE
 from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
-from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, WIDE, write_quantised
 from tests.unit.backend.llm.runners import all_logits, limits, make_runner
 from tests.unit.backend.llm.wide_models import make_wide
 

@@ -29,6 +29,30 @@ BY_GROUPS = 16
 """Up to so many rows, each group's product is scaled; with more rows, the weights are."""
 
 
+def stored(form: LinearFormat, inputs: int) -> tuple[int, Any]:
+    """The rows and the type of codes in memory: two of 4 bits are a byte."""
+    return (inputs // 2, ms.uint8) if form.bits == 4 else (inputs, ms.int8)
+
+
+def in_bytes(codes: Any, groups: int) -> Any:
+    """int8 [in, out], of 4 bits -> uint8 [in / 2, out]: a byte has those of an input and of the one half a group behind
+    it."""
+    lower, upper = np.split((codes + 8).astype(np.uint8).reshape(groups, -1, codes.shape[1]), 2, axis=1)
+    return (upper * 16 + lower).reshape(-1, codes.shape[1])
+
+
+def of_bytes(lower: Any, upper: Any, codes: Any, floor: Any) -> Any:
+    """Both halves of x, and bytes as floats -> pairs of x' and weights, whose products add up to that of x and the
+    codes: x is multiplied with the whole byte, and what is too much is taken from the other half's x."""
+    return (lower, codes), (upper - lower * 16.0, floor(codes * 0.0625))
+
+
+def scaled_zeros(matrix: QuantisedMatrix, nibbles: bool) -> Any:
+    """float32 [groups, out]; in bytes, codes are from 0 on."""
+    zeros = np.zeros_like(matrix.scales) if matrix.zeros is None else matrix.zeros
+    return (zeros + 8 if nibbles else zeros) * matrix.scales
+
+
 class Integers(nn.Cell):  # type: ignore[misc]
     """x [T, in] -> pairs of x' [T, groups, n] and weights [groups, n, out]. The sum of their products is that of x and
     the codes."""
@@ -37,7 +61,7 @@ class Integers(nn.Cell):  # type: ignore[misc]
         super().__init__()
         self.nibbles, self.groups = form.bits == 4, form.groups(inputs)
         self.size = inputs // self.groups
-        rows, kind = (inputs // 2, ms.uint8) if self.nibbles else (inputs, ms.int8)
+        rows, kind = stored(form, inputs)
         self.codes = Parameter(initializer("zeros", (rows, outputs), kind), name="codes")
         self.outputs, self.cast, self.depend, self.floor = outputs, ops.Cast(), ops.Depend(), ops.Floor()
         self.halves = ops.Split(2, 2)
@@ -48,16 +72,11 @@ class Integers(nn.Cell):  # type: ignore[misc]
         if not self.nibbles:
             return ((x, codes),)
         lower, upper = self.halves(x)
-        return (lower, codes), (upper - lower * 16.0, self.floor(codes * 0.0625))
+        return of_bytes(lower, upper, codes, self.floor)
 
     def put(self, codes: Any) -> None:
-        """int8 [in, out]. Of 4 bits, a byte has those of an input and of the one half a group behind it: x is
-        multiplied with the whole byte, and what is too much is taken from the other half's x."""
-        if not self.nibbles:
-            fill(self.codes, codes)
-            return
-        lower, upper = np.split((codes + 8).astype(np.uint8).reshape(self.groups, self.size, -1), 2, axis=1)
-        fill(self.codes, (upper * 16 + lower).reshape(self.codes.shape))
+        """int8 [in, out]"""
+        fill(self.codes, in_bytes(codes, self.groups) if self.nibbles else codes)
 
 
 class PackedLinear(nn.Cell):  # type: ignore[misc]
@@ -141,8 +160,7 @@ class PackedLinear(nn.Cell):  # type: ignore[misc]
         self.integers.put(matrix.codes)
         fill(self.scales, matrix.scales.reshape(self.scales.shape))
         if self.has_zeros:
-            zeros = np.zeros_like(matrix.scales) if matrix.zeros is None else matrix.zeros
-            fill(self.zeros, (zeros + 8 if self.nibbles else zeros) * matrix.scales)
+            fill(self.zeros, scaled_zeros(matrix, self.nibbles))
         if self.ordered:
             fill(self.order, matrix.order)
         if self.has_bias:

@@ -11,6 +11,7 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts
+from msx_backend.llm.kernels.cpu.packed import in_bytes, of_bytes, scaled_zeros, stored
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
 from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
 from msx_sdk.mindspore._loading import fill
@@ -24,7 +25,7 @@ class PackedStack(nn.Cell):  # type: ignore[misc]
         super().__init__()
         self.groups, self.inputs, self.outputs = form.groups(inputs), inputs, outputs
         self.nibbles, self.has_zeros = form.bits == 4, form.zeros or form.bits == 4
-        rows, kind = (inputs // 2, ms.uint8) if self.nibbles else (inputs, ms.int8)
+        rows, kind = stored(form, inputs)
         self.codes = Parameter(initializer("zeros", (count, rows, outputs), kind), name="codes")
         self.scales = self._numbers("scales", count)
         if self.has_zeros:
@@ -44,37 +45,26 @@ class PackedStack(nn.Cell):  # type: ignore[misc]
         return y
 
     def integers(self, rows: Any, experts: Any) -> Any:
-        """rows [blocks * groups, size, n]: the sum of their products with the codes. See `Integers` for 4 bits."""
+        """rows [blocks * groups, size, n]: the sum of their products with the codes."""
         codes = self.cast(self.gather(self.codes, experts, 0), ms.float32)
         codes = codes.reshape((rows.shape[0], -1, self.outputs))
         if not self.nibbles:
             return self.product(rows, codes)
         lower, upper = self.halves(rows)
-        return self.product(lower, codes) + self.product(upper - lower * 16.0, self.floor(codes * 0.0625))
+        first, second = of_bytes(lower, upper, codes, self.floor)
+        return self.product(first[0], first[1]) + self.product(second[0], second[1])
 
     def put(self, matrices: Iterator[QuantisedMatrix]) -> None:
         """Of each expert, one after the other."""
-        codes, scales = np.empty(self.codes.shape, self._kind), np.empty(self.scales.shape, np.float32)
-        zeros = np.zeros_like(scales)
+        codes = np.empty(self.codes.shape, np.uint8 if self.nibbles else np.int8)
+        scales, zeros = (np.empty(self.scales.shape, np.float32) for _ in range(2))
         for expert, matrix in enumerate(matrices):
-            codes[expert], scales[expert] = self._packed(matrix.codes), matrix.scales
-            points = np.zeros_like(matrix.scales) if matrix.zeros is None else matrix.zeros
-            zeros[expert] = (points + 8 if self.nibbles else points) * matrix.scales
+            codes[expert] = in_bytes(matrix.codes, self.groups) if self.nibbles else matrix.codes
+            scales[expert], zeros[expert] = matrix.scales, scaled_zeros(matrix, self.nibbles)
         fill(self.codes, codes)
         fill(self.scales, scales)
         if self.has_zeros:
             fill(self.zeros, zeros)
-
-    @property
-    def _kind(self) -> Any:
-        return np.uint8 if self.nibbles else np.int8
-
-    def _packed(self, codes: Any) -> Any:
-        if not self.nibbles:
-            return codes
-        halves = (codes + 8).astype(np.uint8).reshape(self.groups, self.inputs // self.groups, -1)
-        lower, upper = np.split(halves, 2, axis=1)
-        return (upper * 16 + lower).reshape(-1, self.outputs)
 
     def _numbers(self, name: str, count: int) -> Parameter:
         return Parameter(initializer("zeros", (count, self.groups, self.outputs), ms.float32), name=name)

@@ -29,9 +29,12 @@ class Quantisation(msgspec.Struct, frozen=True):
 
     def of(self, name: str) -> LinearFormat | None:
         """None: it is not quantised."""
-        layer, place = name.rsplit(".", 2)[0], ".".join(name.rsplit(".", 2)[1:])
+        if LAYERS.search(name) is None:
+            return None
+        layer, module, linear = name.rsplit(".", 2)
+        place = f"{module}.{linear}"
         name = f"{layer}.{self.fused.get(place, place)}"
-        if LAYERS.search(name) is None or any(re.match(pattern, name) for pattern in self.kept):
+        if any(re.match(pattern, name) for pattern in self.kept):
             return None
         return self.formats.get(name, self.format)
 

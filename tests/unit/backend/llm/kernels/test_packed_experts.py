@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from tests.unit.backend.llm.models.test_quantised_matrix import SIZES, WIDE
-from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore

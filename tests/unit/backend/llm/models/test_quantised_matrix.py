@@ -14,18 +14,11 @@ from msx_backend.llm.models.quantised.matrix import read_matrix
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, layer_shapes
 from msx_sdk.mindspore._weights import part
-from tests.unit.backend.llm.quantised_models import BY_ID, CASES, Case, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, CASES, SIZES, WIDE, Case, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytest.importorskip("safetensors.numpy")
-SIZES: dict[str, Any] = {"num_hidden_layers": 2, "layer_types": None, "intermediate_size": 128}
 FAMILIES = ("qwen2", "phi3", "glm4")
-EXPERTS = {"moe_intermediate_size": 64}
-WIDE: dict[str, dict[str, Any]] = {
-    "qwen3_moe": EXPERTS,
-    "qwen2_moe": EXPERTS | {"shared_expert_intermediate_size": 64},
-}
-"""Groups of 32 divide their inputs."""
 STATIC = 2**-10
 """Of the largest bias: ModelSlim rounds it to the steps of its results."""
 
