@@ -136,7 +136,7 @@ def test_the_others_in_the_queue_are_served(server: RunningServer) -> None:
 # -- other ends of one rank --
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", long_but([0, 1], 1))
 @pytest.mark.parametrize("others", ["answer", "wait"])
 def test_one_rank_exits(server: RunningServer, rank: int, others: str) -> None:
     old = pids(server, "tp2")
@@ -149,7 +149,7 @@ def test_one_rank_exits(server: RunningServer, rank: int, others: str) -> None:
     assert last_error(server, "tp2") == f"Rank {rank} (pid {old[rank]}) exited with code 3."
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", long_but([0, 1], 1))
 @pytest.mark.parametrize("others", ["answer", "wait"])
 def test_one_rank_raises(server: RunningServer, rank: int, others: str) -> None:
     """It is not an error of the request: the client is told which rank it was, unless it had its answer before."""
@@ -208,7 +208,7 @@ def test_rank_0_hangs(server: RunningServer) -> None:
     ready_again(server, "tp2", old)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", long_but([0, 1], 1))
 @pytest.mark.parametrize("way", ["hang", "freeze"])
 def test_a_rank_hangs_while_the_other_waits_for_it(server: RunningServer, rank: int, way: str) -> None:
     """In a collective that no time-out ends: the group does not wait for its responseTimeout."""
@@ -218,7 +218,7 @@ def test_a_rank_hangs_while_the_other_waits_for_it(server: RunningServer, rank: 
     ready_again(server, "tp2", old)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", long_but([0, 1], 1))
 def test_a_rank_dies_when_all_is_answered(server: RunningServer, rank: int) -> None:
     old = pids(server, "tp2")
     assert ask(server, "tp2", b"x", rank=rank, when="after") == (200, "x")

@@ -74,7 +74,10 @@ def expected(server: RunningServer) -> dict[str, bytes]:
         return dict(zip(SUBJECTS, answers, strict=True))
 
 
-ASKED = [(layout, ask) for layout in ("tp2", "pp2") for ask in (by_http, by_grpc)] + [("pptp4", by_http)]
+ASKED = [
+    *((layout, ask) for layout in ("tp2", "pp2") for ask in (by_http, by_grpc)),
+    pytest.param("pptp4", by_http, marks=pytest.mark.long),
+]
 """pptp runs without graphs on a CPU, and takes its time."""
 
 

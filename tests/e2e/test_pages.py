@@ -163,7 +163,7 @@ PAGES = {
     "docs/parallel-models.md": Needs(mindspore=True, long=True, collectives=True),
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
-    "examples/digits/README.md": Needs(example("digits"), mindspore=True),
+    "examples/digits/README.md": Needs(example("digits"), mindspore=True, long=True),
     "examples/forecast/README.md": Needs(example("forecast"), mindspore=True, long=True),
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),
     "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True, collectives=True),
