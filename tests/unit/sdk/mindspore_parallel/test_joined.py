@@ -30,6 +30,31 @@ def test_eagerly(size: int, shape: tuple[int, ...]) -> None:
     assert np.array_equal(found.asnumpy(), np.concatenate([*parts], -1))
 
 
+def test_a_transposition_moves_them_alone() -> None:
+    """Where parts are split and joined again, an NPU starts a kernel for each."""
+    used: list[str] = []
+
+    class Noted:
+        def __init__(self, real: Any) -> None:
+            self.real = real
+
+        def __getattr__(self, name: str) -> Any:
+            made = getattr(self.real, name)
+            return lambda *given, **options: noted(name, made(*given, **options))
+
+    def noted(name: str, operator: Any) -> Any:
+        def call(*given: Any) -> Any:
+            used.append(name)
+            return operator(*given)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("msx_sdk.mindspore.layers._collectives.ops", Noted(ms.ops))
+        gathering(2).side_by_side(ms.Tensor(np.zeros((4, 3), np.float32)), (2, 3))
+    assert used == ["Reshape", "Transpose", "Reshape"]
+
+
 def test_in_a_graph_with_open_shapes() -> None:
     class Gathered(ms.nn.Cell):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
