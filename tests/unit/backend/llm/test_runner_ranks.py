@@ -17,6 +17,7 @@ from msx_sdk.mindspore.collectives import disagreement
 from tests.free_ports import free_port
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near
 from tests.unit.backend.llm.kernels_under_test import KINDS
+from tests.unit.backend.llm.mindformers_files import write_mindformers
 from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
 from tests.unit.backend.llm.rank import ALONE, LENGTHS
 from tests.unit.backend.llm.runners import limits, make_runner
@@ -25,6 +26,8 @@ from tests.unit.sdk.mindspore_parallel.ranks import ROOT, Results, config, needs
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 CLOSE = 1e-4
+MINDFORMERS = "mindformers"
+"""DeepSeek in a file with MindFormers' names."""
 
 
 @dataclass
@@ -57,6 +60,8 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         by_hand("awq", 2, 1, "pp2_quantised"),
         by_hand("packed_8", 1, 2, "tp2_of_channels"),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3")),
+        by_hand(MINDFORMERS, 1, 2, "tp2_names_of_mindformers"),
+        by_hand(MINDFORMERS, 2, 1, "pp2_names_of_mindformers"),
     ],
 )
 def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
@@ -66,6 +71,9 @@ def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     even: dict[str, Any] = {"num_local_experts": 8} if whole and family == "qwen3_moe" else {}
     if family in BY_ID:
         model, numbers = quantised(family, folder)
+    elif family == MINDFORMERS:
+        numbers = make_wide("deepseek_v3", folder / "hub")
+        model = write_mindformers(numbers, folder / "model")
     else:
         model = numbers = make_wide(family, folder / "model", **even)
     one = make_runner(family, limits(prefills=(64,)), folder=numbers).prefill(0, 0, TOKENS[:41], all_logits=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,23 +12,10 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
-from tests.unit.backend.llm.models.test_weights import mindformers
+from tests.unit.backend.llm.mindformers_files import Tensors, theirs
 from tests.unit.backend.llm.runners import GOLDENS
 
 safetensors = pytest.importorskip("safetensors.numpy")
-Tensors = dict[str, Any]
-LAYERS = (
-    (".self_attn.q_a_proj.", ".attention.q2l_proj."),
-    (".self_attn.q_a_layernorm.", ".attention.lq_norm."),
-    (".self_attn.kv_a_layernorm.", ".attention.lkv_norm."),
-    (".mlp.shared_experts.gate_proj.", ".feed_forward.shared_experts.w1."),
-    (".mlp.shared_experts.down_proj.", ".feed_forward.shared_experts.w2."),
-    (".mlp.shared_experts.up_proj.", ".feed_forward.shared_experts.w3."),
-)
-ROUTER = {
-    "grouped": ("routed_experts.router_dense.weight", "routed_experts.topk_bias"),
-    "batched": ("routed_experts.router.dense.weight", "routed_experts.router.router.topk_bias"),
-}
 
 
 def config_of(family: str = "deepseek_v3") -> DecoderConfig:
@@ -39,63 +25,6 @@ def config_of(family: str = "deepseek_v3") -> DecoderConfig:
 def values_of(config: DecoderConfig) -> Tensors:
     random = np.random.default_rng(0)
     return {name: random.standard_normal(shape, np.float32) for name, shape in shapes(config, "model.")}
-
-
-def halves(neighbours: Any) -> Any:
-    """[heads, numbers, width]: even ones first"""
-    return np.concatenate([neighbours[:, ::2], neighbours[:, 1::2]], axis=1)
-
-
-def divided(layer: str, values: Tensors, config: DecoderConfig) -> Tensors:
-    """The attention of a layer; takes it out of `values`."""
-    latent = config.latent
-    assert latent is not None
-    place, found = f"{layer}self_attn.", f"{layer}attention."
-    q = values.pop(f"{place}q_b_proj.weight").reshape(config.heads, latent.query, -1)
-    key = values.pop(f"{place}kv_a_proj_with_mqa.weight")[None]
-    both = values.pop(f"{place}kv_b_proj.weight").reshape(config.heads, latent.still + latent.value, -1)
-    parts = {
-        "l2q_nope_proj": q[:, : latent.still],
-        "l2q_pe_proj": halves(q[:, latent.still :]),
-        "kv2l_latent_kv": key[:, : latent.rank],
-        "kv2l_k_pe": halves(key[:, latent.rank :]),
-        "lkv2kv_k_nope": both[:, : latent.still],
-        "lkv2kv_v": both[:, latent.still :],
-    }
-    return {f"{found}{name}.weight": part.reshape(-1, part.shape[-1]) for name, part in parts.items()}
-
-
-def stacked(layer: str, values: Tensors, count: int, form: str) -> Tensors:
-    """[experts, in, out], gate and up in one, for grouped products; [experts, out, in] for batched ones, or turned."""
-    stacks = [
-        np.stack([values.pop(f"{layer}mlp.experts.{expert}.{name}_proj.weight") for expert in range(count)])
-        for name in ("gate", "down", "up")
-    ]
-    place = f"{layer}feed_forward.routed_experts.ffn."
-    if form == "grouped":
-        gate, down, up = (stack.swapaxes(1, 2) for stack in stacks)
-        return {f"{place}w1": np.concatenate([gate, up], -1), f"{place}w2": down}
-    if form == "transposed":
-        stacks = [stack.swapaxes(1, 2) for stack in stacks]
-    return {f"{place}w{number}.weight": stack for number, stack in enumerate(stacks, 1)}
-
-
-def theirs(values: Tensors, config: DecoderConfig, form: str) -> Tensors:
-    left, found, experts = dict(values), Tensors(), config.experts
-    assert experts is not None
-    dense, bias = ROUTER["grouped" if form == "grouped" else "batched"]
-    for number in range(config.layers):
-        layer = f"model.layers.{number}."
-        found |= divided(layer, left, config)
-        if f"{layer}mlp.gate.weight" in left:
-            found |= stacked(layer, left, experts.count, form)
-            found[f"{layer}feed_forward.{dense}"] = left.pop(f"{layer}mlp.gate.weight")
-            found[f"{layer}feed_forward.{bias}"] = left.pop(f"{layer}mlp.gate.e_score_correction_bias")
-    for name, value in left.items():
-        for own, other in LAYERS:
-            name = name.replace(own, other)
-        found[mindformers(name)] = value
-    return {name: np.ascontiguousarray(value) for name, value in found.items()}
 
 
 @pytest.mark.parametrize("form", ["grouped", "batched", "transposed"])

@@ -14,6 +14,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
+from tests.unit.backend.llm.mindformers_files import mindformers
 from tests.unit.backend.llm.models.test_config import read
 from tests.unit.backend.llm.runners import GOLDENS
 
@@ -142,22 +143,6 @@ def test_what_a_text_part_leaves_out(tmp_path: Path) -> None:
     config = read_config(tmp_path)
     assert (config.heads, config.kv_heads, config.head_dim, config.vocab_size) == (8, 4, 256, 262_208)
     assert (config.hidden_size, config.layers, config.dtype, config.windows[0]) == (2560, 34, "bfloat16", 1024)
-
-
-def mindformers(name: str) -> str:
-    """MindFormers' name of a tensor, as its converter of Llama makes it."""
-    pairs = (
-        ("model.embed_tokens.weight", "model.tok_embeddings.embedding_weight"),
-        (".self_attn.q_proj.", ".attention.wq."), (".self_attn.k_proj.", ".attention.wk."),
-        (".self_attn.v_proj.", ".attention.wv."),
-        (".self_attn.o_proj.", ".attention.wo."), (".mlp.gate_proj.", ".feed_forward.w1."),
-        (".mlp.down_proj.", ".feed_forward.w2."), (".mlp.up_proj.", ".feed_forward.w3."),
-        (".input_layernorm.", ".attention_norm."), (".post_attention_layernorm.", ".ffn_norm."),
-        ("model.norm.", "model.norm_out."),
-    )  # fmt: skip
-    for theirs, own in pairs:
-        name = name.replace(theirs, own)
-    return name
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
