@@ -217,6 +217,9 @@ NOT_RUN = {
         "curl http://127.0.0.1:8080/predictions/ranker": "needs a server; tests/e2e/test_classification.py asks one",
         "curl http://127.0.0.1:8080/v1/rerank": "needs a server; tests/e2e/test_classification.py asks one",
     },
+    "docs/llm-engine.md": {
+        "msx-serve --start --huggingface": "a second server; tests/e2e/test_kserve_runtime.py starts one so"
+    },
     "docs/stages.md": {
         "msx-archiver --model-name images": "needs a MindIR file; tests/unit/archiver packs the same options",
         "msx-serve --start": "serves what the command before it packs; tests/e2e/test_stages.py serves others",
