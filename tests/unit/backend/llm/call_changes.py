@@ -33,6 +33,10 @@ def filled(number: float) -> Change:
     return lambda tensor: ms.Tensor(np.full(tensor.shape, number, np.float32)).astype(tensor.dtype)
 
 
+def of_first(change: Change) -> Change:
+    return lambda tensors: [change(tensors[0]), *tensors[1:]]
+
+
 def heads_apart(tensor: Any) -> Any:
     return tensor.reshape((tensor.shape[0], -1, 16))
 

@@ -38,8 +38,27 @@ def mindformers(name: str) -> str:
         (".input_layernorm.", ".attention_norm."), (".post_attention_layernorm.", ".ffn_norm."),
         ("model.norm.", "model.norm_out."),
     )  # fmt: skip
-    for theirs, own in pairs:
-        name = name.replace(theirs, own)
+    return renamed(name, pairs)
+
+
+def core(name: str) -> str:
+    """The name of a tensor in the networks built of MindFormers' core, as the mapping of its Qwen 3 has it."""
+    pairs = (
+        ("model.embed_tokens.", "embedding.word_embeddings."), ("lm_head.", "output_layer."),
+        (".self_attn.q_proj.", ".self_attention.linear_q."), (".self_attn.k_proj.", ".self_attention.linear_k."),
+        (".self_attn.v_proj.", ".self_attention.linear_v."), (".self_attn.o_proj.", ".self_attention.linear_proj."),
+        (".self_attn.q_norm.", ".self_attention.q_layernorm."), (".self_attn.k_norm.", ".self_attention.k_layernorm."),
+        (".mlp.gate_proj.", ".mlp.gating."), (".mlp.down_proj.", ".mlp.linear_fc2."), (".mlp.up_proj.", ".mlp.hidden."),
+        (".post_attention_layernorm.", ".pre_mlp_layernorm."), ("model.norm.", "decoder.final_layernorm."),
+        ("model.layers.", "decoder.layers."),
+    )  # fmt: skip
+    return renamed(name, pairs)
+
+
+def renamed(name: str, pairs: tuple[tuple[str, str], ...]) -> str:
+    """`pairs`: what the hub calls a part of a name, and what stands for it."""
+    for hub, other in pairs:
+        name = name.replace(hub, other)
     return name
 
 
@@ -95,9 +114,7 @@ def theirs(values: Tensors, config: DecoderConfig, form: str = "grouped") -> Ten
             found[f"{layer}feed_forward.{dense}"] = left.pop(f"{layer}mlp.gate.weight")
             found[f"{layer}feed_forward.{bias}"] = left.pop(f"{layer}mlp.gate.e_score_correction_bias")
     for name, value in left.items():
-        for own, other in LAYERS:
-            name = name.replace(own, other)
-        found[mindformers(name)] = value
+        found[mindformers(renamed(name, LAYERS))] = value
     return {name: np.ascontiguousarray(value) for name, value in found.items()}
 
 
@@ -109,7 +126,7 @@ def write_mindformers(model: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(model / "config.json", folder)
     config, values = read_config(folder), load_file(model / "model.safetensors")
-    renamed = {mindformers(name): value for name, value in values.items()} if config.latent is None else None
-    kept = [{"name": name, "data": ms.Tensor(value)} for name, value in (renamed or theirs(values, config)).items()]
+    tensors = theirs(values, config) if config.latent else {mindformers(name): it for name, it in values.items()}
+    kept = [{"name": name, "data": ms.Tensor(value)} for name, value in tensors.items()]
     ms.save_checkpoint([*kept, {"name": "epoch_num", "data": ms.Tensor(3)}], str(folder / "model.ckpt"))
     return folder

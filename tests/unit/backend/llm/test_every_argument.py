@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.backend.llm.call_changes import Change, as_type, instead, scenario
+from tests.unit.backend.llm.call_changes import Change, as_type, instead, of_first, scenario
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.test_flat_calls_of_families import MODELS
 
@@ -64,10 +64,6 @@ def changes_of_tensor(tensor: Any) -> Iterator[tuple[str, Change]]:
     yield "shape", lambda given: given.expand_dims(0)
     if tensor.ndim > 1 and tensor.shape[-1] != tensor.shape[-2]:
         yield "axes", lambda given: given.swapaxes(-1, -2)
-
-
-def of_first(change: Change) -> Change:
-    return lambda tensors: [change(tensors[0]), *tensors[1:]]
 
 
 def other_dtype(tensor: Any) -> str:

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.backend.llm.call_changes import Change, as_type, filled, instead, plus, rolled, scenario, turned
+from tests.unit.backend.llm.call_changes import (
+    Change,
+    as_type,
+    filled,
+    instead,
+    of_first,
+    plus,
+    rolled,
+    scenario,
+    turned,
+)
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
@@ -36,10 +46,6 @@ def quantised(case: str) -> Model:
 def swapped(tensors: Any) -> Any:
     """[E, in, out] -> [E, out, in], of a list of one"""
     return [tensors[0].swapaxes(1, 2)]
-
-
-def of_first(change: Change) -> Change:
-    return lambda tensors: [change(tensors[0])]
 
 
 def other_experts(tensor: Any) -> Any:

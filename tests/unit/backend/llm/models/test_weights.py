@@ -14,7 +14,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
-from tests.unit.backend.llm.mindformers_files import mindformers
+from tests.unit.backend.llm.mindformers_files import core, mindformers
 from tests.unit.backend.llm.models.test_config import read
 from tests.unit.backend.llm.runners import GOLDENS
 
@@ -157,22 +157,6 @@ def test_mindformers_names(tmp_path: Path, family: str, write: Callable[[Path, T
         for name, value in values.items():
             assert np.array_equal(checkpoint.read(name), value), name
             assert checkpoint.shape(name) == value.shape
-
-
-def core(name: str) -> str:
-    """The name of a tensor in the networks built of MindFormers' core, as the mapping of its Qwen 3 has it."""
-    pairs = (
-        ("model.embed_tokens.", "embedding.word_embeddings."), ("lm_head.", "output_layer."),
-        (".self_attn.q_proj.", ".self_attention.linear_q."), (".self_attn.k_proj.", ".self_attention.linear_k."),
-        (".self_attn.v_proj.", ".self_attention.linear_v."), (".self_attn.o_proj.", ".self_attention.linear_proj."),
-        (".self_attn.q_norm.", ".self_attention.q_layernorm."), (".self_attn.k_norm.", ".self_attention.k_layernorm."),
-        (".mlp.gate_proj.", ".mlp.gating."), (".mlp.down_proj.", ".mlp.linear_fc2."), (".mlp.up_proj.", ".mlp.hidden."),
-        (".post_attention_layernorm.", ".pre_mlp_layernorm."), ("model.norm.", "decoder.final_layernorm."),
-        ("model.layers.", "decoder.layers."),
-    )  # fmt: skip
-    for theirs, own in pairs:
-        name = name.replace(theirs, own)
-    return name
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "qwen3"])
