@@ -105,7 +105,7 @@ def test_after_a_kill_in_any_stage_the_others_go_on(stage: str, tmp_path: Path) 
     gate = tmp_path / "gate"
     with served(tmp_path, CHAIN.format("")) as server:
         with at_once(server, f"1000000 {stage}:{gate}", *["2000000"] * 3) as replies:
-            wait_until(lambda: Path(f"{gate}.begun").exists() and begun(gate) > 0, "the stage has begun")
+            wait_until(Path(f"{gate}.begun").exists, "the stage has begun")
             os.kill(begun(gate), signal.SIGKILL)
             texts = [reply.result().text for reply in replies]
             gate.touch()

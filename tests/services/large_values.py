@@ -16,7 +16,9 @@ class Large(Handler):
     def wait(self, told):
         name, _, file = told.partition(":")
         if name == type(self).__name__.lower():
-            Path(f"{file}.begun").write_text(str(os.getpid()))
+            says = Path(f"{file}.says")
+            says.write_text(str(os.getpid()))
+            says.rename(f"{file}.begun")  # a reader never finds it empty
             while not Path(file).exists():
                 time.sleep(0.005)
 
