@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig, check_groups
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.latent import LATENT_KEYS, latent_of
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral
 
 KEYS = frozenset(
     {

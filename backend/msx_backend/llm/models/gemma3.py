@@ -6,8 +6,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, LayerNorms, neutral, typed_rope, windows_of
+from msx_backend.llm.models.config import DecoderConfig, LayerNorms
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import FILE, IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, typed_rope, windows_of
 from msx_sdk.errors import HandlerLoadError
 
 WINDOW, PATTERN, KV_HEADS, HEAD_DIM, SCALAR = 4096, 6, 4, 256, 256.0

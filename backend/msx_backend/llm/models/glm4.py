@@ -1,7 +1,9 @@
 """GLM 4 (0414): half of each head turns, in neighbouring pairs; norms also after attention and MLP."""
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, LayerNorms, neutral, rope_of, turning_of
+from msx_backend.llm.models.config import DecoderConfig, LayerNorms
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, rope_of, turning_of
 
 KV_HEADS, HEAD_DIM, TURNING = 2, 128, 0.5
 NORMS = LayerNorms(after_attention="post_self_attn_layernorm", after_mlp="post_mlp_layernorm")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, rope_of, windows_of
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig, check_chosen
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, rope_of, windows_of
 
 WINDOW, KV_HEADS, HEAD_DIM, EXPERTS, CHOSEN = 128, 8, 64, 128, 4
 ROPE = {

@@ -3,8 +3,10 @@
 A `sliding_window` is refused: transformers forgets it in one pass over a text, and keeps to it token by token.
 """
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, windows_of
 
 MEMBERS = ConfigMembers(READ | {"attention_bias", "mlp_bias", "layer_types"}, NEUTRAL, IGNORED)
 

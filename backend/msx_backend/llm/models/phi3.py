@@ -7,8 +7,10 @@ from typing import Any
 from msgspec import UNSET
 
 from msx_backend.llm.models.arrangement import FUSED
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, rope_of, turning_of, windows_of
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, rope_of, turning_of, windows_of
 
 ORIGINAL = 4096
 LONGROPE = ("su", "yarn", "longrope")

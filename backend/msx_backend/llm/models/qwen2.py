@@ -2,8 +2,10 @@
 
 from msgspec import UNSET
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, windows_of
 
 WINDOW, KV_HEADS = 4096, 32
 WINDOWS = frozenset({"sliding_window", "use_sliding_window", "max_window_layers", "layer_types"})

@@ -1,8 +1,10 @@
 """Qwen 2 with experts, and beside them one with a gate that every token takes."""
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral, windows_of
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import EXPERT_KEYS, spread_experts
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral, windows_of
 from msx_backend.llm.models.qwen2 import WINDOWS, window_of
 
 KV_HEADS = 16

@@ -1,7 +1,9 @@
 """Qwen 3: queries and keys are normed for each head, and the size of a head is a key of its own."""
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral
 from msx_backend.llm.models.qwen2 import KV_HEADS, WINDOWS, windows
 
 HEAD_DIM = 128

@@ -1,8 +1,10 @@
 """Qwen 3 with experts: its attention, and experts in place of the MLP in most layers."""
 
-from msx_backend.llm.models.config import READ, DecoderConfig, HubConfig, neutral
+from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import EXPERT_KEYS, spread_experts
+from msx_backend.llm.models.hub import READ, HubConfig
 from msx_backend.llm.models.members import IGNORED, NEUTRAL, ConfigMembers
+from msx_backend.llm.models.neutral import neutral
 from msx_backend.llm.models.qwen2 import window_of
 
 KV_HEADS = 4

@@ -24,7 +24,8 @@ from msx_backend.llm.models import (
     qwen3_moe,
 )
 from msx_backend.llm.models.arrangement import holders
-from msx_backend.llm.models.config import DecoderConfig, HubConfig, hub_config, read_raw
+from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.hub import HubConfig, hub_config, read_raw
 from msx_backend.llm.models.members import FILE, ConfigMembers
 from msx_backend.llm.models.quantised.detect import quantisation_of
 from msx_backend.llm.models.quantised.scheme import Quantisation
