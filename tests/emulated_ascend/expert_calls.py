@@ -52,6 +52,12 @@ def grouped_int8(**changes: Any) -> Arguments:
     return grouped() | operands | scales | changes
 
 
+def grouped_beside_int8(dtype: Any = ms.float16, **changes: Any) -> Arguments:
+    operands = {"x": [numbers(6, 64, dtype=dtype)], "weight": [numbers(8, 64, 32, dtype=ms.int8, scale=40)]}
+    factors = {name: [numbers(8, 32, dtype=dtype, seed=1)] for name in ("antiquant_scale", "antiquant_offset")}
+    return grouped() | operands | factors | changes
+
+
 def back(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     places = {"sorted_indices": ints(3, 0, 1, 4, 5, 2), "probs": numbers(3, 2, dtype=dtype)}
     return {"permuted_tokens": numbers(6, 64, dtype=dtype), **places} | changes
@@ -75,6 +81,8 @@ ACCEPTED = (
         "rows of other ranks' experts", "GroupedMatmulV4", partial(grouped, group_list=counted(2, 0, 1, 0, 0, 0, 0, 0))
     ),
     Case("int8", "GroupedMatmulV4", grouped_int8),
+    Case("int8 beside float16", "GroupedMatmulV4", grouped_beside_int8),
+    Case("int8 beside bfloat16", "GroupedMatmulV4", partial(grouped_beside_int8, BF16)),
     Case("float16", "MoeTokenUnpermute", back),
     Case("bfloat16", "MoeTokenUnpermute", partial(back, BF16)),
 )
@@ -132,6 +140,26 @@ REFUSED = (
         "scales of fewer rows", GROUPED, grouped_int8, "shape must be [6]", pre_token_scale=[numbers(5, dtype=FLOAT)]
     ),
     refused("scales of rows alone", GROUPED, grouped, "must be None", pre_token_scale=[numbers(6, dtype=FLOAT)]),
+    refused("int8 without offsets", GROUPED, grouped_beside_int8, "a list of one tensor", antiquant_offset=None),
+    refused("int8 with offsets alone", GROUPED, grouped_beside_int8, "a list of one tensor", antiquant_scale=None),
+    refused(
+        "factors of another dtype",
+        GROUPED,
+        grouped_beside_int8,
+        "dtype must be x's",
+        antiquant_scale=[numbers(8, 32, dtype=BF16)],
+    ),
+    refused(
+        "factors of groups",
+        GROUPED,
+        grouped_beside_int8,
+        "2 axes",
+        antiquant_scale=[numbers(8, 2, 32)],
+        antiquant_offset=[numbers(8, 2, 32)],
+    ),
+    refused("factors of fewer experts", GROUPED, grouped_beside_int8, "[8, 32]", antiquant_scale=[numbers(7, 32)]),
+    refused("scales beside factors", GROUPED, grouped_beside_int8, "must be None", scale=[numbers(8, 32, dtype=BF16)]),
+    refused("factors of float16", GROUPED, grouped, "must be None", antiquant_scale=[numbers(8, 32)]),
     refused("fewer places", BACK, back, "shape must be [6]", sorted_indices=ints(0, 1, 2)),
     refused("a shape to restore", BACK, back, "must be None", restore_shape=(3, 64)),
     refused("fewer weights", BACK, back, "each of 6 rows", probs=numbers(3, 1)),

@@ -34,8 +34,9 @@ class GroupedMatmulV4(Operator):
         output_dtype: Any = None,
     ) -> tuple[Tensor]:
         """x [[M, in]], weight [[E, in, out]] -> [[M, out]]. Rows behind those of the last expert are NaN: a kernel
-        leaves what was there."""
-        self.absent(bias=bias, offset=offset, antiquant_scale=antiquant_scale, antiquant_offset=antiquant_offset)
+        leaves what was there. int8 on both sides: (x @ weight) * scale * pre_token_scale; int8 beside 16 bits:
+        x @ ((weight + antiquant_offset) * antiquant_scale)."""
+        self.absent(bias=bias, offset=offset)
         self.absent(activation_input=activation_input, activation_quant_scale=activation_quant_scale)
         self.absent(activation_quant_offset=activation_quant_offset, output_dtype=output_dtype)
         for name, came, needed in (
@@ -45,16 +46,18 @@ class GroupedMatmulV4(Operator):
         ):
             self.require(came == needed, name, came, f"it must be {needed}")
         rows, experts = self._only("x", x), self._only("weight", weight)
-        quantised = isinstance(rows, Tensor) and rows.dtype == ms.int8
-        self._operands(rows, experts, (ms.int8,) if quantised else HALF)
+        kinds = [isinstance(it, Tensor) and it.dtype == ms.int8 for it in (rows, experts)]
+        self._operands(rows, experts, kinds)
+        quantised, widened = kinds[0], kinds[1] and not kinds[0]
         factors = self._scales(rows, experts, scale, pre_token_scale, quantised)
+        matrices = self._matrices(experts, antiquant_scale, antiquant_offset, rows, widened)
         ends = self._ends(rows, experts, group_list, group_list_type)
-        values = (rows.asnumpy(), experts.asnumpy()) if quantised else (floats(rows), floats(experts))
+        values = rows.asnumpy() if quantised else floats(rows)
         result = np.full((rows.shape[0], experts.shape[2]), np.nan, np.float32)
         for expert, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             part = slice(start, end)
             exact = np.float64 if quantised else np.float32
-            product = values[0][part].astype(exact) @ values[1][expert].astype(exact)
+            product = values[part].astype(exact) @ matrices[expert].astype(exact)
             result[part] = product if factors is None else product * factors[0][expert] * factors[1][part, None]
         return (tensor(result, ms.bfloat16 if quantised else rows.dtype),)
 
@@ -63,10 +66,11 @@ class GroupedMatmulV4(Operator):
         self.require(alone, name, came, "it must be a list of one tensor")
         return came[0]
 
-    def _operands(self, x: Any, weight: Any, dtypes: tuple[Any, ...]) -> None:
-        self.tensor("x", x, dtypes, 2)
-        self.tensor("weight", weight, dtypes, 3)
-        self.same_dtype("weight", weight, "x", x)
+    def _operands(self, x: Any, weight: Any, integers: list[bool]) -> None:
+        self.tensor("x", x, (ms.int8,) if integers[0] else HALF, 2)
+        self.tensor("weight", weight, (ms.int8,) if any(integers) else HALF, 3)
+        if not integers[1]:
+            self.same_dtype("weight", weight, "x", x)
         rule = f"it must be [E, in, out], not transposed, in being x's width, {x.shape[1]}"
         self.require(weight.shape[1] == x.shape[1], "weight", weight, rule)
         if CHIP.is_310p:
@@ -86,6 +90,20 @@ class GroupedMatmulV4(Operator):
         self.tensor("pre_token_scale", of_rows, (ms.float32,), 1)
         self.shape("pre_token_scale", of_rows, x.shape[0])
         return floats(of_experts), floats(of_rows)
+
+    def _matrices(self, weight: Any, scale: Any, offset: Any, x: Any, widened: bool) -> Array:
+        """-> what x is multiplied with [E, in, out]"""
+        if not widened:
+            self.absent(antiquant_scale=scale, antiquant_offset=offset)
+            return weight.asnumpy() if weight.dtype == ms.int8 else floats(weight)
+        numbers = self._only("antiquant_scale", scale), self._only("antiquant_offset", offset)
+        for name, came in zip(("antiquant_scale", "antiquant_offset"), numbers, strict=True):
+            self.tensor(name, came, HALF, 2)
+            self.same_dtype(name, came, "x", x)
+            self.shape(name, came, weight.shape[0], weight.shape[2])
+        scales, offsets = (floats(it)[:, None] for it in numbers)
+        matrices: Array = (weight.asnumpy() + offsets) * scales
+        return matrices
 
     def _ends(self, x: Any, weight: Any, group_list: Any, group_list_type: int) -> list[int]:
         """-> where the rows of each expert end"""

@@ -84,6 +84,18 @@ def test_int8_experts_have_two_scales() -> None:
     close(result, np.array([(row @ weight[expert]) * scale[expert] * own for row, expert, own in rows]))
 
 
+@BOTH
+def test_int8_experts_beside_16_bits_have_a_scale_and_an_offset(dtype: Any) -> None:
+    given = expert_calls.grouped_beside_int8(dtype)
+    (result,) = GroupedMatmulV4()(**given)
+    codes = given["weight"][0].asnumpy().astype(np.float64)
+    scale, offset = (floats(given[f"antiquant_{name}"][0]).astype(np.float64)[:, None] for name in ("scale", "offset"))
+    weight = (codes + offset) * scale
+    rows = zip(floats(given["x"][0]).astype(np.float64), (0, 0, 2, 5, 5, 5), strict=True)
+    assert result.dtype == dtype
+    close(result, np.array([row @ weight[expert] for row, expert in rows]))
+
+
 def test_310p_wants_aligned_experts() -> None:
     given = expert_calls.grouped(weight=[numbers(4, 64, 32)], group_list=expert_calls.counted(2, 0, 1, 3))
     GroupedMatmulV4()(**given)

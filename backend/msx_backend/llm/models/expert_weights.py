@@ -8,7 +8,9 @@ from mindspore import Parameter, nn
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.experts import ExpertsConfig, read_experts
+from msx_backend.llm.models.quantised.expert_matrices import expert_matrices
 from msx_backend.llm.models.quantised.format import LinearFormat
+from msx_backend.llm.models.quantised.matrix import ArrangedTensors
 from msx_sdk.mindspore._loading import fill
 from msx_sdk.mindspore._weights import Weights, part
 from msx_sdk.mindspore.layers._shards import check_divisible
@@ -31,7 +33,7 @@ class ExpertWeights(nn.Cell):  # type: ignore[misc]
     ) -> None:
         """`form`: of integers; None: they are numbers."""
         super().__init__()
-        self.form = form
+        self.form, self.hidden = form, hidden
         self.whole, self.all = experts.whole, experts.count
         key, divided = ("num_experts", experts.count) if self.whole else ("moe_intermediate_size", experts.inner)
         check_divisible(key, divided, parallel)
@@ -51,10 +53,18 @@ class ExpertWeights(nn.Cell):  # type: ignore[misc]
         chosen = chosen - self.first
         return chosen + (chosen < 0).astype(chosen.dtype) * self.all
 
-    def load_shard(self, weights: Weights, name: str) -> None:
+    def load_shard(self, weights: Any, name: str) -> None:
         whole, outputs = slice(None), ("gate_proj", "up_proj")
         fill(self.gate_up, self.read_own(weights, name, self.gate_up.shape, outputs, (self.own, whole)))
         fill(self.down, self.read_own(weights, name, self.down.shape, ("down_proj",), (whole, self.own)))
 
     def read_own(self, weights: Weights, name: str, shape: Any, outputs: Any, own: Any) -> Any:
         return read_experts(weights, name, shape, outputs, own, self.first)
+
+    def load_integers(self, weights: ArrangedTensors, name: str) -> None:
+        """Where `make` has made cells that `put` the matrices of experts."""
+        assert self.form is not None
+        whole, names = slice(0, self.hidden), [f"{name}.{it}" for it in range(self.first, self.first + self.count)]
+        outputs = ("gate_proj", "up_proj")
+        self.gate_up.put(expert_matrices(weights, self.form, names, outputs, (whole, self.own)))
+        self.down.put(expert_matrices(weights, self.form, names, ("down_proj",), (self.own, whole)))

@@ -18,26 +18,31 @@ def weight_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     return rank_parameters(config, parallel) * itemsize(config, parallel.target) - saved_bytes(config, parallel)
 
 
-def saved_bytes(config: DecoderConfig, parallel: Parallel) -> int:
-    """Of a rank's layers, beside weights of the data type of the computation."""
+def saved_bytes(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
+    """Of a rank's layers, beside weights of the data type of the computation; with so many experts of each layer that
+    has some, else with all."""
     layers = own_layers(config, parallel)
-    return sum(saved for layer in layers for saved in _saved(config, parallel, layer))
+    read = 1.0 if experts is None or config.experts is None else experts / config.experts.count
+    saved = (it for layer in layers for it in _saved(config, parallel, layer))
+    return int(sum(size * (read if ".experts." in name else 1) for name, size in saved))
 
 
-def _saved(config: DecoderConfig, parallel: Parallel, layer: int) -> Iterator[int]:
+def _saved(config: DecoderConfig, parallel: Parallel, layer: int) -> Iterator[tuple[str, int]]:
     if config.quantised is None:
         return
     for name, shape in layer_shapes(config, layer):
         form = config.quantised.of(f"{ROOT}layers.{layer}.{name.removesuffix('.weight')}")
-        if form is not None and name.endswith(".weight") and not _widened(config, name, parallel.target):
+        if form is not None and name.endswith(".weight") and not _widened(config, name, form, parallel.target):
             outputs, inputs = shape
             saved = outputs * inputs * itemsize(config, parallel.target) - linear_bytes(form, outputs, inputs, parallel)
-            yield saved // divisor(config, name, parallel.tp_size)
+            yield name, saved // divisor(config, name, parallel.tp_size)
 
 
-def _widened(config: DecoderConfig, name: str, target: str) -> bool:
+def _widened(config: DecoderConfig, name: str, form: LinearFormat, target: str) -> bool:
     """The layer's weights become numbers when they are loaded."""
-    return (config.latent is not None and name.startswith("self_attn.")) or (target != "CPU" and ".experts." in name)
+    if name.startswith("self_attn."):
+        return config.latent is not None
+    return ".experts." in name and not form.by_output and (target != "CPU" or form.ordered)
 
 
 def linear_bytes(form: LinearFormat, outputs: int, inputs: int, parallel: Parallel) -> int:

@@ -21,11 +21,12 @@ def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts:
     """A token for each of `texts` that have `context` positions, on one rank."""
     seen = _positions(config, parallel, context)
     head = _head_numbers(config, parallel)
-    read = layers_parameters(config, parallel, touched_experts(config, texts)) + head
+    touched = touched_experts(config, texts)
+    read = layers_parameters(config, parallel, touched) + head
     layers = len(own_layers(config, parallel))
     cache = texts * seen * token_bytes(config, parallel) // layers
     flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * seen * _pair_flops(config, parallel)
-    bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel) + cache
+    bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
     return _time(npu, bytes, flops, _exchange(config, parallel, npu, texts))
 
 
@@ -34,8 +35,9 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
     seen, layers = _positions(config, parallel, context), len(own_layers(config, parallel))
-    numbers = layers_parameters(config, parallel, touched_experts(config, chunk))
-    read = (chunks * numbers + head) * itemsize(config, parallel.target) - chunks * saved_bytes(config, parallel)
+    touched = touched_experts(config, chunk)
+    saved = chunks * saved_bytes(config, parallel, touched)
+    read = (chunks * layers_parameters(config, parallel, touched) + head) * itemsize(config, parallel.target) - saved
     read += chunks * seen * token_bytes(config, parallel) // layers // 2  # on average half of them are before a chunk
     flops = (
         2 * (_token_numbers(config, parallel) * context + head) + context * seen * _pair_flops(config, parallel) // 2

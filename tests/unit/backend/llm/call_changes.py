@@ -56,9 +56,9 @@ def turned(tensor: Any) -> Any:
 TEXTS = TOKENS[:17], TOKENS[20:26]
 
 
-def scenario(model: Path, family: str = "qwen3") -> Any:
+def scenario(model: Path, family: str = "qwen3", dtype: str = "float16") -> Any:
     """Two prompts; a chunk beside a single token; a single token."""
-    runner = make_flat(family, model, "float16")
+    runner = make_flat(family, model, dtype)
     steps = [[(0, 0, 10), (1, 0, 5)], [(0, 10, 16), (1, 5, 6)], [(0, 16, 17)]]
     chunks = [[TokenChunk(slot, start, tuple(TEXTS[slot][start:stop])) for slot, start, stop in step] for step in steps]
     return np.concatenate([runner.mixed(step) for step in chunks])

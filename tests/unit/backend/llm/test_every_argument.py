@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.backend.llm.call_changes import Change, as_type, instead, of_first, scenario
-from tests.unit.backend.llm.flat_models import ROUNDING, emulation
-from tests.unit.backend.llm.test_flat_calls_of_families import MODELS
+from tests.unit.backend.llm.call_changes import Change, as_type, instead, of_first
+from tests.unit.backend.llm.flat_models import emulation
+from tests.unit.backend.llm.test_flat_calls_of_families import MODELS, bound_of, run
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -88,19 +88,19 @@ def other(value: Any) -> Any:
 def test_each_argument_is_noticed(kind: str, tmp_path: Path) -> None:
     folder, passed = MODELS[kind](tmp_path), Passed({})
     with emulation(passed):
-        wanted = scenario(folder, kind)
+        wanted = run(folder, kind)
     made = [(*place, what, change) for place, value in passed.values.items() for what, change in changes(value)]
-    unnoticed = {it[:3] for it in made if not noticed(it, lambda: scenario(folder, kind), wanted)}
+    bound = bound_of(kind, wanted)
+    unnoticed = {it[:3] for it in made if not noticed(it, lambda: run(folder, kind), wanted, bound)}
     assert len(made) > 100
     assert unnoticed <= set(WITHOUT_EFFECT)
 
 
-def noticed(changed: tuple[str, str, str, Change], run: Callable[[], Any], wanted: Any) -> bool:
+def noticed(changed: tuple[str, str, str, Change], run: Callable[[], Any], wanted: Any, bound: float) -> bool:
     from tests.emulated_ascend.registry import Change as ChangeOnce
 
     operator, name, _, change = changed
     once = ChangeOnce(operator, name, change)
-    bound = ROUNDING["float16"] * np.abs(wanted).max()
     with emulation(once):
         try:
             found = run()

@@ -22,7 +22,7 @@ from tests.unit.backend.llm.call_changes import (
     turned,
 )
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
-from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, write_quantised
+from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore
@@ -35,9 +35,9 @@ def family(name: str) -> Model:
     return lambda folder: make_wide(name, folder / "model")
 
 
-def quantised(case: str) -> Model:
+def quantised(case: str, family: str = "qwen3") -> Model:
     def make(folder: Path) -> Path:
-        plain = make_wide("qwen3", folder / "plain", **SIZES)
+        plain = make_wide(family, folder / "plain", **{**SIZES, **WIDE.get(family, {})})
         return write_quantised(plain, BY_ID[case], folder)[0]
 
     return make
@@ -60,7 +60,11 @@ MODELS: dict[str, Model] = {
     "W4A16": quantised("packed_4_zeros"),
     "W8A8": quantised("modelslim_w8a8"),
     "W8A8 dynamic": quantised("int_quantized"),
+    "W8A16 experts": quantised("packed_8", "qwen3_moe"),
+    "W8A8 experts": quantised("int_quantized", "qwen3_moe"),
 }
+DTYPES = {"W8A8 experts": "bfloat16"}
+"""Of the models that need it; of others float16, which rounds less."""
 CHANGES: list[tuple[str, str, str, Change]] = [
     ("qwen3_moe", "MoeGatingTopKSoftmax", "x", filled(0)),
     ("qwen3_moe", "MoeGatingTopKSoftmax", "finished", instead(True)),
@@ -130,7 +134,29 @@ CHANGES: list[tuple[str, str, str, Change]] = [
     ("W8A8 dynamic", "QuantBatchMatmul", "x2", lambda tensor: tensor * 0),
     ("W8A8 dynamic", "QuantBatchMatmul", "dtype", instead(None)),
     ("W8A8 dynamic", "QuantBatchMatmul", "pertokenScaleOptional", filled(1)),
+    ("W8A16 experts", "GroupedMatmulV4", "weight", of_first(as_type("float16"))),
+    ("W8A16 experts", "GroupedMatmulV4", "antiquant_scale", of_first(lambda tensor: tensor * 2)),
+    ("W8A16 experts", "GroupedMatmulV4", "antiquant_scale", of_first(as_type("float32"))),
+    ("W8A16 experts", "GroupedMatmulV4", "antiquant_offset", of_first(filled(3))),
+    ("W8A16 experts", "GroupedMatmulV4", "antiquant_offset", instead(None)),
+    ("W8A8 experts", "DynamicQuantExt", "smooth_scales", instead(1)),
+    ("W8A8 experts", "GroupedMatmulV4", "x", of_first(as_type("bfloat16"))),
+    ("W8A8 experts", "GroupedMatmulV4", "scale", of_first(filled(1))),
+    ("W8A8 experts", "GroupedMatmulV4", "scale", of_first(as_type("float32"))),
+    ("W8A8 experts", "GroupedMatmulV4", "pre_token_scale", of_first(filled(1))),
+    ("W8A8 experts", "GroupedMatmulV4", "pre_token_scale", instead(None)),
 ]
+
+
+def run(folder: Path, kind: str) -> Any:
+    """The logits of the model of this kind."""
+    return scenario(folder, kind, DTYPES.get(kind, "float16"))
+
+
+def bound_of(kind: str, wanted: Any) -> float:
+    """What 16 bits round."""
+    largest: float = np.abs(wanted).max()
+    return ROUNDING[DTYPES.get(kind, "float16")] * largest
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +169,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path
         if kind not in kept:
             folder = MODELS[kind](tmp_path_factory.mktemp(kind.replace(" ", "_")))
             with emulation():
-                kept[kind] = folder, scenario(folder, kind)
+                kept[kind] = folder, run(folder, kind)
         return kept[kind]
 
     return of
@@ -160,7 +186,6 @@ def test_a_change_is_noticed(kind: str, operator: str, name: str, change: Change
 
     folder, wanted = made(kind)
     once = ChangeOnce(operator, name, change)
-    bound = ROUNDING["float16"] * np.abs(wanted).max()
     with emulation(once), pytest.raises((Refused, AssertionError)):
-        np.testing.assert_allclose(scenario(folder, kind), wanted, rtol=0, atol=bound)
+        np.testing.assert_allclose(run(folder, kind), wanted, rtol=0, atol=bound_of(kind, wanted))
     assert once.done, f"{operator} was not called"

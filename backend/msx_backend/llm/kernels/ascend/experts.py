@@ -86,8 +86,8 @@ class RoutedExperts(ExpertWeights):
     rows up by their weights. Weights lie as [experts, in, out], not transposed as those of other products. Of `whole`
     experts the rank's own come first, so that the products end with their rows; what lies behind them is made 0."""
 
-    def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
-        super().__init__(hidden, experts, parallel, dtype)
+    def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any, **form: Any) -> None:
+        super().__init__(hidden, experts, parallel, dtype, **form)
         self.route, self.back = operators.MoeInitRoutingV2(), operators.MoeTokenUnpermute()
         self.grouped, self.cast, self.split = operators.GroupedMatmulV4(), operators.Cast(), operators.SplitWithSize()
         self.silu, self.mul, self.sum = operators.SiLU(), operators.Mul(), ops.ReduceSum()

@@ -12,6 +12,7 @@ from msx_backend.llm.kernels.ascend.attention import BlockAttention
 from msx_backend.llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
 from msx_backend.llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
+from msx_backend.llm.kernels.ascend.integer_experts import RoutedIntegerExperts
 from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
@@ -70,8 +71,10 @@ class AscendKernels:
         return RoutedExperts(hidden, experts, parallel, self.dtype)
 
     def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
-        """Numbers of 16 bits: no grouped product is documented for integers beside inputs of 16 bits."""
-        return self.experts(hidden, experts, parallel)
+        """Numbers of 16 bits where groups of inputs have scales: no grouped product is documented that takes them."""
+        if not form.by_output:
+            return self.experts(hidden, experts, parallel)
+        return RoutedIntegerExperts(hidden, experts, parallel, self.dtype, form=form)
 
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)

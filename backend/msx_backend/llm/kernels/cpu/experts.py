@@ -50,7 +50,7 @@ class BlockedExperts(ExpertWeights):
 
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any, **form: Any) -> None:
         super().__init__(hidden, experts, parallel, dtype, **form)
-        self.chosen, self.hidden = experts.chosen, hidden
+        self.chosen = experts.chosen
         self.gather, self.pick, self.place = ops.Gather(), ops.GatherD(), ops.TensorScatterUpdate()
         self.product, self.halves, self.sigmoid = ops.BatchMatMul(), ops.Split(-1, 2), ops.Sigmoid()
         self.add_up, self.sum, self.ceil = ops.CumSum(), ops.ReduceSum(), ops.Ceil()

@@ -13,7 +13,6 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts
 from msx_backend.llm.kernels.cpu.packed import in_bytes, of_bytes, scaled_zeros, stored
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
-from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
 from msx_sdk.mindspore._loading import fill
 
 
@@ -80,21 +79,4 @@ class PackedExperts(BlockedExperts):
         return self.down(gate * self.sigmoid(gate) * up, experts).reshape((-1, self.hidden))
 
     def load_shard(self, weights: Any, name: str) -> None:
-        names = [f"{name}.{expert}" for expert in range(self.first, self.first + self.count)]
-        whole = slice(0, self.hidden)
-        self.gate_up.put(
-            side_by_side([self._read(weights, f"{it}.{part}", whole, self.own) for part in ("gate_proj", "up_proj")])
-            for it in names
-        )
-        self.down.put(self._read(weights, f"{it}.down_proj", self.own, whole) for it in names)
-
-    def _read(self, weights: ArrangedTensors, name: str, inputs: slice, outputs: slice) -> QuantisedMatrix:
-        assert self.form is not None
-        return read_matrix(weights, self.form, name, inputs, outputs)
-
-
-def side_by_side(matrices: list[QuantisedMatrix]) -> QuantisedMatrix:
-    """Of the same inputs."""
-    codes, scales = (np.concatenate([getattr(it, kind) for it in matrices], axis=1) for kind in ("codes", "scales"))
-    zeros = [it.zeros for it in matrices if it.zeros is not None]
-    return QuantisedMatrix(codes, scales, np.concatenate(zeros, axis=1) if zeros else None)
+        self.load_integers(weights, name)

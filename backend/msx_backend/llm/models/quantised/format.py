@@ -96,6 +96,11 @@ class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):
     brings_bias: bool = False
     """The layer's bias is that of `StaticInputs`."""
 
+    @property
+    def by_output(self) -> bool:
+        """Each output has one scale, and no layer sorts its inputs."""
+        return self.group is None and not self.ordered
+
     def groups(self, inputs: int) -> int:
         return 1 if self.group is None else inputs // self.group
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.models.registry import read_config
+from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.runners import FAMILIES, limits, make_runner, some
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -133,6 +134,20 @@ def test_whole_experts_pass(tmp_path: Path) -> None:
 
     model = make_wide("qwen3_moe", tmp_path / "model")
     runner = make_runner("qwen3_moe", limits(), folder=model, kernels=AscendKernels(ms.float16), whole=True)
+    for said in refusals(runner):
+        assert PASSED in said
+        assert "AnyType" not in said
+
+
+@pytest.mark.parametrize(
+    ("case", "dtype"), [("int_quantized", "bfloat16"), pytest.param("packed_8", "float16", marks=pytest.mark.long)]
+)
+def test_experts_of_integers_pass(case: str, dtype: str, tmp_path: Path) -> None:
+    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+
+    plain = make_wide("qwen3_moe", tmp_path / "plain", **{**SIZES, **WIDE["qwen3_moe"]})
+    folder, _ = write_quantised(plain, BY_ID[case], tmp_path)
+    runner = make_runner("qwen3_moe", limits(), folder=folder, kernels=AscendKernels(getattr(ms, dtype)))
     for said in refusals(runner):
         assert PASSED in said
         assert "AnyType" not in said

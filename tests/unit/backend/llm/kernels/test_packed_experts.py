@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
+from tests.unit.backend.llm.kernels.expert_cells import expert_cell
 from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 
@@ -19,20 +19,8 @@ EXACT = 2e-5
 
 def cell_of(folder: Path, rank: int, ranks: int, whole: bool) -> Any:
     from msx_backend.llm.kernels.cpu.factory import CpuKernels
-    from msx_backend.llm.models.linears import LayerLinears
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import Checkpoint
-    from msx_sdk.mindspore._loading import load_shards
-    from msx_sdk.mindspore.parallel import Parallel
 
-    config = read_config(folder)
-    assert config.experts is not None
-    linears = LayerLinears(CpuKernels(), config.quantised, "model.layers.1")
-    experts = replace(config.experts, whole=whole)
-    cell = linears.experts(config.hidden_size, experts, Parallel(rank, 1, ranks))
-    with Checkpoint(folder, config) as checkpoint:
-        load_shards(cell, checkpoint, "model.layers.1.mlp.experts")
-    return cell
+    return expert_cell(CpuKernels(), folder, rank, ranks, whole)
 
 
 @pytest.fixture(params=["packed_4_zeros", "packed_8", "awq"])
