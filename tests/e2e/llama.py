@@ -12,9 +12,9 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "llama"
 DATA = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 
 
-def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE, weights: Path = EXAMPLE) -> Path:
+def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE, weights: Path = EXAMPLE, *more: Path) -> Path:
     """`config`: the text of its model-config.yaml. `data`: the folder of the small files; `weights`: that of the
-    weights."""
+    weights; `more`: further files, and folders whose content is packed."""
     config_file = store / f"{name}.yaml"
     config_file.write_text(config)
     return pack(
@@ -24,7 +24,7 @@ def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE, weight
             handler="text_generation",
             serialized_file=str(weights / "model.safetensors"),
             config_file=str(config_file),
-            extra_files=",".join(str(data / file) for file in DATA),
+            extra_files=",".join(map(str, [*(data / file for file in DATA), *more])),
             export_path=store,
         )
     )

@@ -1,5 +1,5 @@
-"""Prompt look-up over the ranks of a real server's groups, with quantised weights and with adapters: texts and
-log-probabilities are those of the same requests without it."""
+"""Prompt look-up and a draft model over the ranks of a real server's groups, with quantised weights and with adapters:
+texts and log-probabilities are those of the same requests without it."""
 
 from __future__ import annotations
 
@@ -28,26 +28,34 @@ pytestmark = [
 ]
 START = 240.0
 """Seconds until all ranks have compiled their graphs, on a machine that is busy."""
-MORE = "speculative: {tokens: 4}\nadapters: {loadable: true, maxLoras: 2, maxRank: 8}\n"
+MORE = "speculative: {{tokens: 4, method: {}}}\nadapters: {{loadable: true, maxLoras: 2, maxRank: 8}}\n"
+WEIGHTS = "model.safetensors"
 PROMPTS = ("A list is a list is a list is", "Exceptions are exceptions are exceptions", "0 1 2 0 1 2 0 1 2 0 1")
 ADAPTED = "m:own"
 LAYOUTS = ("tp2", "pp2")
+DRAFT = "draft"
+"""The model is its own draft model."""
+CASES = [*((layout, case) for layout in LAYOUTS for case in (None, "packed_8", DRAFT)), ("one", DRAFT)]
 
 
 def pack_model(folder: Path, layout: str, case: str | None) -> None:
-    """`case`: how its weights are quantised, or None."""
-    source = EXAMPLE
-    if case is not None:
+    """`case`: how its weights are quantised, or where drafts come from, or None."""
+    source, more = EXAMPLE, list[Path]()
+    if case == DRAFT:
+        more.append(folder / "more")
+        shutil.copytree(EXAMPLE, folder / "more" / DRAFT, ignore=lambda _, names: {*names} - {*DATA, WEIGHTS})
+    elif case is not None:
         source, _ = write_quantised(EXAMPLE, BY_ID[case], folder)
         for name in DATA:
             if not (source / name).exists():  # it has a config.json of its own
                 shutil.copy(EXAMPLE / name, source)
-    config = few_graphs((EXAMPLE / f"model-config-{layout}.yaml").read_text()) + MORE
-    pack_llama(new_store(folder), "m", config, source, source)
+    name = "model-config.yaml" if layout == "one" else f"model-config-{layout}.yaml"
+    config = few_graphs((EXAMPLE / name).read_text()) + MORE.format(DRAFT if case == DRAFT else "ngram")
+    pack_llama(new_store(folder), "m", config, source, source, *more)
     make_adapter(EXAMPLE, folder / "adapters" / "own", 1, lora_alpha=32.0)
 
 
-@pytest.fixture(scope="module", params=[(layout, case) for layout in LAYOUTS for case in (None, "packed_8")], ids=str)
+@pytest.fixture(scope="module", params=CASES, ids=str)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("speculation")
     pack_model(folder, *request.param)
@@ -84,7 +92,7 @@ def test_texts_are_those_without_it(server: RunningServer, model: str, sampling:
 
 
 def test_drafts_were_accepted(server: RunningServer) -> None:
-    before = accepted(server)
+    """Since the start: a draft model as large as the model is tried, and then left alone, because it does not pay."""
     for prompt in PROMPTS:
         said(server, "m", prompt, True, temperature=0)
-    assert accepted(server) > before
+    assert accepted(server) > 0

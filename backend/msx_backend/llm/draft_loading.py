@@ -10,21 +10,19 @@ from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
+from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore.parallel import Parallel
 
+ALONE = "alone"
 
-def draft_config(
-    folder: Path, options: SpeculativeOptions | None, of: DecoderConfig, parallel: Parallel
-) -> DecoderConfig | None:
+
+def draft_config(folder: Path, options: SpeculativeOptions | None, of: DecoderConfig) -> DecoderConfig | None:
     """The configuration of the small model; None if there is none. Raises HandlerLoadError."""
     if options is None or options.method != "draft":
         return None
-    if parallel.target != "CPU" or parallel.world_size > 1:
-        raise HandlerLoadError(
-            "speculative.method: draft is for one rank on a CPU: take ngram, or leave parallelType out"
-        )
     own = draft_folder(folder, options)
     config = read_config(own)
     if config.vocab_size != of.vocab_size:
@@ -46,6 +44,17 @@ def draft_folder(folder: Path, options: SpeculativeOptions) -> Path:
     return own
 
 
+def draft_weights(config: DecoderConfig | None, parallel: Parallel) -> int:
+    """Bytes on this rank of the group: the first one has the whole small model, the others have nothing of it."""
+    return weight_bytes(config, alone(parallel)) if config is not None and parallel.rank == 0 else 0
+
+
+def alone(parallel: Parallel) -> Parallel:
+    """A group of this rank alone, on the same device."""
+    collectives.register(ALONE, (parallel.rank,))
+    return Parallel(target=parallel.target, world_group=ALONE)
+
+
 def load_draft_model(
     folder: Path,
     options: SpeculativeOptions,
@@ -53,8 +62,10 @@ def load_draft_model(
     limits: EngineLimits,
     parallel: Parallel,
     report: Callable[[str], None],
+    chooses: bool = True,
 ) -> DraftModel:
-    """Of as many slots and positions as the engine has. Raises HandlerLoadError."""
+    """Of as many slots and positions as the engine has; for the first rank of a group. `chooses`: see `load_runner`.
+    Raises HandlerLoadError."""
     if limits.context > config.context:
         raise HandlerLoadError(
             f"maxTotalTokens: {limits.context} is more than the {config.context} tokens that speculative.model "
@@ -62,7 +73,9 @@ def load_draft_model(
         )
     from msx_backend.llm.runner import load_runner
 
-    own = replace(limits, prefill_buckets=limits.prefill_buckets[-1:], context_buckets=limits.context_buckets[-1:])
-    runner = load_runner(draft_folder(folder, options), config, lambda weights: own, parallel)
+    largest = {name: getattr(limits, name)[-1:] for name in ("prefill_buckets", "context_buckets")}
+    own = replace(limits, **largest, capture_buckets=())
+    place = draft_folder(folder, options)
+    runner = load_runner(place, config, lambda weights: own, alone(parallel), chooses=chooses)
     runner.warm_up(lambda shape: report(f"draft model: {shape}"))
     return DraftModel(runner, runner.prefill_size)

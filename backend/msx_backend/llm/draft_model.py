@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from msx_backend.llm.blocks import common
+from msx_backend.llm.draft_blocks import DraftBlocks
+from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Speculator
-from msx_backend.llm.step import Sleep, StepRunner, Wake, prepare
+from msx_backend.llm.step import (
+    ChoosingRunner,
+    MixingRunner,
+    PagedRunner,
+    Sleep,
+    StepRunner,
+    TokenChunk,
+    Wake,
+    prepare,
+)
 
 log = logging.getLogger("msx.llm")
 
@@ -35,22 +45,24 @@ class Drafting:
 
 
 class DraftModel:
-    """Its slots are the engine's: each holds the same text, as far as it was needed."""
+    """Its slots are the engine's: each holds the same text, as far as it was needed. Over several ranks, the first one
+    alone has it. It runs on the engine's thread, between two steps of the large model."""
 
     def __init__(self, runner: StepRunner, chunk: int) -> None:
         """`chunk`: the most tokens of a prompt that are read between two steps."""
         self._runner, self._chunk = runner, chunk
         self._held: dict[int, list[int]] = {}
+        self._blocks = DraftBlocks(runner) if isinstance(runner, PagedRunner) else None
         self.has_read = False
         """The last drafts took longer, because prompts were read before."""
 
     def draft(self, texts: Sequence[Drafting]) -> list[list[int]]:
-        """The likeliest tokens behind each text; none behind one whose prompt is still being read."""
+        """The likeliest tokens behind each text; none behind one whose prompt is still being read, or has no room."""
         self.has_read = False
         for text in texts:
             held = self._held.pop(text.slot, [])
             text.fed = common(held, text.said, min(len(held), text.length - 1))
-        writing = [text for text in texts if self._read(text)]
+        writing = [text for text in texts if self._has_room(text, texts) and self._read(text)]
         while rows := [text for text in writing if len(text.said) - text.length < text.count]:
             self._step(rows)
         self._held.update((text.slot, text.said[: text.fed]) for text in texts)
@@ -62,9 +74,22 @@ class DraftModel:
         prepare(self._runner, Sleep(weights))
 
     def wake(self) -> None:
-        """See `Wake`. Drafts that were being written when it fell asleep were lost."""
+        """See `Wake`."""
         self._held.clear()
         prepare(self._runner, Wake())
+
+    def _has_room(self, text: Drafting, others: Sequence[Drafting]) -> bool:
+        """What slots hold of texts that are not to be continued now gives way, the oldest first."""
+        if self._blocks is None:
+            return True
+        kept = {it.slot for it in others}
+        while not self._blocks.reach(text.slot, text.length + text.count):
+            oldest = next((slot for slot in self._held if slot not in kept), None)
+            if oldest is None:
+                return False
+            del self._held[oldest]
+            self._blocks.leave(oldest)
+        return True
 
     def _read(self, text: Drafting) -> bool:
         """Reads a piece of what is missing. -> Whether hardly anything is missing any more."""
@@ -77,12 +102,20 @@ class DraftModel:
         return text.length - 1 - text.fed <= text.count
 
     def _step(self, rows: list[Drafting]) -> None:
-        tokens = [text.said[text.fed] for text in rows]
-        logits = self._runner.decode([text.slot for text in rows], tokens, [text.fed for text in rows])
-        for text, row in zip(rows, logits, strict=True):
+        for text, token in zip(rows, self._likeliest(rows), strict=True):
             text.fed += 1
             if text.fed == len(text.said):
-                text.said.append(int(row.argmax()))
+                text.said.append(token)
+
+    def _likeliest(self, rows: list[Drafting]) -> list[int]:
+        """Behind the next token of each text that is not in the cache; on the device, if it chooses."""
+        slots, tokens, places = zip(*((text.slot, text.said[text.fed], text.fed) for text in rows), strict=True)
+        if isinstance(self._runner, MixingRunner) and isinstance(self._runner, ChoosingRunner) and self._runner.chooses:
+            chunks = [TokenChunk(*it) for it in zip(slots, places, ((token,) for token in tokens), strict=True)]
+            ids = self._runner.mixed(chunks, [TokenChoice()] * len(rows))
+        else:
+            ids = self._runner.decode(slots, tokens, places).argmax(-1)
+        return [max(int(it), 0) for it in ids]  # -1: no logit was finite
 
 
 class Drafter:
@@ -91,8 +124,8 @@ class Drafter:
     def __init__(self, model: DraftModel, speculator: Speculator, slots: int) -> None:
         self._model, self._speculator, self._slots, self._broken = model, speculator, slots, False
 
-    async def prepare(self, running: Sequence[TokenSequence]) -> None:
-        """Returns when the drafts are there. It must not run beside itself."""
+    def prepare(self, running: Sequence[TokenSequence]) -> None:
+        """Returns when the drafts are there."""
         batch = [it for it in running if it.left == 1 and not it.in_flight and it.slot is not None]
         if self._broken or not batch or any(it.drafts is not None and it.drafts.offered(it.tokens) for it in batch):
             return
@@ -103,13 +136,13 @@ class Drafter:
             if count and sequence.slot is not None
         ]
         if texts:
-            await self._write(texts)
+            self._write(texts)
 
-    async def _write(self, texts: list[tuple[TokenSequence, Drafting]]) -> None:
+    def _write(self, texts: list[tuple[TokenSequence, Drafting]]) -> None:
         """Whatever the small model raises, texts go on without it."""
         start = time.perf_counter()
         try:
-            drafts = await asyncio.to_thread(self._model.draft, [text for _, text in texts])
+            drafts = self._model.draft([text for _, text in texts])
         except Exception:
             log.exception("the draft model has stopped working: texts are made without drafts from now on")
             self._broken = True

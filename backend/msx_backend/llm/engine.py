@@ -51,9 +51,8 @@ class Engine:
     takes `choices` with them. `follows`, for one lane without `speculative`: a step with `choices` is followed by
     the next one, if there is one, before it is awaited. `overlaps`: a step that was started is computed while this
     thread goes on. `speculative`: the runner takes the same slot several times in a step, at the positions after each
-    other. `draft_model`: for its method `draft`, with one lane. `adapters`: those that requests may choose, so many of
-    them at once. `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner
-    stops working.
+    other. `draft_model`: for its method `draft`. `adapters`: those that requests may choose, so many of them at once.
+    `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner stops working.
     """
 
     def __init__(

@@ -244,7 +244,7 @@ class TextGenerator(TextGenerationHandler):
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()
-        drafting = draft_config(context.model_dir, speculative, config, self.parallel)
+        drafting = draft_config(context.model_dir, speculative, config)
         plan = planned(context, self.yaml, config, self.parallel, drafting)
         context.report_progress("reading weights")
         self.adapters = packed_adapters(context.model_dir, self.yaml.adapters)
@@ -253,10 +253,9 @@ class TextGenerator(TextGenerationHandler):
         runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=self.room, chooses=chooses)
         self.config, self.runner, self.limits = config, runner, runner.limits
         runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
-        if speculative is not None and drafting is not None:
-            self.draft_model = load_draft_model(
-                context.model_dir, speculative, drafting, runner.limits, self.parallel, context.report_progress
-            )
+        if speculative is not None and drafting is not None and self.parallel.rank == 0:
+            places = context.model_dir, speculative, drafting, runner.limits, self.parallel
+            self.draft_model = load_draft_model(*places, context.report_progress, chooses)
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """Does in a thread what would block the loop, and with it all other texts."""

@@ -75,7 +75,7 @@ class Lane:
         while not self._state.over:
             if self._state.drafter is not None:
                 self._publish()
-                await self._state.drafter.prepare(self._state.scheduler.running)
+                self._state.drafter.prepare(self._state.scheduler.running)
             plan = self._next()
             if plan is not None:
                 await self._step(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msx_backend.llm.blocks import BlockPool
+from msx_backend.llm.draft_loading import draft_weights
 from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import measured_budget, stated_budget
 from msx_backend.llm.models.config import DecoderConfig
@@ -29,19 +30,20 @@ def planned(
     drafting: DecoderConfig | None = None,
 ) -> Callable[[int], EngineLimits]:
     """The limits that fit beside the weights, computed before they are read unless the device must be asked.
-    `drafting`: a second model, whose cache holds the same tokens.
+    `drafting`: a second model on the first rank, whose cache holds the same tokens.
 
     Raises HandlerLoadError.
     """
     token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
     token += 0 if drafting is None else drafting.token_bytes(1, 1, parallel.target)
+    drafts = draft_weights(drafting, parallel)
     check_context(yaml, config.context)
     if (budget := stated_budget(yaml, parallel.target)) is not None:
         limits = limits_of(yaml, config.context, token, budget)
         return lambda weights: limits
 
     def measured(weights: int) -> EngineLimits:
-        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights))
+        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights + drafts))
         keep_graphs(context, str(limits))  # which the device's memory may change from start to start
         return limits
 

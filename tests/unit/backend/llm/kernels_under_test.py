@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,11 +55,13 @@ def shape() -> EngineLimits:
 
 @dataclass
 class KernelsUnderTest:
-    """`rounding`: of the largest logit. `prefix`: the fewest tokens of a prefix that two texts share."""
+    """`rounding`: of the largest logit. `prefix`: the fewest tokens of a prefix that two texts share. `make`: another
+    runner of the same model."""
 
     runner: Any
     rounding: float
     prefix: int
+    make: Callable[[], Any]
 
     @property
     def mixes(self) -> bool:
@@ -92,15 +95,17 @@ class KernelsUnderTest:
 @contextmanager
 def kernels_under_test(kind: str, model: Path) -> Iterator[KernelsUnderTest]:
     if kind == "cpu":
-        yield KernelsUnderTest(make_runner(kind, shape(), folder=model), EXACT, prefix=16)
+        make = partial(make_runner, kind, shape(), folder=model)
+        yield KernelsUnderTest(make(), EXACT, 16, make)
         return
     import mindspore as ms
 
     from msx_backend.llm.kernels.ascend.factory import AscendKernels
 
     with emulation():
-        runner = make_runner(kind, shape(), folder=model, kernels=AscendKernels(ms.float16))
-        yield KernelsUnderTest(runner, LOUD_ROUNDING, prefix=runner.block)
+        make = partial(make_runner, kind, shape(), folder=model, kernels=AscendKernels(ms.float16))
+        runner = make()
+        yield KernelsUnderTest(runner, LOUD_ROUNDING, runner.block, make)
 
 
 class Reference:

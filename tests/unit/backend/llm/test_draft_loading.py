@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.draft_loading import draft_config, load_draft_model
+from msx_backend.llm.draft_loading import draft_config, draft_weights, load_draft_model
+from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_sdk._internal.config import SpeculativeOptions
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import Parallel
@@ -26,35 +27,36 @@ def archive(folder: Path, **members: Any) -> Any:
 
 def test_a_small_model_of_the_same_tokens(tmp_path: Path) -> None:
     large = archive(tmp_path, hidden_size=32)
-    found = draft_config(tmp_path, DRAFT, large, Parallel())
+    found = draft_config(tmp_path, DRAFT, large)
     assert found is not None
     assert found.hidden_size == 32
-    assert draft_config(tmp_path, SpeculativeOptions(), large, Parallel()) is None
-    assert draft_config(tmp_path, None, large, Parallel()) is None
+    assert draft_config(tmp_path, SpeculativeOptions(), large) is None
+    assert draft_config(tmp_path, None, large) is None
 
 
 @pytest.mark.parametrize(
-    ("members", "options", "parallel", "said"),
+    ("members", "options", "said"),
     [
-        ({"vocab_size": 77}, {}, {}, "speculative.model: small has 77 tokens and the model"),
-        ({}, {"model": "tiny"}, {}, "speculative.model: 'tiny' is not a folder of the archive with a config.json"),
-        ({}, {"model": "../small"}, {}, "speculative.model: '../small' is not a folder of the archive"),
-        ({}, {}, {"target": "Ascend"}, "speculative.method: draft is for one rank on a CPU"),
-        ({}, {}, {"tp_size": 2}, "speculative.method: draft is for one rank on a CPU"),
+        ({"vocab_size": 77}, {}, "speculative.model: small has 77 tokens and the model"),
+        ({}, {"model": "tiny"}, "speculative.model: 'tiny' is not a folder of the archive with a config.json"),
+        ({}, {"model": "../small"}, "speculative.model: '../small' is not a folder of the archive"),
     ],
 )
 def test_what_does_not_fit_is_refused(
-    tmp_path: Path, members: dict[str, Any], options: dict[str, Any], parallel: dict[str, Any], said: str
+    tmp_path: Path, members: dict[str, Any], options: dict[str, Any], said: str
 ) -> None:
     large = archive(tmp_path, **members)
     with pytest.raises(HandlerLoadError) as raised:
-        draft_config(
-            tmp_path,
-            SpeculativeOptions(**{"method": "draft", "model": "small", **options}),
-            large,
-            Parallel(**parallel),
-        )
+        draft_config(tmp_path, SpeculativeOptions(**{"method": "draft", "model": "small", **options}), large)
     assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize("target", ["CPU", "Ascend"])
+def test_the_first_rank_has_all_of_it(tmp_path: Path, target: str) -> None:
+    small = read(tmp_path)
+    first, second = (draft_weights(small, Parallel(rank, 1, 2, target)) for rank in range(2))
+    assert first == weight_bytes(small, Parallel(target=target)) > 0
+    assert second == draft_weights(None, Parallel(0, 1, 2, target)) == 0
 
 
 def test_texts_must_not_outgrow_it(tmp_path: Path) -> None:

@@ -15,11 +15,21 @@ from msx_backend.llm import speculator as module
 from msx_backend.llm.draft_model import Drafting, DraftModel
 from msx_backend.llm.step import Array, Decode, Mixed
 from msx_sdk._internal.config import SpeculativeOptions
-from tests.unit.backend.llm.fakes import EngineHarness, FakeRunner, alone, ids, limits, read, request
+from tests.unit.backend.llm.fakes import (
+    EngineHarness,
+    FakeFollowingRunner,
+    FakePagedRunner,
+    FakeRunner,
+    alone,
+    ids,
+    limits,
+    read,
+    request,
+)
 from tests.unit.backend.llm.test_engine_properties import meet, some_visit
 
 OPTIONS = SpeculativeOptions(method="draft", tokens=4)
-RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}]
+RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}, {"lanes": 2}]
 WIDE = limits(slots=8)
 
 
@@ -61,11 +71,16 @@ def test_texts_are_those_of_the_large_model(runner: dict[str, Any]) -> None:
 def test_hundreds_of_requests_leave_nothing_behind(runner: dict[str, Any]) -> None:
     dice = random.Random(8)
     options = {"speculative": OPTIONS, "draft_model": DraftModel(SmallModel(slots=6), 16), **runner}
-    asyncio.run(meet([some_visit(dice) for _ in range(200)], limits(slots=6, total=160, most=300), 1, options))
+    lanes = options.pop("lanes", 1)
+    asyncio.run(meet([some_visit(dice) for _ in range(200)], limits(slots=6, total=160, most=300), lanes, options))
 
 
-def test_a_slot_holds_what_it_held_as_far_as_that_fits() -> None:
-    runner = FakeRunner(slots=2)
+@pytest.mark.parametrize(
+    "runner",
+    [FakeRunner(2), FakePagedRunner(2, 64, 64, blocks=20, block=8), FakeFollowingRunner(2, 64, 64, blocks=20, block=8)],
+    ids=["slots", "paged", "chooses"],
+)
+def test_a_slot_holds_what_it_held_as_far_as_that_fits(runner: FakeRunner) -> None:
     model = DraftModel(runner, 4)
     first, second = [5, 6], list(range(10, 25))
     assert model.draft([Drafting(0, list(first), 3)]) == [alone(first, 3)]
@@ -75,6 +90,27 @@ def test_a_slot_holds_what_it_held_as_far_as_that_fits() -> None:
     assert model.draft([Drafting(1, list(second), 2)]) == [[]]
     assert model.draft([Drafting(1, list(second), 2)]) == [alone(second, 2)]
     assert model.draft([Drafting(0, list(second[:3]), 2)]) == [alone(second[:3], 2)]
+
+
+def test_what_slots_hold_gives_way_where_blocks_are_few() -> None:
+    """Each text needs two of the four blocks."""
+    model = DraftModel(FakePagedRunner(3, 64, 64, blocks=5, block=8), 64)
+    texts = [[place, *range(10)] for place in range(3)]
+
+    def drafts(*slots: int) -> list[list[int]]:
+        return model.draft([Drafting(slot, list(texts[slot]), 3) for slot in slots])
+
+    own = [alone(text, 3) for text in texts]
+    assert [drafts(0), drafts(1), drafts(2)] == [[own[0]], [own[1]], [own[2]]]
+    assert drafts(1, 0) == [own[1], own[0]]
+    assert drafts(0, 1, 2) == [own[0], own[1], []]
+    assert drafts(2, 1) == [own[2], own[1]]
+
+
+def test_logits_that_are_not_numbers_become_a_token() -> None:
+    runner = FakeFollowingRunner(2, 64, 64, blocks=20, block=8)
+    runner.poison = 6
+    assert DraftModel(runner, 64).draft([Drafting(0, [5, 6], 1)]) == [[0]]
 
 
 def test_a_small_model_that_fails_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from msx_backend.llm import handler, planning
+from msx_backend.llm.draft_loading import draft_weights
 from msx_backend.llm.handler import TextGenerator
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.memory import MIB
@@ -61,6 +62,18 @@ def test_a_device_is_asked_beside_the_weights(tmp_path: Path, asked: list[Any]) 
     assert found.context == 512
     assert found.slots == MIB // 2 // (config.token_bytes(target="Ascend") * 512)
     assert asked == [1000, str(found)]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_small_model_for_drafts_is_beside_the_first_rank(tmp_path: Path, asked: list[Any], rank: int) -> None:
+    """Its weights; the cache of both has the same tokens on all ranks."""
+    config, parallel = read(tmp_path, num_key_value_heads=1, torch_dtype="float16"), Parallel(rank, 1, 2, "Ascend")
+    context, yaml = Context(ModelInfo("m", model_dir=tmp_path)), parse_model_config({})[0]
+    found = planned(context, yaml, config, parallel, config)(1000)
+    token = config.token_bytes(1, 2, "Ascend") + config.token_bytes(target="Ascend")
+    assert found.slots == MIB // 2 // (token * found.context)
+    assert asked[0] == 1000 + draft_weights(config, parallel)
+    assert (asked[0] == 1000) == bool(rank)
 
 
 @pytest.mark.parametrize(("target", "keys"), [("CPU", {}), ("Ascend", {"cacheMemory": 4})])

@@ -26,9 +26,7 @@ from tests.unit.backend.llm.kernels_under_test import (
     Reference,
     kernels_under_test,
     make_model,
-    shape,
 )
-from tests.unit.backend.llm.runners import make_runner
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -252,14 +250,14 @@ def test_drafted_tokens_right_and_wrong(
 
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_drafts_of_a_small_model(
-    kernels: KernelsUnderTest, reference: Reference, model: Path, monkeypatch: pytest.MonkeyPatch, wrong: int
+    kernels: KernelsUnderTest, reference: Reference, monkeypatch: pytest.MonkeyPatch, wrong: int
 ) -> None:
-    """Which is as large here, on CPU kernels, and has a cache of its own; or says something else."""
+    """Which is as large here, on the same kernels, and has a cache of its own; or says something else."""
     prompts = [tokens(3, 21), tokens(4, 110)]
-    small = make_runner("small", shape(), folder=model)
+    small = DraftModel(kernels.make(), CHUNK)
     if wrong:
-        plain = small.decode
-        monkeypatch.setattr(small, "decode", lambda *step: np.roll(plain(*step), 1, axis=1))
+        plain = small._likeliest
+        monkeypatch.setattr(small, "_likeliest", lambda rows: [(it + 1) % VOCAB for it in plain(rows)])
     monkeypatch.setattr(speculator, "TRIAL", 1e9)
 
     async def scene(harness: KernelsHarness) -> None:
@@ -270,4 +268,4 @@ def test_drafts_of_a_small_model(
         assert (stats.accepted == stats.drafted) != bool(wrong)
 
     options = SpeculativeOptions(method="draft", tokens=3)
-    play(scene, kernels, speculative=options, draft_model=DraftModel(small, CHUNK))
+    play(scene, kernels, speculative=options, draft_model=small)
