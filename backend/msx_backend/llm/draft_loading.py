@@ -46,11 +46,13 @@ def draft_folder(folder: Path, options: SpeculativeOptions) -> Path:
 
 def draft_weights(config: DecoderConfig | None, parallel: Parallel) -> int:
     """Bytes on this rank of the group: the first one has the whole small model, the others have nothing of it."""
-    return weight_bytes(config, alone(parallel)) if config is not None and parallel.rank == 0 else 0
+    if config is None or parallel.rank:
+        return 0
+    return weight_bytes(config, Parallel(target=parallel.target))
 
 
 def alone(parallel: Parallel) -> Parallel:
-    """A group of this rank alone, on the same device."""
+    """A group of this rank by itself, on the same device."""
     collectives.register(ALONE, (parallel.rank,))
     return Parallel(target=parallel.target, world_group=ALONE)
 
