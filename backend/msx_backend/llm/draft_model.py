@@ -62,7 +62,7 @@ class DraftModel:
         for text in texts:
             held = self._held.pop(text.slot, [])
             text.fed = common(held, text.said, min(len(held), text.length - 1))
-        writing = [text for text in texts if self._has_room(text, texts) and self._read(text)]
+        writing = [text for text in texts if self._has_room(text) and self._read(text)]
         while rows := [text for text in writing if len(text.said) - text.length < text.count]:
             self._step(rows)
         self._held.update((text.slot, text.said[: text.fed]) for text in texts)
@@ -78,13 +78,12 @@ class DraftModel:
         self._held.clear()
         prepare(self._runner, Wake())
 
-    def _has_room(self, text: Drafting, others: Sequence[Drafting]) -> bool:
+    def _has_room(self, text: Drafting) -> bool:
         """What slots hold of texts that are not to be continued now gives way, the oldest first."""
         if self._blocks is None:
             return True
-        kept = {it.slot for it in others}
         while not self._blocks.reach(text.slot, text.length + text.count):
-            oldest = next((slot for slot in self._held if slot not in kept), None)
+            oldest = next(iter(self._held), None)  # those of this call have been taken out
             if oldest is None:
                 return False
             del self._held[oldest]
