@@ -55,6 +55,12 @@ ACCEPTED = (
     Case("chunks", "PagedAttention", inputs.mixed, HEADS),
     Case("chunks in bfloat16", "PagedAttention", partial(inputs.mixed, BF16), HEADS),
     Case(
+        "chunks that see a window",
+        "PagedAttention",
+        lambda: inputs.mixed(attn_mask=reach([1, 5, 3], [17, 5, 32], 40, window=4)),
+        HEADS,
+    ),
+    Case(
         "one token of each, the mask of none",
         "PagedAttention",
         lambda: inputs.decode(**ONES, attn_mask=tensor([[0]], ms.float16)),

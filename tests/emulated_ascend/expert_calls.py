@@ -80,6 +80,8 @@ ACCEPTED = (
     Case(
         "rows of other ranks' experts", "GroupedMatmulV4", partial(grouped, group_list=counted(2, 0, 1, 0, 0, 0, 0, 0))
     ),
+    Case("a bias", "GroupedMatmulV4", partial(grouped, bias=[numbers(8, 32)])),
+    Case("a bias in bfloat16", "GroupedMatmulV4", partial(grouped, BF16, bias=[numbers(8, 32, dtype=FLOAT)])),
     Case("int8", "GroupedMatmulV4", grouped_int8),
     Case("int8 beside float16", "GroupedMatmulV4", grouped_beside_int8),
     Case("int8 beside bfloat16", "GroupedMatmulV4", partial(grouped_beside_int8, BF16)),
@@ -129,7 +131,10 @@ REFUSED = (
     refused("scales in float16", GROUPED, grouped_int8, "dtype must be BFloat16", False, scale=[numbers(8, 32)]),
     refused("scales of float16", GROUPED, grouped, "must be None", False, scale=[numbers(8, 32)]),
     refused("a kind of counts that is not known", GROUPED, grouped, "ends) or 1", group_list_type=2),
-    refused("a bias", GROUPED, grouped, "must be None", bias=[numbers(8, 32)]),
+    refused("a bias of fewer experts", GROUPED, grouped, "shape must be [8, 32]", bias=[numbers(7, 32)]),
+    refused("a bias of another dtype", GROUPED, grouped, "dtype must be Float16", bias=[numbers(8, 32, dtype=FLOAT)]),
+    refused("a bias that is no list", GROUPED, grouped, "a list of one tensor", False, bias=numbers(8, 32)),
+    refused("a bias beside int8", GROUPED, grouped_int8, "must be None", bias=[numbers(8, 32)]),
     refused("an activation", GROUPED, grouped, "must be 0", act_type=1),
     refused("no groups", GROUPED, grouped, "must be 0", False, group_type=-1),
     refused("int8 without scales of rows", GROUPED, grouped_int8, "a list of one tensor", pre_token_scale=None),

@@ -35,8 +35,8 @@ class GroupedMatmulV4(Operator):
     ) -> tuple[Tensor]:
         """x [[M, in]], weight [[E, in, out]] -> [[M, out]]. Rows behind those of the last expert are NaN: a kernel
         leaves what was there. int8 on both sides: (x @ weight) * scale * pre_token_scale; int8 beside 16 bits:
-        x @ ((weight + antiquant_offset) * antiquant_scale)."""
-        self.absent(bias=bias, offset=offset)
+        x @ ((weight + antiquant_offset) * antiquant_scale). bias [[E, out]] is added, float32 beside bfloat16."""
+        self.absent(offset=offset)
         self.absent(activation_input=activation_input, activation_quant_scale=activation_quant_scale)
         self.absent(activation_quant_offset=activation_quant_offset, output_dtype=output_dtype)
         for name, came, needed in (
@@ -51,6 +51,7 @@ class GroupedMatmulV4(Operator):
         quantised, widened = kinds[0], kinds[1] and not kinds[0]
         factors = self._scales(rows, experts, scale, pre_token_scale, quantised)
         matrices = self._matrices(experts, antiquant_scale, antiquant_offset, rows, widened)
+        shifts = None if bias is None else self._bias(bias, rows, experts)
         ends = self._ends(rows, experts, group_list, group_list_type)
         values = rows.asnumpy() if quantised else floats(rows)
         result = np.full((rows.shape[0], experts.shape[2]), np.nan, np.float32)
@@ -59,6 +60,7 @@ class GroupedMatmulV4(Operator):
             exact = np.float64 if quantised else np.float32
             product = values[part].astype(exact) @ matrices[expert].astype(exact)
             result[part] = product if factors is None else product * factors[0][expert] * factors[1][part, None]
+            result[part] += 0 if shifts is None else shifts[expert]
         return (tensor(result, ms.bfloat16 if quantised else rows.dtype),)
 
     def _only(self, name: str, came: Any) -> Any:
@@ -104,6 +106,14 @@ class GroupedMatmulV4(Operator):
         scales, offsets = (floats(it)[:, None] for it in numbers)
         matrices: Array = (weight.asnumpy() + offsets) * scales
         return matrices
+
+    def _bias(self, bias: Any, x: Any, weight: Any) -> Array:
+        """-> [E, out]"""
+        shifts = self._only("bias", bias)
+        self.require(weight.dtype in HALF, "bias", shifts, "it must be None beside integers: no decoder passes it")
+        self.tensor("bias", shifts, (ms.float32 if x.dtype == ms.bfloat16 else ms.float16,), 2)
+        self.shape("bias", shifts, weight.shape[0], weight.shape[2])
+        return floats(shifts)
 
     def _ends(self, x: Any, weight: Any, group_list: Any, group_list_type: int) -> list[int]:
         """-> where the rows of each expert end"""

@@ -65,8 +65,12 @@ def mixed(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     return decode(dtype) | step | changes
 
 
-def reach(counts: Any, lengths: Any, width: int, dtype: Any = ms.float16, drop: float = -10000.0) -> Tensor:
-    rows = [np.arange(width) > place for n, of in zip(counts, lengths, strict=True) for place in range(of - n, of)]
+def reach(
+    counts: Any, lengths: Any, width: int, dtype: Any = ms.float16, drop: float = -10000.0, window: int | None = None
+) -> Tensor:
+    places, numbers = np.arange(width), window or width
+    own = [place for n, of in zip(counts, lengths, strict=True) for place in range(of - n, of)]
+    rows = [(places > place) | (places <= place - numbers) for place in own]
     return tensor(np.array(rows) * drop, dtype)
 
 

@@ -147,7 +147,7 @@ class PagedAttention(Operator):
         return tables
 
     def _mask(self, query: Any, attn_mask: Any, lengths: Array, counts: Array) -> Floats | None:
-        """None where each text has one token: the kernel ignores the mask."""
+        """None where each text has one token: the kernel ignores the mask, whatever it is."""
         self.tensor("attn_mask", attn_mask, HALF, 2)
         self.same_dtype("attn_mask", attn_mask, "query", query)
         mask = floats(attn_mask)
@@ -161,10 +161,11 @@ class PagedAttention(Operator):
         self.require(mask.shape[1] >= longest, "attn_mask", attn_mask, f"it must have {longest} columns or more")
         starts = np.repeat(lengths - counts - (counts.cumsum() - counts), counts)
         positions = np.arange(query.shape[0]) + starts
-        expected = np.where(np.arange(mask.shape[1]) > positions[:, None], np.float32(drops), np.float32(0))
-        rule = f"each row must be 0 up to its token's position and {drop} behind"
-        self.require(np.array_equal(mask, expected), "attn_mask", attn_mask, rule)
-        return np.where(mask == 0, np.float32(0), np.float32(DROP))
+        ahead, own = (compare(np.arange(mask.shape[1]), positions[:, None]) for compare in (np.greater, np.equal))
+        fits = np.isin(mask, (0, drops)).all() and (mask[ahead] == drops).all() and (mask[own] == 0).all()
+        rule = f"each row must be 0 for its token, 0 or {drop} for those before it and {drop} behind"
+        self.require(fits, "attn_mask", attn_mask, rule)
+        return None if counts.max() == 1 else np.where(mask == 0, np.float32(0), np.float32(DROP))
 
 
 def _width(cache: Any) -> int:

@@ -17,7 +17,7 @@ from tests.unit.backend.llm.runners import FAMILIES
 pytestmark = pytest.mark.mindspore
 ROOT = Path(__file__).parents[2]
 
-WITH_EXPERTS = ("deepseek_v2", "deepseek_v3", "qwen2_moe", "qwen3_moe")
+WITH_EXPERTS = ("deepseek_v2", "deepseek_v3", "gpt_oss", "qwen2_moe", "qwen3_moe")
 
 
 def test_each_call_of_the_tables_has_a_row() -> None:

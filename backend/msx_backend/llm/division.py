@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 import msgspec
@@ -30,16 +29,6 @@ def check_generates(config: DecoderConfig) -> None:
         raise HandlerLoadError(
             "config.json, is_causal: false: each token of this model sees what follows it, so that it cannot generate; "
             "serve it with --handler embedding"
-        )
-
-
-def check_windows(windows: Sequence[int | None], context: int) -> None:
-    """Raises HandlerLoadError if texts could be longer than the window of a layer, which PagedAttention cannot have."""
-    window = min((window for window in windows if window is not None), default=context)
-    if window < context:
-        raise HandlerLoadError(
-            f"config.json, sliding_window: {window}: on Ascend a text cannot be longer than the window; set "
-            f"maxTotalTokens: {window} in model-config.yaml"
         )
 
 

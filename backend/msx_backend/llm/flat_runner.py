@@ -12,7 +12,6 @@ from mindspore import Tensor
 
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.device import DeviceAdapters
-from msx_backend.llm.division import check_windows
 from msx_backend.llm.kernels.ascend.blocks import BlockTables, FlatArrays, block_size_of, nowhere
 from msx_backend.llm.kernels.ascend.capture import DecodeCapture
 from msx_backend.llm.kernels.ascend.choosing import TokenChooser
@@ -27,8 +26,11 @@ from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.stage import Choose, Finish, StageMessages
 from msx_backend.llm.step import UNREAD, TokenChunk
+from msx_sdk.errors import HandlerLoadError
 
-NO_PICKS = np.zeros(1, np.int32)
+NO_PICKS = NO_REACH = np.zeros(1, np.int32)
+PAIR = np.zeros(2, np.int32)
+"""The tokens of a text that keeps nothing."""
 CAPTURE_RUNS = 2
 """One that gets its memory, and one that is recorded."""
 
@@ -54,17 +56,19 @@ class FlatRunner:
         self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts, chooses: bool = True
     ) -> None:
         """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. Raises HandlerLoadError."""
-        check_windows(config.windows, limits.context)
+        check_capture(config, limits)
         self.overlaps = parts.parallel.target == "Ascend"
         self.chooses, self.follows = chooses, chooses and parts.parallel.stages == 1
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
         self.prefill_size, self._text_angles = limits.batch_prefill, TextAngles(config, self.slots)
         heads = parts.heads(config)
-        self._tables = BlockTables(self.slots, self.context, limits.batch_total, block_size_of(config))
+        size = block_size_of(config)
+        self._tables = BlockTables(self.slots, self.context, limits.batch_total, size, config.sinks)
+        self._kinds = StepKinds(config)
         self.block, self.blocks = self._tables.size, self._tables.blocks
         decoder.body.step.prepare(self.context)
-        shape = (self.blocks, self.block, heads.keys, config.cache_size)
+        shape = (self.blocks, self.block, heads.keys, config.cache_size("Ascend"))
         eager = parts.parallel.target != "Ascend"
         self._graphs = FlatGraphs(decoder, config, shape, eager)
         self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, self.slots, eager)
@@ -120,17 +124,15 @@ class FlatRunner:
         captures decoding steps, the largest first, in whose memory the others fit."""
         if self.chooses:
             self.recount(0, (), ())
-        runs = {"prefill": (PREFILL, 2, 0), "mixed": (MIXED, 2, 1), "decode": (DECODE, 1, 1)}
-        for number, (name, (kind, count, start)) in enumerate(runs.items(), 1):
+        sampled, last = TokenChoice(temperature=1.0, frequency=1.0), UNREAD if self.follows else 0
+        runs = {"prefill": ((0, 0), 0, []), "mixed": ((0, 0), 1, [TokenChoice()]), "decode": ((last,), 1, [sampled])}
+        for number, (name, (tokens, start, choices)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
-            last = UNREAD if self.follows and kind == DECODE else 0
-            chunks = [TokenChunk(0, start, (0,) * (count - 1) + (last,))]
-            choices = [TokenChoice(temperature=1.0, frequency=1.0) if kind == DECODE else TokenChoice()]
-            tokens = self._chosen.follow(np.array(chunks[0].tokens, np.int32), chunks)
+            chunks = [TokenChunk(0, start, tokens)]
             choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
-            arrays = nowhere(self._tables.places([0], [start], [count]))
-            step = FlatStep(kind, tokens, arrays, [0], np.array([count - 1]))
-            self._run(step, choose if self.chooses and kind != PREFILL else None)()
+            step = self._step(chunks, np.array([len(tokens) - 1]))
+            step = step._replace(arrays=nowhere(step.arrays))
+            self._run(step, choose if self.chooses and choices else None)()
         for size in reversed(self._capture.sizes):
             report(f"decode of {size} texts, which is captured")
             step = self._filled(size, [TokenChunk(0, 1, (0,))], np.zeros(1, np.int32))
@@ -139,13 +141,19 @@ class FlatRunner:
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
-        kind, slots = kind_of(chunks), [chunk.slot for chunk in chunks]
-        tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
-        if size := self._capture.size_of(kind, len(chunks)):
+        if size := self._capture.size_of(self._kinds.of(chunks), len(chunks)):
+            tokens = np.array([chunk.tokens[0] for chunk in chunks], np.int32)
             return self._run(self._filled(size, chunks, tokens), choose)
+        return self._run(self._step(chunks, rows), choose)
+
+    def _step(self, chunks: Sequence[TokenChunk], rows: Array) -> FlatStep:
+        kind, slots = self._kinds.of(chunks), list[int | None](chunk.slot for chunk in chunks)
+        tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
         counts = [len(chunk.tokens) for chunk in chunks]
-        arrays = self._tables.places(slots, [chunk.start for chunk in chunks], counts)
-        return self._run(FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, slots, rows), choose)
+        arrays = self._tables.places([chunk.slot for chunk in chunks], [chunk.start for chunk in chunks], counts)
+        if kind == MIXED and max(counts) == 1:
+            arrays, slots, tokens = self._tables.paired(arrays), [*slots, None], np.append(tokens, PAIR)
+        return FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, slots, rows)
 
     def _filled(self, size: int, chunks: Sequence[TokenChunk], tokens: Array) -> FlatStep:
         """A decoding step, filled up to `size` texts."""
@@ -156,7 +164,7 @@ class FlatRunner:
 
     def _run(self, step: FlatStep, choose: Choose | None = None) -> Finish:
         arrays = step.arrays
-        reach = np.arange(arrays.tables.shape[1] * self.block if step.kind == MIXED else 1)
+        reach = self._tables.reach(arrays.tables.shape[1]) if step.kind == MIXED else NO_REACH
         picks = NO_PICKS if self._adapters is None else self._adapters.picks(step.slots, arrays.q_lengths)
         positions, *others = (host_tensor(array, self._pins) for array in (*arrays, reach, step.rows, picks))
         angles, wanted = self._angles(step.slots, arrays), len(step.rows) - step.fillers
@@ -187,10 +195,29 @@ class FlatRunner:
             raise ValueError(f"position {last - 1}: the context has {self.context} positions")
 
 
-def kind_of(chunks: Sequence[TokenChunk]) -> int:
-    if not any(chunk.start for chunk in chunks):
-        return PREFILL
-    return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED
+class StepKinds:
+    """Which kind of step some chunks are. Only mixed ones have masks that hide what is behind a window, or the rest of
+    the block in which sinks are."""
+
+    def __init__(self, config: DecoderConfig) -> None:
+        windows = [window for window in config.windows if window is not None]
+        self._unmasked = 0 if config.sinks else min(windows, default=config.context)
+
+    def of(self, chunks: Sequence[TokenChunk]) -> int:
+        if any(chunk.start + len(chunk.tokens) > self._unmasked for chunk in chunks):
+            return MIXED
+        if not any(chunk.start for chunk in chunks):
+            return PREFILL
+        return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED
+
+
+def check_capture(config: DecoderConfig, limits: EngineLimits) -> None:
+    """Raises HandlerLoadError where no step could be captured."""
+    if config.sinks and limits.capture_buckets:
+        raise HandlerLoadError(
+            f"captureBuckets: config.json, model_type: all steps of {config.model_type} have masks, and only steps "
+            "without are captured; leave the key out"
+        )
 
 
 def host_tensor(array: Array, pins: bool) -> Any:

@@ -10,6 +10,14 @@ from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.latent import LatentConfig
 from msx_backend.llm.models.quantised.scheme import Quantisation
 
+MULTIPLE = 16
+"""Of the numbers of a head that an NPU's attention takes."""
+
+
+def with_sink(head_size: int) -> int:
+    """Numbers of a head in an NPU's cache that has one more, which meets the sinks of queries."""
+    return (head_size // MULTIPLE + 1) * MULTIPLE
+
 
 class LayerNorms(msgspec.Struct, frozen=True, kw_only=True):
     """The names that a layer's norms have in the files; None: there is no norm at this place."""
@@ -98,14 +106,16 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         same head."""
         return max(self.kv_heads // shards, 1)
 
-    @property
-    def cache_size(self) -> int:
-        """Numbers of a key-value head in the cache of keys."""
-        return self.head_dim if self.latent is None else self.latent.width
+    def cache_size(self, target: str = "CPU") -> int:
+        """Numbers of a key-value head in the cache of keys. An NPU's has more where attention has sinks: one that meets
+        them, and zeros up to the next multiple that its kernels take."""
+        if self.latent is not None:
+            return self.latent.width
+        return with_sink(self.head_dim) if self.sinks and target != "CPU" else self.head_dim
 
-    def cache_numbers(self, shards: int) -> int:
+    def cache_numbers(self, shards: int, target: str = "CPU") -> int:
         """Of one token in one layer, on one rank."""
-        return 2 * self.kv_heads_of(shards) * self.head_dim if self.latent is None else self.latent.width
+        return self.cache_size(target) * (2 * self.kv_heads_of(shards) if self.latent is None else 1)
 
     def kv_copies(self, shards: int) -> int:
         """How many ranks have the same key-value heads."""
@@ -143,4 +153,4 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """Bytes of one token's keys and values on the rank that holds most of them."""
         itemsize = 4 if self.dtype_on(target) == "float32" else 2
-        return -(-self.layers // stages) * self.cache_numbers(shards) * itemsize
+        return -(-self.layers // stages) * self.cache_numbers(shards, target) * itemsize

@@ -72,7 +72,7 @@ def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
 
 def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """Keys and values of one token in the rank's layers."""
-    one = config.cache_numbers(parallel.tp_size) * itemsize(config, parallel.target)
+    one = config.cache_numbers(parallel.tp_size, parallel.target) * itemsize(config, parallel.target)
     return len(own_layers(config, parallel)) * one
 
 
@@ -92,7 +92,7 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
     heads = config.heads // parallel.tp_size
     kv = config.kv_heads_of(parallel.tp_size)
     widths = 4 * config.hidden_size + _inner_width(config, parallel)
-    widths += 2 * (heads + 2 * kv) * config.cache_size
+    widths += 2 * (heads + 2 * kv) * config.cache_size(parallel.target)
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     if parallel.target == "CPU":
         step += 3 * max(chunk * heads, texts * heads) * context * 4

@@ -19,11 +19,11 @@ from msx_sdk.mindspore.parallel import Parallel
 
 def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts: int, context: int) -> StepTime:
     """A token for each of `texts` that have `context` positions, on one rank."""
-    seen = _positions(config, parallel, context)
+    layers = len(own_layers(config, parallel))
+    seen = layers * context  # all of it where a layer has a window, too: its mask hides what is behind
     head = _head_numbers(config, parallel)
     touched = touched_experts(config, texts)
     read = layers_parameters(config, parallel, touched) + head
-    layers = len(own_layers(config, parallel))
     cache = texts * seen * token_bytes(config, parallel) // layers
     flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * seen * _pair_flops(config, parallel)
     bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
@@ -34,7 +34,8 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     """A prompt of `context` tokens in chunks, each of which reads the weights and what is before it; only the last
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
-    seen, layers = _positions(config, parallel, context), len(own_layers(config, parallel))
+    layers = len(own_layers(config, parallel))
+    seen = layers * context
     touched = touched_experts(config, chunk)
     saved = chunks * saved_bytes(config, parallel, touched)
     read = (chunks * layers_parameters(config, parallel, touched) + head) * itemsize(config, parallel.target) - saved
@@ -49,11 +50,6 @@ def _time(npu: NpuPeaks, bytes: float, flops: float, exchange: float | None) -> 
     assert npu.bandwidth is not None
     assert npu.flops is not None
     return StepTime(memory=bytes / npu.bandwidth, compute=flops / npu.flops, exchange=exchange)
-
-
-def _positions(config: DecoderConfig, parallel: Parallel, context: int) -> int:
-    """What a token sees, summed over the rank's layers: less where they have windows."""
-    return sum(min(context, config.windows[layer] or context) for layer in own_layers(config, parallel))
 
 
 def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:

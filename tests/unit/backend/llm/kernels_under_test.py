@@ -35,12 +35,14 @@ EXACT = 1e-5
 """Of the largest logit: what float32 may differ by, in another order of sums."""
 
 
-def make_model(folder: Path) -> Path:
+def make_model(folder: Path, window: int | None = None) -> Path:
     """One layer, and a token for each of the tokenizer of the fakes. What a token attends to decides what follows it:
     with random weights alone, texts would hardly change if all that is in the cache was wrong."""
     from safetensors.numpy import load_file, save_file
 
     changes: dict[str, Any] = {"num_hidden_layers": 1, "layer_types": None, "vocab_size": VOCAB}
+    if window is not None:
+        changes |= {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 0}
     file = make_wide("qwen3", folder, max_position_embeddings=512, **changes) / "model.safetensors"
     tensors = load_file(file)
     for name, factor in LOUDER.items():

@@ -13,9 +13,7 @@ from msx_backend.llm.limits import EngineLimits
 
 GOLDENS = Path(__file__).parents[3] / "goldens" / "llm"
 VARIANTS = GOLDENS.with_name("llm_variants")
-ON_CPUS = ("gpt_oss",)
-FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir() if folder.name not in ON_CPUS))
-"""Those that NPUs run, too."""
+FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir()))
 
 
 def limits(

@@ -31,8 +31,8 @@ ms = pytest.importorskip("mindspore")
 Model = Callable[[Path], Path]
 
 
-def family(name: str) -> Model:
-    return lambda folder: make_wide(name, folder / "model")
+def family(name: str, **changes: Any) -> Model:
+    return lambda folder: make_wide(name, folder / "model", **changes)
 
 
 def quantised(case: str, family: str = "qwen3") -> Model:
@@ -52,10 +52,32 @@ def other_experts(tensor: Any) -> Any:
     return ms.Tensor((tensor.asnumpy() + 1) % (tensor.asnumpy().max() + 1))
 
 
+def without_sinks(query: Any) -> Any:
+    """[T, N * 32], of which 16 are the head's own"""
+    numbers = query.float().asnumpy().reshape(query.shape[0], -1, 32)
+    numbers[..., 16:] = 0
+    return ms.Tensor(numbers.reshape(query.shape)).astype(query.dtype)
+
+
+def without_block_0(keys: Any) -> Any:
+    numbers = keys.float().asnumpy()
+    numbers[0] = 0
+    return ms.Tensor(numbers).astype(keys.dtype)
+
+
+def without_window(mask: Any) -> Any:
+    """What is behind the block of sinks is seen up to the token."""
+    numbers = mask.float().asnumpy()
+    for row in numbers:
+        row[128 : np.flatnonzero(row == 0)[-1]] = 0
+    return ms.Tensor(numbers).astype(mask.dtype)
+
+
 MODELS: dict[str, Model] = {
     "qwen3_moe": family("qwen3_moe"),
     "deepseek_v3": family("deepseek_v3"),
     "gemma3": family("gemma3"),
+    "gpt_oss": family("gpt_oss", sliding_window=4),
     "W8A16": quantised("packed_8"),
     "W4A16": quantised("packed_4_zeros"),
     "W8A8": quantised("modelslim_w8a8"),
@@ -113,6 +135,13 @@ CHANGES: list[tuple[str, str, str, Change]] = [
     ("deepseek_v3", "PagedAttention", "kv_head_num", instead(2)),
     ("deepseek_v3", "PagedAttention", "value_cache", filled(1)),
     ("gemma3", "GeLU", "input", filled(0)),
+    ("gpt_oss", "PagedAttention", "query", without_sinks),
+    ("gpt_oss", "PagedAttention", "key_cache", without_block_0),
+    ("gpt_oss", "PagedAttention", "block_tables", lambda tensor: tensor[:, 1:]),
+    ("gpt_oss", "PagedAttention", "attn_mask", without_window),
+    ("gpt_oss", "GroupedMatmulV4", "bias", of_first(filled(0))),
+    ("gpt_oss", "GroupedMatmulV4", "bias", of_first(as_type("float32"))),
+    ("gpt_oss", "GroupedMatmulV4", "bias", instead(None)),
     ("W8A16", "WeightQuantBatchMatmul", "x", as_type("float32")),
     ("W8A16", "WeightQuantBatchMatmul", "weight", as_type("int32")),
     ("W8A16", "WeightQuantBatchMatmul", "transpose_weight", lambda given: not given),

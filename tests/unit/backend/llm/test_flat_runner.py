@@ -152,10 +152,28 @@ def test_steps_that_are_too_large(model: Path) -> None:
         runner.decode([0], [1], [300])
 
 
-def test_texts_longer_than_a_window_are_refused(tmp_path: Path) -> None:
-    model = make_wide("mistral", tmp_path / "model", sliding_window=32)
-    with pytest.raises(HandlerLoadError, match=r"sliding_window: 32: .* set maxTotalTokens: 32"):
-        make_flat("mistral", model, "float16")
+@pytest.mark.parametrize(("ends", "kernels"), [((12, 5), (0, 2)), ((13, 5), (2, 0))])
+def test_what_is_longer_than_a_window_has_masks(
+    ends: tuple[int, int], kernels: tuple[int, int], tmp_path: Path
+) -> None:
+    """Prompts as long as the window are read without. All of a step has masks where one text needs them, and then two
+    tokens of one more text, since masks of single tokens are ignored."""
+    model = make_wide("mistral", tmp_path / "model", num_hidden_layers=2)
+    one = make_runner("mistral", limits(prefills=(64,)), folder=model).prefill(0, 0, TOKENS[:20], all_logits=True)
+    with emulation() as calls:
+        runner = make_flat("mistral", model, "float16")
+        found = runner.mixed([chunk(slot, 0, end) for slot, end in enumerate(ends)])
+        assert_near(found, one[[end - 1 for end in ends]], "float16", np.abs(one).max())
+        assert (len(calls.of("PagedAttention")), len(calls.of("FlashAttentionScore"))) == kernels
+        found = runner.mixed([chunk(slot, end, end + 1) for slot, end in enumerate(ends)])
+        assert_near(found, one[list(ends)], "float16", np.abs(one).max())
+        assert "q_seq_lens=Int32 [3]" in calls.of("PagedAttention")[-1]
+
+
+def test_steps_with_sinks_are_not_captured(tmp_path: Path) -> None:
+    model, captured = make_wide("gpt_oss", tmp_path / "model"), replace(limits(), capture_buckets=(1, 2))
+    with pytest.raises(HandlerLoadError, match=r"captureBuckets: .* all steps of gpt_oss have masks"):
+        make_flat("gpt_oss", model, "float16", captured)
 
 
 def test_a_step_is_data() -> None:

@@ -34,10 +34,10 @@ ms = pytest.importorskip("mindspore")
 Scene = Callable[[KernelsHarness], Awaitable[None]]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[None, pytest.param(20, id="window", marks=pytest.mark.long)])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ms.runtime.launch_blocking()
-    return make_model(tmp_path_factory.mktemp("kernels") / "model")
+    return make_model(tmp_path_factory.mktemp("kernels") / "model", request.param)
 
 
 @pytest.fixture(scope="module")

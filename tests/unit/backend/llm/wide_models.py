@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.unit.backend.llm.runners import GOLDENS
 
-HEAD_SIZE, CONTEXT = 16, 64
+HEAD_SIZE, WINDOW = 16, 12
 LOUD = 300.0
 """Activations above 256 overflow in float16 where they are squared."""
 
@@ -29,7 +29,7 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
     given = json.loads((GOLDENS / golden / "config.json").read_text())
     sizes = {"head_dim": HEAD_SIZE, "hidden_size": given["num_attention_heads"] * HEAD_SIZE}
     if given.get("sliding_window"):
-        sizes["sliding_window"] = CONTEXT
+        sizes["sliding_window"] = WINDOW
     if longrope := (given.get("rope_parameters") or {}).get("short_factor"):
         factors = [1 + number / 4 for number in range(len(longrope) * HEAD_SIZE * 4 // given["hidden_size"])]
         given["rope_parameters"] |= {"short_factor": factors, "long_factor": [3 * factor for factor in factors]}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from msx_backend.llm.models.config import DecoderConfig
+from msx_backend.llm.models.config import MULTIPLE, DecoderConfig
 from msx_backend.llm.models.kernels import Array
 from msx_sdk.errors import HandlerLoadError
 
@@ -15,9 +15,11 @@ SIZES = (128, 64, 32, 16)
 """Tokens of a block that the kernels know."""
 MOST = 16384
 """Numbers of a head in one block, at most (messages of MindSpore 2.10's kernels)."""
-WIDEST, WIDEST_LATENT, MULTIPLE = 256, 576, 16
+WIDEST, WIDEST_LATENT = 256, 576
 NOWHERE = -1
 """The place of a token that is not kept."""
+ALWAYS, NEVER = -1, 1 << 30
+"""Positions of what every token sees, and of what none does."""
 
 
 class FlatArrays(NamedTuple):
@@ -43,7 +45,8 @@ def block_size(head_size: int) -> int:
 def block_size_of(config: DecoderConfig) -> int:
     """Raises HandlerLoadError."""
     if config.latent is None:
-        return block_size(config.head_dim)
+        block_size(config.head_dim)
+        return block_size(config.cache_size("Ascend"))
     latent = config.latent
     sizes = {"kv_lora_rank": latent.rank, "qk_rope_head_dim": latent.turning, "qk_nope_head_dim": latent.still}
     if odd := next((name for name, size in sizes.items() if size % MULTIPLE), None):
@@ -63,9 +66,10 @@ class BlockTables:
     """The tables of all slots; block 0 does not belong to any text. A slot has no blocks until `assign` gives it
     some."""
 
-    def __init__(self, slots: int, context: int, tokens: int, size: int) -> None:
-        """`tokens`: of all texts together; there is a block for each text at least."""
-        self.size, columns = size, -(-context // size)
+    def __init__(self, slots: int, context: int, tokens: int, size: int, sinks: bool = False) -> None:
+        """`tokens`: of all texts together; there is a block for each text at least. `sinks`: every row of the tables
+        begins with block 0, whose places count as tokens before the text."""
+        self.size, self.sinks, columns = size, sinks, -(-context // size)
         self.blocks = 1 + max(-(-tokens // size), columns, slots)
         self._tables = np.zeros((slots, columns), np.int32)
 
@@ -82,7 +86,18 @@ class BlockTables:
         ends = more.cumsum()
         positions = (np.arange(len(text)) + np.repeat(first - (ends - more), more)).astype(np.int32)
         slot = tables[text, positions // self.size] * self.size + positions % self.size
+        if self.sinks:
+            tables, lengths = np.pad(tables, ((0, 0), (1, 0))), lengths + np.int32(self.size)
         return FlatArrays(positions, slot.astype(np.int32), np.ascontiguousarray(tables), lengths, more)
+
+    def reach(self, columns: int) -> Array:
+        """The position that each place of a row of so many columns has; of block 0 before a text the first has one that
+        all see, the others one that nobody does."""
+        if not self.sinks:
+            return np.arange(columns * self.size)
+        first = np.full(self.size, NEVER)
+        first[0] = ALWAYS
+        return np.append(first, np.arange((columns - 1) * self.size))
 
     def filled(self, slots: Sequence[int], starts: Sequence[int], size: int) -> FlatArrays:
         """Those of one token of each slot and, up to `size` of them, tokens that keep nothing and read block 0; tables
@@ -93,6 +108,14 @@ class BlockTables:
         fillers = {"positions": 0, "slots": NOWHERE, "lengths": 1, "q_lengths": 1}
         flat = {name: np.append(getattr(arrays, name), [it] * missing) for name, it in fillers.items()}
         return FlatArrays(tables=tables, **{name: array.astype(np.int32) for name, array in flat.items()})
+
+    def paired(self, arrays: FlatArrays) -> FlatArrays:
+        """The same and two tokens of one text more, that keep nothing and read block 0: where each text has one token,
+        attention would ignore the mask."""
+        more = {"positions": [0, 1], "slots": [NOWHERE] * 2, "q_lengths": [2]}
+        more["lengths"] = [2 + self.size * self.sinks]
+        flat = {name: np.append(getattr(arrays, name), it).astype(np.int32) for name, it in more.items()}
+        return FlatArrays(tables=np.pad(arrays.tables, ((0, 1), (0, 0))), **flat)
 
 
 def nowhere(arrays: FlatArrays) -> FlatArrays:

@@ -58,6 +58,17 @@ class SoftmaxRouter(ChoiceRouter):
         return weights * self.config.factor, chosen
 
 
+class BiasedRouter(SoftmaxRouter):
+    """A softmax over the chosen logits, which have a bias: the weights of a softmax over all, divided by their sum."""
+
+    def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
+        super().__init__(hidden, experts, dtype)
+        self.bias, self.add = Parameter(initializer("zeros", (experts.count,), dtype), name="bias"), operators.Add()
+
+    def choose(self, logits: Any) -> Any:
+        return super().choose(self.add(logits, self.cast(self.bias, ms.float32)))
+
+
 class SigmoidRouter(ChoiceRouter):
     """`FusedAddTopKDiv()(logits, bias, groups, chosen groups, 2, k, 0, normed, factor)` -> weights, numbers
     (mindformers 2.1.0, transformer/moe/moe_utils.py)."""
@@ -77,6 +88,8 @@ class SigmoidRouter(ChoiceRouter):
 
 
 def router_of(hidden: int, experts: ExpertsConfig, dtype: Any) -> Any:
+    if experts.clamp is not None:
+        return BiasedRouter(hidden, experts, dtype)
     kind = SigmoidRouter if experts.sigmoid else ChoiceRouter if experts.groups > 1 else SoftmaxRouter
     return kind(hidden, experts, dtype)
 
@@ -98,9 +111,18 @@ class RoutedExperts(ExpertWeights):
             weights = self.mul(weights, self.cast(chosen < self.count, weights.dtype))
         rows, places, counts, _ = self.route(x, chosen, 0, 0, self.all, 0, 2, True)
         counts = self.cast(counts[: self.count], ms.int64)
-        gate, up = self.split(self.product(rows, self.gate_up, counts), (self.inner, self.inner), -1)
-        made = self.product(self.mul(self.silu(gate), up), self.down, counts)
+        gate, up = self.split(self.up_product(rows, counts), (self.inner, self.inner), -1)
+        made = self.down_product(self.gated(gate, up), counts)
         return self.back(self.computed(made, counts) if self.whole else made, places, weights, False, None)
+
+    def up_product(self, rows: Any, counts: Any) -> Any:
+        return self.product(rows, self.gate_up, counts)
+
+    def gated(self, gate: Any, up: Any) -> Any:
+        return self.mul(self.silu(gate), up)
+
+    def down_product(self, rows: Any, counts: Any) -> Any:
+        return self.product(rows, self.down, counts)
 
     def computed(self, made: Any, counts: Any) -> Any:
         """made [rows, hidden], with 0 behind the rows of the rank's experts, where memory may hold anything"""

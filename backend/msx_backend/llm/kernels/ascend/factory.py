@@ -10,6 +10,7 @@ from mindspore import nn
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.attention import BlockAttention
 from msx_backend.llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
+from msx_backend.llm.kernels.ascend.clamped import RoutedClampedExperts
 from msx_backend.llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.integer_experts import RoutedIntegerExperts
@@ -17,13 +18,13 @@ from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
 from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_backend.llm.kernels.ascend.reduce import Reduce
+from msx_backend.llm.kernels.ascend.sinks import SinkBlockAttention
 from msx_backend.llm.kernels.low_rank import LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
 from msx_backend.llm.models.latent import LatentConfig
 from msx_backend.llm.models.quantised.format import LinearFormat
-from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
 
@@ -68,7 +69,8 @@ class AscendKernels:
         return router_of(hidden, experts, self.dtype)
 
     def experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel) -> Any:
-        return RoutedExperts(hidden, experts, parallel, self.dtype)
+        kind = RoutedExperts if experts.clamp is None else RoutedClampedExperts
+        return kind(hidden, experts, parallel, self.dtype)
 
     def quantised_experts(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, form: LinearFormat) -> Any:
         """Numbers of 16 bits where groups of inputs have scales: no grouped product is documented that takes them."""
@@ -95,19 +97,16 @@ class AscendKernels:
         return FusedRotary(rope)
 
     def attention(self, heads: Heads, layer: int, window: int) -> Any:
-        return BlockAttention(heads, layer)
+        return BlockAttention(heads, layer, window)
 
     def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
-        raise HandlerLoadError(
-            "config.json, model_type: attention with sinks is not supported on Ascend, whose attention operators have "
-            "no input for them; serve the model on a CPU, without deviceIds"
-        )
+        return SinkBlockAttention(heads, parallel, (layer, window), self.dtype)
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         return LatentBlockAttention(heads, latent, parallel, layer, self.dtype)
 
     def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
-        return FlatStepInputs(config, self.dtype)
+        return FlatStepInputs(config, windows, self.dtype)
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return FlatEmbedding(vocabulary, width, parallel, self.dtype)

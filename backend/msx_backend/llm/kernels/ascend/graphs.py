@@ -15,6 +15,7 @@ import mindspore as ms
 from mindspore import Tensor, mutable, nn, ops
 
 from msx_backend.llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
+from msx_backend.llm.kernels.ascend.sinks import put_sink
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import Decoder
 from msx_sdk.mindspore.layers import counted
@@ -74,6 +75,9 @@ class FlatGraphs:
         self.decoder, self.dtype = decoder, decoder.dtype
         layers = len(decoder.body.layers)
         self.keys = self._blocks(layers, blocks)
+        if config.sinks:
+            for keys in self.keys:
+                put_sink(keys, config)
         self.values = self._blocks(layers, blocks if config.latent is None else (1, 1, 1, 1))
         self.hidden, self.first = config.hidden_size, decoder.parallel.first_stage
         self._cells = {kind: FlatCell(decoder, kind) for kind in PHASES}

@@ -8,6 +8,7 @@ import mindspore as ms
 from mindspore import Tensor, nn, ops
 
 from msx_backend.llm.kernels.ascend import operators
+from msx_backend.llm.kernels.ascend.blocks import ALWAYS
 from msx_backend.llm.kernels.ascend.cells import DROP, causal_triangle
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.rope import tables_of_all
@@ -17,15 +18,15 @@ PREFILL, MIXED, DECODE = 0, 1, 2
 
 
 class FlatStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> a step: kind, cos and sin [T, D] of each rope, slots, tables, lengths, q_lengths, mask, keys, values. It is a
-    plain tuple: graphs would leave the attributes of a named one to Python.
+    """-> a step: kind, cos and sin [T, D] of each rope, slots, tables, lengths, q_lengths, a mask for each of the
+    `windows`, keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
 
     T tokens of B texts, L blocks in a row of the tables.
     """
 
-    def __init__(self, config: DecoderConfig, dtype: Any) -> None:
+    def __init__(self, config: DecoderConfig, windows: tuple[int | None, ...], dtype: Any) -> None:
         super().__init__()
-        self.config, self.dtype, self.stretches = config, dtype, config.stretches
+        self.config, self.dtype, self.stretches, self.windows = config, dtype, config.stretches, windows
         self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
         latent = config.latent is not None and dtype == ms.bfloat16
         self.drop = 1 if latent else int(DROP)
@@ -55,15 +56,17 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
 
         positions [T]; angles [2, T, D] of a model whose angles depend on the text, else [2, 1, D]; slots [T]: where
         each token's key goes, block * size of a block + place, or -1 for nowhere; tables [B, L]; lengths [B]: tokens in
-        the cache, those of this step included; q_lengths [B]: tokens of this step; reach: 0 … L * size of a block - 1,
-        or [1]; keys, values: the blocks [blocks, size, K, D] of each layer
+        the cache, those of this step included; q_lengths [B]: tokens of this step; reach: the position of each of
+        L * size of a block places, or [1]; keys, values: the blocks [blocks, size, K, D] of each layer
         """
         if self.stretches:
             cos, sin = (angles[0],), (angles[1],)
         else:
             cos, sin = self.rows(self.cos, positions), self.rows(self.sin, positions)
-        mask = self.mask(kind, positions, reach)
-        return kind, cos, sin, slots, tables, lengths, q_lengths, mask, keys, values
+        masks: Any = ()
+        for window in self.windows:
+            masks = (*masks, self.mask(kind, window, positions, reach))
+        return kind, cos, sin, slots, tables, lengths, q_lengths, masks, keys, values
 
     def rows(self, tables: Any, positions: Any) -> Any:
         found: Any = ()
@@ -71,10 +74,13 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
             found = (*found, self.gather(table, positions, 0))
         return found
 
-    def mask(self, kind: int, positions: Any, reach: Any) -> Any:
+    def mask(self, kind: int, window: int | None, positions: Any, reach: Any) -> Any:
         if kind == PREFILL:
             return self.triangle
         if kind == DECODE:
             return self.nothing  # it is ignored
-        ahead = ops.expand_dims(reach, 0) > ops.expand_dims(positions, 1)
-        return self.cast(ahead.astype(ops.dtype(positions)) * self.drop, self.dtype)
+        reach, positions = ops.expand_dims(reach, 0), ops.expand_dims(positions, 1)
+        hidden = reach > positions
+        if window is not None:
+            hidden = ops.logical_or(hidden, ops.logical_and(reach > ALWAYS, reach <= positions - window))
+        return self.cast(hidden.astype(ops.dtype(positions)) * self.drop, self.dtype)

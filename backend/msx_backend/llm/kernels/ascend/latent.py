@@ -43,8 +43,8 @@ class LatentBlockAttention(nn.Cell):  # type: ignore[misc]
 
     def construct(self, q: Any, x: Any, step: Any) -> Any:
         """q [T, N * query], x [T, width] -> [T, N * value]"""
-        kind, cos, sin, slots, tables, lengths, q_lengths, mask, all_keys, _ = step
-        it, keys = self.latent, all_keys[self.layer]
+        kind, cos, sin, slots, tables, lengths, q_lengths, masks, all_keys, _ = step
+        it, keys, mask = self.latent, all_keys[self.layer], masks[0]
         vector, turning = self.split(x, (it.rank, it.turning), -1)
         vector = self.norm(vector)[0]
         still, turned = self.split(q.reshape((-1, self.heads, it.query)), (it.still, it.turning), -1)

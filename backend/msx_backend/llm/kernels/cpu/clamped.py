@@ -1,32 +1,20 @@
-"""Experts with biases whose gate and up are clamped, as gpt-oss has them."""
+"""Experts with biases whose gate and up are clamped, on a CPU."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from mindspore import Parameter, ops
-from mindspore.common.initializer import initializer
+from mindspore import ops
 
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts
+from msx_backend.llm.models.clamped_weights import ClampedWeights
 from msx_backend.llm.models.experts import ExpertsConfig
-from msx_backend.llm.models.mxfp4 import unpacked
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 
-class ClampedExperts(BlockedExperts):
-    """(up + 1) * gate * sigmoid(alpha * gate). The bias of the result is on the first rank alone: a sum over the ranks
-    follows."""
-
+class ClampedExperts(ClampedWeights, BlockedExperts):
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
         super().__init__(hidden, experts, parallel, dtype)
-        assert experts.clamp is not None
-        self.alpha, self.limit = experts.clamp
-        self.packed, self.leads = experts.packed, parallel.tp_rank == 0
-        zeros = (initializer("zeros", (self.count, width), dtype) for width in (2 * self.inner, hidden))
-        self.gate_up_bias, self.down_bias = (Parameter(it, name=name) for it, name in zip(zeros, BIASES, strict=True))
         self.least, self.most, self.tile = ops.Minimum(), ops.Maximum(), ops.Tile()
 
     def compute(self, x: Any, experts: Any, size: int) -> Any:
@@ -40,25 +28,3 @@ class ClampedExperts(BlockedExperts):
 
     def bias(self, weight: Any, experts: Any, size: int) -> Any:
         return self.tile(ops.expand_dims(self.gather(weight, experts, 0), 1), (1, size, 1))
-
-    def load_shard(self, weights: Weights, name: str) -> None:
-        bias = weights.read(f"{name}.gate_up_proj_bias")
-        fill(self.gate_up_bias, np.concatenate([bias[:, turn::2][:, self.own] for turn in (0, 1)], 1))
-        fill(self.down_bias, weights.read(f"{name}.down_proj_bias") * self.leads)
-        up, down = np.empty(self.gate_up.shape, np.float32), np.empty(self.down.shape, np.float32)
-        for expert in range(self.count):
-            both = self.read(weights, f"{name}.gate_up_proj", expert)
-            up[expert] = np.concatenate([both[:, turn::2][:, self.own] for turn in (0, 1)], 1)
-            down[expert] = self.read(weights, f"{name}.down_proj", expert)[self.own]
-        fill(self.gate_up, up)
-        fill(self.down, down)
-
-    def read(self, weights: Weights, name: str, expert: int) -> Any:
-        """-> [in, out]"""
-        one = slice(expert, expert + 1)
-        if not self.packed:
-            return weights.read(name, one)[0]
-        return unpacked(weights.read(f"{name}_blocks", one)[0], weights.read(f"{name}_scales", one)[0])
-
-
-BIASES = "gate_up_bias", "down_bias"

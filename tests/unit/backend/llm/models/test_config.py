@@ -291,6 +291,6 @@ def test_latent_attention(tmp_path: Path) -> None:
     config = read(tmp_path, "deepseek_v3", rope_scaling=yarn, q_lora_rank=None)
     assert config.latent is not None
     assert (config.latent.query_rank, config.latent.width, config.latent.query) == (None, 576, 192)
-    assert (config.kv_heads, config.head_dim, config.cache_size) == (1, 64, 576)
+    assert (config.kv_heads, config.head_dim, config.cache_size()) == (1, 64, 576)
     assert config.attention_scale == pytest.approx(192**-0.5 * (0.1 * math.log(40) + 1) ** 2)
     assert config.token_bytes(shards=4, target="Ascend") == 3 * 576 * 4 // 2

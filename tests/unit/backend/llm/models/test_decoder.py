@@ -12,7 +12,6 @@ import pytest
 from tests.unit.backend.llm.runners import (
     FAMILIES,
     GOLDENS,
-    ON_CPUS,
     VARIANTS,
     all_logits,
     expected,
@@ -29,7 +28,7 @@ def _launch_blocking() -> None:
     ms.runtime.launch_blocking()
 
 
-@pytest.mark.parametrize("family", [*FAMILIES, *ON_CPUS])
+@pytest.mark.parametrize("family", FAMILIES)
 def test_logits_are_those_of_transformers(family: str) -> None:
     """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
     tokens, logits = expected(family)

@@ -13,7 +13,7 @@ from msx_backend.llm.models.mxfp4 import E2M1, unpacked
 from msx_backend.llm.models.registry import read_config
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
-from tests.unit.backend.llm.runners import GOLDENS, limits, make_runner
+from tests.unit.backend.llm.runners import GOLDENS
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
@@ -71,13 +71,6 @@ def test_experts_of_4_bits_are_read(tmp_path: Path) -> None:
     whole = unpacked(tensors[f"{place}.gate_up_proj_blocks"][3], tensors[f"{place}.gate_up_proj_scales"][3])
     np.testing.assert_array_equal(made.gate_up.asnumpy()[3], np.concatenate([whole[:, ::2], whole[:, 1::2]], 1))
     assert set(np.unique(np.abs(E2M1))) == {0, 0.5, 1, 1.5, 2, 3, 4, 6}
-
-
-def test_npus_have_no_attention_with_sinks() -> None:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-
-    with pytest.raises(HandlerLoadError, match="attention with sinks is not supported on Ascend"):
-        make_runner("gpt_oss", limits(), kernels=AscendKernels(ms.float16))
 
 
 def test_what_a_file_leaves_out(tmp_path: Path) -> None:

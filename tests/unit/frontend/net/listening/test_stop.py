@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections import wind_down
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http.v1 import connection as http1
@@ -70,8 +71,9 @@ def read(client: socket.socket) -> bytes:
 
 
 @LOOPS
-def test_nobody_who_had_connected_is_reset(loop: str) -> None:
+def test_nobody_who_had_connected_is_reset(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the requests stand in the sockets when the listener stops, the others come shortly after."""
+    monkeypatch.setattr(wind_down, "ON_ITS_WAY", 60)  # however long the machine takes to connect all
 
     async def test() -> None:
         listener = await started()
