@@ -256,6 +256,8 @@ class ReplyBuffer:
     def _drop_rest(self) -> None:
         if self._credit is not None:
             self._credit.close()
+            # No handler waits any more: a closed credit has no room, by which the reader would be watched for ever.
+            self._credit, self._enough = None, self._buffers.size + 1
         self._drop()
 
     def _drop(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 import msgspec
@@ -14,10 +13,10 @@ from msx_backend.llm.limits import PREFILL
 from msx_backend.llm.memory import DEVICE_FRACTION, HOST_FRACTION
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.models.weights import Checkpoint, shapes
+from msx_backend.llm.models.weights import Checkpoint
 from msx_backend.llm.sizing.layout import group_of, served_by
 from msx_backend.llm.sizing.npus import NpuPeaks, device_of
-from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes
+from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes, model_parameters
 from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_backend.llm.sizing.remedies import Fits, remedies
 from msx_backend.llm.sizing.roofline import decode_time, prefill_time
@@ -40,7 +39,7 @@ def estimate(request: SizingRequest) -> Sizing:
     ranks = [_rank(config, npu, rank, request.texts, context) for rank in _ranks(group)]
     sizing = Sizing(
         model_type=config.model_type,
-        parameters=sum(prod(shape) for _, shape in shapes(config, "")),
+        parameters=model_parameters(config),
         dtype=config.dtype_on(npu.target),
         npu=request.npu,
         texts=request.texts,

@@ -55,6 +55,12 @@ def divisor(config: DecoderConfig, name: str, shards: int) -> int:
     return shards if any(part in name for part in _BY_OUTPUTS) or name.endswith(_BY_INPUTS) else 1
 
 
+def model_parameters(config: DecoderConfig) -> int:
+    """Numbers of the whole model, whatever its files have them in; a tied head has none of its own."""
+    layers = sum(layer_parameters(config, 1, layer) for layer in range(config.layers))
+    return layers + (2 - config.tied) * vocabulary_parameters(config, 1) + config.hidden_size
+
+
 def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
     """Numbers of the embedding, or of the head, on one rank."""
     return -(-config.vocab_size // shards) * config.hidden_size

@@ -350,6 +350,25 @@ def test_a_reader_for_which_the_handler_waits_has_some_seconds() -> None:
     run_paced(test, stall_limit=0.01)
 
 
+@pytest.mark.parametrize("stall_limit", [0.01, 1000])
+def test_nobody_watches_a_reader_that_has_left_or_lost_the_rest(stall_limit: float) -> None:
+    """A timer that was set again would hold the reply, and its connection, for ever."""
+
+    async def test(reply: ReplyBuffer, job: PacedJob) -> None:
+        job.stream()
+        job.chunk(FIRST)
+        if stall_limit == 0.01:
+            while not job.cancelled:
+                await asyncio.sleep(0.001)
+        else:
+            reply.close()
+        assert reply._stall is None
+        job.chunk(1)
+        assert reply._stall is None
+
+    run_paced(test, stall_limit)
+
+
 def test_a_reader_that_takes_something_has_the_seconds_again() -> None:
     async def test(reply: ReplyBuffer, job: PacedJob) -> None:
         buffers = job.stream()

@@ -1,4 +1,4 @@
-"""The `config.json` of two well-known sizes."""
+"""The `config.json` of well-known models."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ QWEN2_7B: dict[str, Any] = {
     "num_attention_heads": 28,
     "num_key_value_heads": 4,
     "max_position_embeddings": 32768,
+    "torch_dtype": "bfloat16",
+}
+GPT_OSS_20B: dict[str, Any] = {
+    "model_type": "gpt_oss",
+    "vocab_size": 201088,
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 64,
+    "num_key_value_heads": 8,
+    "num_local_experts": 32,
+    "max_position_embeddings": 131072,
+    "quantization_config": {"quant_method": "mxfp4"},
     "torch_dtype": "bfloat16",
 }
 QWEN3_30B_A3B: dict[str, Any] = {

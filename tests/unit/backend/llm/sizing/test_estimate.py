@@ -13,7 +13,7 @@ from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_sdk.errors import HandlerLoadError
-from tests.unit.backend.llm.sizing.models import LLAMA_7B, QWEN2_7B, folder_of
+from tests.unit.backend.llm.sizing.models import GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
 
 DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
 
@@ -53,6 +53,12 @@ def test_stages_have_lanes_of_texts(tmp_path: Path) -> None:
     assert [rank.layers for rank in sizing.ranks] == [16, 16]
     assert sizing.text_rate == pytest.approx(1 / (2 * sizing.decode.seconds))
     assert sizing.sum_rate == pytest.approx(8 / (2 * sizing.decode.seconds))
+
+
+def test_numbers_of_4_bits_are_counted_as_numbers(tmp_path: Path) -> None:
+    """gpt-oss-20b has 20.9 billion; its files have two of an expert's in a byte."""
+    sizing = sized(folder_of(tmp_path, GPT_OSS_20B), npu="910C", texts=1, context=128)
+    assert sizing.parameters == 20_914_757_184
 
 
 def test_what_is_behind_a_window_is_read_too(tmp_path: Path) -> None:
