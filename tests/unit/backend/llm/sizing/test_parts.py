@@ -15,7 +15,7 @@ from msx_backend.llm.sizing.parts import (
 )
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.runners import FAMILIES, GOLDENS
-from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
+from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
 
 GROUPS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
@@ -57,6 +57,12 @@ def test_latent_attention_keeps_one_vector_for_all_heads(tmp_path: Path) -> None
     assert layers_parameters(config, on_npu(), 8) == pytest.approx(35.7e9, rel=0.01)
     assert token_bytes(config, on_npu()) == token_bytes(config, on_npu(shards=8)) == 61 * 576 * 2
     assert cache_bytes(config, on_npu(), 2, 200) == (1 + 4) * 128 * token_bytes(config, on_npu())
+
+
+def test_where_there_are_sinks_an_npus_heads_are_wider(tmp_path: Path) -> None:
+    config = read_config(folder_of(tmp_path, GPT_OSS_20B))
+    assert token_bytes(config, on_npu()) == 24 * 2 * 8 * 80 * 2
+    assert token_bytes(config, Parallel(target="CPU")) == 24 * 2 * 8 * 64 * 4
 
 
 def test_an_npu_has_whole_blocks_and_one_more(tmp_path: Path) -> None:
