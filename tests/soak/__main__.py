@@ -36,7 +36,8 @@ max_connections=400
 
 AT_ONCE = 24
 LONGEST_VISIT = 60.0
-WARM_UP = 60.0
+WARM_UP = 180.0
+"""Seconds in which allocators come to keep what they need: a minute of them was not enough on a busy machine."""
 CALM = 60.0
 """Seconds in which all that traffic has taken must be given back."""
 QUIET = 20.0
@@ -75,7 +76,7 @@ class Soak:
 
 
 @click.command()
-@click.option("--minutes", default=10.0, type=click.FloatRange(0.1), help="Of traffic, after a minute to warm up.")
+@click.option("--minutes", default=10.0, type=click.FloatRange(0.1), help="Of traffic, after three minutes to warm up.")
 @click.option("--seed", default=0, help="Of the choice of visits.")
 def main(minutes: float, seed: int) -> None:
     """Mixed traffic, slow readers, leavers, floods, killed workers; exit with 1 if anything is left, or was wrong."""
