@@ -130,7 +130,7 @@ class FlatRunner:
             report(f"{name} ({number} of {len(runs)})")
             chunks = [TokenChunk(0, start, tokens)]
             choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
-            step = self._step(chunks, np.array([len(tokens) - 1]))
+            step = self._step(self._kinds.of(chunks), chunks, np.array([len(tokens) - 1]))
             step = step._replace(arrays=nowhere(step.arrays))
             self._run(step, choose if self.chooses and choices else None)()
         for size in reversed(self._capture.sizes):
@@ -141,19 +141,20 @@ class FlatRunner:
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
-        if size := self._capture.size_of(self._kinds.of(chunks), len(chunks)):
+        kind = self._kinds.of(chunks)
+        if size := self._capture.size_of(kind, len(chunks)):
             tokens = np.array([chunk.tokens[0] for chunk in chunks], np.int32)
             return self._run(self._filled(size, chunks, tokens), choose)
-        return self._run(self._step(chunks, rows), choose)
+        return self._run(self._step(kind, chunks, rows), choose)
 
-    def _step(self, chunks: Sequence[TokenChunk], rows: Array) -> FlatStep:
-        kind, slots = self._kinds.of(chunks), list[int | None](chunk.slot for chunk in chunks)
+    def _step(self, kind: int, chunks: Sequence[TokenChunk], rows: Array) -> FlatStep:
+        slots, owners = [chunk.slot for chunk in chunks], list[int | None]()
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
         counts = [len(chunk.tokens) for chunk in chunks]
-        arrays = self._tables.places([chunk.slot for chunk in chunks], [chunk.start for chunk in chunks], counts)
+        arrays = self._tables.places(slots, [chunk.start for chunk in chunks], counts)
         if kind == MIXED and max(counts) == 1:
-            arrays, slots, tokens = self._tables.paired(arrays), [*slots, None], np.append(tokens, PAIR)
-        return FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, slots, rows)
+            arrays, tokens, owners = self._tables.paired(arrays), np.append(tokens, PAIR), [None]
+        return FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, [*slots, *owners], rows)
 
     def _filled(self, size: int, chunks: Sequence[TokenChunk], tokens: Array) -> FlatStep:
         """A decoding step, filled up to `size` texts."""

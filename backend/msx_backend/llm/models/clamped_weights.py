@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import mindspore as ms
 import numpy as np
-from mindspore import Parameter
+from mindspore import Parameter, ops
 from mindspore.common.initializer import initializer
 
 from msx_backend.llm.models.expert_weights import ExpertWeights
@@ -27,12 +28,14 @@ class ClampedWeights(ExpertWeights):
         assert experts.clamp is not None
         self.alpha, self.limit = experts.clamp
         self.packed, self.leads = experts.packed, parallel.tp_rank == 0
-        kind = self.bias_type(dtype)
+        kind = ms.float32 if dtype == ms.bfloat16 else dtype  # as GroupedMatmulV4 wants them (CANN)
         zeros = (initializer("zeros", (self.count, width), kind) for width in (2 * self.inner, hidden))
         self.gate_up_bias, self.down_bias = (Parameter(it, name=name) for it, name in zip(zeros, BIASES, strict=True))
+        self.least, self.most, self.sigmoid = ops.Minimum(), ops.Maximum(), ops.Sigmoid()
 
-    def bias_type(self, dtype: Any) -> Any:
-        return dtype
+    def gated(self, gate: Any, up: Any) -> Any:
+        gate, up = self.least(gate, self.limit), self.most(self.least(up, self.limit), -self.limit)
+        return (up + 1) * gate * self.sigmoid(gate * self.alpha)
 
     def load_shard(self, weights: Weights, name: str) -> None:
         bias = weights.read(f"{name}.gate_up_proj_bias")

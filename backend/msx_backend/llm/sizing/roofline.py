@@ -19,13 +19,12 @@ from msx_sdk.mindspore.parallel import Parallel
 
 def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts: int, context: int) -> StepTime:
     """A token for each of `texts` that have `context` positions, on one rank."""
-    layers = len(own_layers(config, parallel))
-    seen = layers * context  # all of it where a layer has a window, too: its mask hides what is behind
     head = _head_numbers(config, parallel)
     touched = touched_experts(config, texts)
     read = layers_parameters(config, parallel, touched) + head
-    cache = texts * seen * token_bytes(config, parallel) // layers
-    flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * seen * _pair_flops(config, parallel)
+    cache = texts * context * token_bytes(config, parallel)  # where layers have windows, too: masks hide the rest
+    pairs = texts * context * len(own_layers(config, parallel))
+    flops = 2 * (_token_numbers(config, parallel) + head) * texts + pairs * _pair_flops(config, parallel)
     bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
     return _time(npu, bytes, flops, _exchange(config, parallel, npu, texts))
 
@@ -34,15 +33,12 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     """A prompt of `context` tokens in chunks, each of which reads the weights and what is before it; only the last
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
-    layers = len(own_layers(config, parallel))
-    seen = layers * context
     touched = touched_experts(config, chunk)
     saved = chunks * saved_bytes(config, parallel, touched)
     read = (chunks * layers_parameters(config, parallel, touched) + head) * itemsize(config, parallel.target) - saved
-    read += chunks * seen * token_bytes(config, parallel) // layers // 2  # on average half of them are before a chunk
-    flops = (
-        2 * (_token_numbers(config, parallel) * context + head) + context * seen * _pair_flops(config, parallel) // 2
-    )
+    read += chunks * context * token_bytes(config, parallel) // 2  # on average half of them are before a chunk
+    pairs = context * context * len(own_layers(config, parallel))
+    flops = 2 * (_token_numbers(config, parallel) * context + head) + pairs * _pair_flops(config, parallel) // 2
     return _time(npu, read, flops, _exchange(config, parallel, npu, context))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -45,7 +45,7 @@ def block_size(head_size: int) -> int:
 def block_size_of(config: DecoderConfig) -> int:
     """Raises HandlerLoadError."""
     if config.latent is None:
-        block_size(config.head_dim)
+        block_size(config.head_dim)  # refuses by the number that the file has
         return block_size(config.cache_size("Ascend"))
     latent = config.latent
     sizes = {"kv_lora_rank": latent.rank, "qk_rope_head_dim": latent.turning, "qk_nope_head_dim": latent.still}
@@ -106,16 +106,20 @@ class BlockTables:
         tables = np.zeros((size, self._tables.shape[1]), np.int32)
         tables[: len(slots)] = self._tables[list(slots)]
         fillers = {"positions": 0, "slots": NOWHERE, "lengths": 1, "q_lengths": 1}
-        flat = {name: np.append(getattr(arrays, name), [it] * missing) for name, it in fillers.items()}
-        return FlatArrays(tables=tables, **{name: array.astype(np.int32) for name, array in flat.items()})
+        return extended(arrays, tables, {name: [it] * missing for name, it in fillers.items()})
 
     def paired(self, arrays: FlatArrays) -> FlatArrays:
         """The same and two tokens of one text more, that keep nothing and read block 0: where each text has one token,
         attention would ignore the mask."""
         more = {"positions": [0, 1], "slots": [NOWHERE] * 2, "q_lengths": [2]}
         more["lengths"] = [2 + self.size * self.sinks]
-        flat = {name: np.append(getattr(arrays, name), it).astype(np.int32) for name, it in more.items()}
-        return FlatArrays(tables=np.pad(arrays.tables, ((0, 1), (0, 0))), **flat)
+        return extended(arrays, np.pad(arrays.tables, ((0, 1), (0, 0))), more)
+
+
+def extended(arrays: FlatArrays, tables: Array, more: Mapping[str, Sequence[int]]) -> FlatArrays:
+    """The same with more numbers behind those of each array but the tables."""
+    flat = {name: np.append(getattr(arrays, name), it).astype(np.int32) for name, it in more.items()}
+    return FlatArrays(tables=tables, **flat)
 
 
 def nowhere(arrays: FlatArrays) -> FlatArrays:

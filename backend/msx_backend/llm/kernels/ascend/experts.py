@@ -19,8 +19,8 @@ COUNTS, ROWS, BY_ROWS = 1, 3, 0
 tensor; groups are rows."""
 OF_A_GROUP, SIGMOID = 2, 0
 """FusedAddTopKDiv's n, of which a group's worth is the sum, and activate_type."""
-NOTHING = (None, None, None, None, None, None)
-"""Bias and scales, which only quantised products have."""
+NO_SCALES = (None, None, None, None, None)
+"""Which only quantised products have."""
 
 
 class ChoiceRouter(nn.Cell):  # type: ignore[misc]
@@ -129,9 +129,9 @@ class RoutedExperts(ExpertWeights):
         rows = ops.expand_dims(ops.arange(0, made.shape[0], 1, dtype=ms.int64), -1)
         return ops.where(rows < self.sum(counts), made, ops.zeros_like(made))
 
-    def product(self, rows: Any, weight: Any, counts: Any) -> Any:
+    def product(self, rows: Any, weight: Any, counts: Any, bias: Any = None) -> Any:
         none = (None, None, None)
-        return self.grouped([rows], [weight], *NOTHING, counts, *none, ROWS, BY_ROWS, COUNTS)[0]
+        return self.grouped([rows], [weight], bias, *NO_SCALES, counts, *none, ROWS, BY_ROWS, COUNTS)[0]
 
 
 class SharedExpertGate(nn.Cell):  # type: ignore[misc]

@@ -94,8 +94,11 @@ class RoutedIntegerExperts(RoutedExperts):
         kind = stack_of(self.form, dtype)
         self.gate_up, self.down = (kind(self.count, *shape, dtype) for shape in (up, down))
 
-    def product(self, rows: Any, weight: Any, counts: Any) -> Any:
-        return weight(rows, counts)
+    def up_product(self, rows: Any, counts: Any) -> Any:
+        return self.gate_up(rows, counts)
+
+    def down_product(self, rows: Any, counts: Any) -> Any:
+        return self.down(rows, counts)
 
     def load_shard(self, weights: Any, name: str) -> None:
         self.load_integers(weights, name)

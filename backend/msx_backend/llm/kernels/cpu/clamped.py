@@ -15,15 +15,15 @@ from msx_sdk.mindspore.parallel import Parallel
 class ClampedExperts(ClampedWeights, BlockedExperts):
     def __init__(self, hidden: int, experts: ExpertsConfig, parallel: Parallel, dtype: Any) -> None:
         super().__init__(hidden, experts, parallel, dtype)
-        self.least, self.most, self.tile = ops.Minimum(), ops.Maximum(), ops.Tile()
+        self.tile = ops.Tile()
 
     def compute(self, x: Any, experts: Any, size: int) -> Any:
         x = x.reshape((-1, size, self.hidden))
         made = self.product(x, self.gather(self.gate_up, experts, 0)) + self.bias(self.gate_up_bias, experts, size)
         gate, up = self.halves(made)
-        gate, up = self.least(gate, self.limit), self.most(self.least(up, self.limit), -self.limit)
-        inner = (up + 1) * gate * self.sigmoid(gate * self.alpha)
-        made = self.product(inner, self.gather(self.down, experts, 0)) + self.bias(self.down_bias, experts, size)
+        made = self.product(self.gated(gate, up), self.gather(self.down, experts, 0)) + self.bias(
+            self.down_bias, experts, size
+        )
         return made.reshape((-1, self.hidden))
 
     def bias(self, weight: Any, experts: Any, size: int) -> Any:
