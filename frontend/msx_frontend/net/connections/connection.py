@@ -8,6 +8,11 @@ ON_ITS_WAY = 0.5
 """Seconds in which a client that has connected, or has read a reply, may have sent a request that is not here yet."""
 
 
+def may_be_asked(idle_since: float, now: float) -> bool:
+    """Whether a request of a client that has been idle since then may be on its way (`loop.time()` both)."""
+    return now - idle_since < ON_ITS_WAY
+
+
 class Connection(Protocol):
     @property
     def idle_since(self) -> float | None:
@@ -22,7 +27,7 @@ class Connection(Protocol):
     def shutdown(self) -> None:
         """Take no further requests, and end with the last reply; an idle connection ends at once.
 
-        To one that has been idle for less than `ON_ITS_WAY` seconds, a request may be on its way: it is answered, and
+        To one that has been idle for a moment only, a request may be on its way (`may_be_asked`): it is answered, and
         is the last. Called again and again until the connection is gone.
         """
 

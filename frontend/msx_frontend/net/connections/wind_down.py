@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from msx_frontend.net.connections.accept_loop import AcceptLoop
-from msx_frontend.net.connections.connection import ON_ITS_WAY
+from msx_frontend.net.connections.connection import may_be_asked
 from msx_frontend.net.connections.open_connections import ListenerConnections
 
 READS = 4
@@ -24,7 +24,7 @@ async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections
     accepting.stop()
     now = asyncio.get_running_loop().time()
     for connection in list(connections):
-        if (since := connection.idle_since) is None or now - since < ON_ITS_WAY:
+        if (since := connection.idle_since) is None or may_be_asked(since, now):
             connection.shutdown()  # which tells clients with the next reply
     for _ in range(READS):
         await asyncio.sleep(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from msx_frontend.net.connections.connection import ON_ITS_WAY
+from msx_frontend.net.connections.connection import may_be_asked
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http2.frames import PREFACE
 
@@ -61,7 +61,7 @@ class ProtocolChoice(asyncio.Protocol):
             self._transport.close()  # without a word: nothing was asked
 
     def shutdown(self) -> None:
-        if asyncio.get_running_loop().time() - self.idle_since >= ON_ITS_WAY:
+        if not may_be_asked(self.idle_since, asyncio.get_running_loop().time()):
             self._transport.close()
 
     def abort(self) -> None:

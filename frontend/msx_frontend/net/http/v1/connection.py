@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.connections.connection import ON_ITS_WAY
+from msx_frontend.net.connections.connection import ON_ITS_WAY, may_be_asked
 from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.v1.asgi_scope import endpoints
@@ -193,7 +193,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         if self._kept is not None:
             self._kept.forget()
         if self.idle_since is not None or self._lingering is not None:
-            if self.loop.time() - self._idle_since >= ON_ITS_WAY:
+            if not may_be_asked(self._idle_since, self.loop.time()):
                 self.transport.close()
         elif self._reply is not None and not self._waiting:
             self._reply.keep_alive = False

@@ -8,10 +8,9 @@ import socket
 import pytest
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections import wind_down
+from msx_frontend.net.connections import connection as any_connection
 from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import ListenerConnections
-from msx_frontend.net.http.v1 import connection as http1
 from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
 from msx_frontend.net.http2 import connection as http2
@@ -19,7 +18,6 @@ from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.errors import ErrorCode
 from msx_frontend.net.http2.frames import PREFACE
 from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.listening import protocol_choice
 from msx_frontend.net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.connections.echoing import Echoing
@@ -73,7 +71,7 @@ def read(client: socket.socket) -> bytes:
 @LOOPS
 def test_nobody_who_had_connected_is_reset(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the requests stand in the sockets when the listener stops, the others come shortly after."""
-    monkeypatch.setattr(wind_down, "ON_ITS_WAY", 60)  # however long the machine takes to connect all
+    monkeypatch.setattr(any_connection, "ON_ITS_WAY", 60)  # however long the machine takes to connect all
 
     async def test() -> None:
         listener = await started()
@@ -104,8 +102,7 @@ def test_what_is_idle_ends_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -
         idle = [connect(listener) for _ in range(3)]
         idle[1].sendall(PREFACE[:5])
         await ask(idle[2])
-        monkeypatch.setattr(http1, "ON_ITS_WAY", 0)
-        monkeypatch.setattr(protocol_choice, "ON_ITS_WAY", 0)
+        monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0)
         await listener.stop(60)
         assert [read(client) for client in idle] == [b"", b"", b""]
 

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from msx_frontend.errors import WorkerDied
-from msx_frontend.net.http.v1 import connection as http1
+from msx_frontend.net.connections import connection as any_connection
 from msx_frontend.net.http.v1.connection import Http1Connection
 from msx_frontend.net.http.v1.settings import Http1Settings
 from msx_frontend.net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
@@ -215,7 +215,7 @@ def test_bytes_that_are_not_http_are_told_in_their_turn() -> None:
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_shutdown(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        monkeypatch.setattr(http1, "ON_ITS_WAY", 0)
+        monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0)
         connection, transport = connect(echo, None)
         connection.data_received(GET + GET if idle else POST % (2, b"") + b"a")
         await turns()
