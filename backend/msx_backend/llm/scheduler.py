@@ -12,8 +12,9 @@ from msx_backend.llm.pace import PrefillPace
 from msx_backend.llm.patience import pass_by
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculator import Drafts, Speculator
-from msx_backend.llm.step import UNREAD, Decode, Mixed, Prefill, Preparation, Step, Stretch, TokenChunk
+from msx_backend.llm.step import UNREAD, Mixed, Prefill, Step, Stretch
 from msx_backend.llm.step_plan import StepPlan, Written
+from msx_backend.llm.step_rows import chunk, decode_step, preparation, rows_of
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
@@ -204,8 +205,8 @@ class Scheduler:
             if self._spent and self._spent + cost > self.pace.chunk:
                 return None
             self._spent += cost
-        chunk = _chunk(sequence, count)
-        return self._launch(Prefill(chunk.slot, chunk.start, chunk.tokens, sequence.scored), [sequence])
+        part = chunk(sequence, count)
+        return self._launch(Prefill(part.slot, part.start, part.tokens, sequence.scored), [sequence])
 
     def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0
@@ -213,21 +214,21 @@ class Scheduler:
         if not batch:
             return None
         drafts = self._drafts(batch, self._slots - len(batch))
-        return self._prepare(batch) or self._launch(_decoding(batch, drafts), batch, drafts)
+        return self._prepare(batch) or self._launch(decode_step(batch, drafts), batch, drafts)
 
     def _mix(self, ready: list[TokenSequence], filling: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0
         batch = self._grown(ready)
         drafts = self._drafts(batch, self._slots - len(self.running))
-        chunks = [chunk for rows in _rows(batch, drafts) for chunk in rows]
+        chunks = [row for rows in rows_of(batch, drafts) for row in rows]
         room = min(self.pace.chunk, self._chunk) if batch else self._chunk
         for sequence in filling:
             if room and sequence.slot is not None and not sequence.scored:
-                chunks.append(_chunk(sequence, min(sequence.left, room)))
+                chunks.append(chunk(sequence, min(sequence.left, room)))
                 batch.append(sequence)
                 room -= len(chunks[-1].tokens)
         drafts += [[] for _ in batch[len(drafts) :]] if drafts else []
-        return self._launch(Mixed(tuple(chunks), before=_preparation(batch)), batch, drafts) if batch else None
+        return self._launch(Mixed(tuple(chunks), before=preparation(batch)), batch, drafts) if batch else None
 
     def _drafts(self, batch: list[TokenSequence], room: int) -> Drafts:
         """Those for which there is room in the cache, too."""
@@ -276,34 +277,3 @@ class Scheduler:
         for sequence in sequences:
             sequence.in_flight, sequence.turn = True, self._turns
         return StepPlan(step, sequences, drafts or [])
-
-
-def _preparation(batch: list[TokenSequence]) -> tuple[Preparation, ...]:
-    steps = tuple(step for sequence in batch for step in sequence.before)
-    for sequence in batch:
-        sequence.before.clear()
-    return steps
-
-
-def _chunk(sequence: TokenSequence, count: int) -> TokenChunk:
-    start, slot = sequence.computed, sequence.slot
-    assert slot is not None
-    return TokenChunk(slot, start, tuple(sequence.tokens[start : start + count]))
-
-
-def _rows(batch: list[TokenSequence], drafts: Drafts) -> list[list[TokenChunk]]:
-    """The last token of each text, and its drafted ones, in rows of their own."""
-    if not drafts:
-        return [[_chunk(sequence, 1)] for sequence in batch]
-    return [[_chunk(sequence, 1), *_drafted(sequence, draft)] for sequence, draft in zip(batch, drafts, strict=True)]
-
-
-def _drafted(sequence: TokenSequence, draft: list[int]) -> list[TokenChunk]:
-    assert sequence.slot is not None
-    return [TokenChunk(sequence.slot, place, (token,)) for place, token in enumerate(draft, len(sequence.tokens))]
-
-
-def _decoding(batch: list[TokenSequence], drafts: Drafts) -> Decode:
-    places = [(row.slot, row.tokens[0], row.start) for rows in _rows(batch, drafts) for row in rows]
-    slots, tokens, positions = zip(*places, strict=True)
-    return Decode(slots, tokens, positions)

@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from math import inf as INFINITY
 from typing import Any
 
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
-from msx_frontend.job import ALONE, OWN, PREDICT, STREAM, Job
+from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.priorities import asked_priority
-from msx_frontend.queueing.ahead import batches_ahead, may_join
-from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
+from msx_frontend.queueing.batched_jobs import BatchedJobs
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Waiting
 from msx_frontend.queueing.priority_queue import PriorityQueue
+from msx_frontend.queueing.queue_watch import QueueWatch
 from msx_frontend.queueing.refusals import refusal, too_large, too_late
 from msx_frontend.queueing.routing.routed import RoutedJobs
 from msx_frontend.queueing.tickets import free_tickets
 from msx_sdk._internal.config import ModelConfig
-
-EXPIRY_LOOK = 0.25
 
 
 class Dispatcher:
@@ -41,11 +38,12 @@ class Dispatcher:
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
+        self._batched = BatchedJobs(config, self.policy)
         self.answered: float = 0
         """Requests that workers have answered since the start; one of n instances counts 1/n with each."""
         self._with_instances: dict[InstanceRequest, None] = {}
         """Requests with instances that are not answered."""
-        self._rate = AnswerRate()
+        self._watch = QueueWatch(self)
         self.groups: list[BatchTarget] = []
         self.expecting_workers = False
         self.refusal = ""
@@ -58,7 +56,6 @@ class Dispatcher:
         self.gate: Callable[[Sequence[Job]], int] | None = None
         """Tells how many of the next jobs may be handed out now. Without it all may."""
         self._waiting: asyncio.TimerHandle | None = None
-        self._looking: asyncio.TimerHandle | None = None
 
     def submit(self, job: Job) -> None:
         """Queue the job. Raises at once the ServiceError that the client gets, if it cannot be taken."""
@@ -183,35 +180,14 @@ class Dispatcher:
             self._soon.cancel()
             self._soon = None
         if self.queue:
-            if self.routed is not None and len(self.groups) > 1:
-                self.routed.hand_out(self.queue, self.groups, self._admitted)
-            else:
-                self._hand_out()
-        self._watch_queue()
+            self._hand_out()
+        self._watch.begin()
 
     def _hand_out(self) -> None:
-        queue = self.queue
-        while (head := queue.head) is not None:
-            joins = self._joins(head)
-            group, room = self._free_group(joins)
-            if group is None:
-                break
-            if not group.is_async and not (joins and group.busy) and (delay := self._delay(head)) > 0:
-                self._pump_later(delay)
-                break
-            if queue.instances:
-                room = self._share(room)
-            if not (jobs := self._admitted(queue.take(room))):
-                break
-            group.predict(jobs, joins=joins)
-        for group in self.groups:
-            group.flush()
-
-    def _share(self, room: int) -> int:
-        """How many a group takes where instances wait: groups that are idle divide them, or one would work on all of a
-        request while the others look on."""
-        idle = sum(group.idle for group in self.groups)
-        return min(room, -(-len(self.queue) // idle)) if idle > 1 else room
+        if self.routed is not None and len(self.groups) > 1:
+            self.routed.hand_out(self.queue, self.groups, self._admitted)
+        elif delay := self._batched.hand_out(self.queue, self.groups, self._admitted):
+            self._pump_later(delay)
 
     def _admitted(self, jobs: list[Job]) -> list[Job]:
         """Those that the gate lets pass; the others are at the head of the queue again."""
@@ -267,69 +243,19 @@ class Dispatcher:
         return False
 
     def close(self) -> None:
-        for handle in (self._soon, self._waiting, self._looking):
+        for handle in (self._soon, self._waiting):
             if handle is not None:
                 handle.cancel()
-
-    def _delay(self, head: Waiting) -> float:
-        if head.kind in ALONE or len(self.queue) >= self._config.batch_size:
-            return 0.0
-        idle = sum(group.idle for group in self.groups)
-        return self.policy.wait(time.monotonic(), len(self.queue), head.enqueued, idle)
-
-    def _ahead(self, group: BatchTarget) -> int:
-        """How many batches of the head's kind may wait behind the running one of the group. One method may take much
-        longer than another."""
-        seconds, head = self.policy.typical_seconds, self.queue.head
-        if self._config.use_job_ticket or head is None or seconds == INFINITY:
-            return 0
-        return batches_ahead(
-            seconds if head.kind in OWN else group.typical_seconds(head.kind), only=len(self.groups) == 1
-        )
-
-    def _joins(self, head: Waiting) -> bool:
-        """Whether the job may be sent to a busy worker, which takes it into its next batch."""
-        if self._config.batch_size == 1 or self._config.use_job_ticket or len(self.groups) != 1 or head.kind != PREDICT:
-            return False
-        return may_join(self.policy.typical_seconds)
-
-    def _free_group(self, joins: bool) -> tuple[BatchTarget | None, int]:
-        """The least busy group with room, else one that may have full batches waiting; and how many jobs it takes.
-
-        The only group takes several batches at once.
-        """
-        groups = self.groups
-        best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
-        if best is None or (room := best.room()):
-            return best, 0 if best is None else room
-        if joins and (room := best.room_to_join):
-            return best, room
-        if len(self.queue) < self._config.batch_size or not (ahead := self._ahead(best)):
-            return None, 0
-        size = self._config.batch_size
-        most = len(self.queue) // size * size if len(groups) == 1 else size
-        room = min(best.room(ahead=ahead), most)
-        return (best, room) if room else (None, 0)
+        self._watch.close()
 
     def _pump_later(self, delay: float) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting = self._loop.call_later(delay, self.pump)
 
-    def _watch_queue(self) -> None:
-        if self._looking is None and self.waiting:
-            self._looking = self._loop.call_later(EXPIRY_LOOK, self._look)
-            self._rate.sample(time.monotonic(), self.answered)
-
-    def _look(self) -> None:
-        self._looking = None
-        self._expire(self._config.response_timeout)
-        self._watch_queue()
-        if self._looking is None:
-            self._rate.pause(time.monotonic(), self.answered)
-
-    def _expire(self, longest_wait: float) -> None:
-        self.queue.expire(longest_wait)
+    def expire(self) -> None:
+        """Fail the requests that have waited for longer than `responseTimeout`."""
+        self.queue.expire(self._config.response_timeout)
 
     def _expired(self, job: Job) -> None:
         job.cancel(too_late(self._name, job, "running" if job.queue is None else "waiting in the queue"))
@@ -341,9 +267,8 @@ class Dispatcher:
     def _overloaded(self, job: Waiting, reason: str) -> Overloaded:
         """With the time after which the jobs that wait now will have been answered."""
         at_once = self._config.batch_size * max(len(self.groups), 1)
-        wait = self._rate.seconds(time.monotonic(), self.answered, self.waiting, at_once)
         plain = f"{reason[0].upper()}{reason[1:]} (model {self._name}). Ask again later, or add workers."
-        return Overloaded(self._refusal(job, reason), plain=plain, wait=wait)
+        return Overloaded(self._refusal(job, reason), plain=plain, wait=self._watch.seconds(at_once))
 
     def _refusal(self, job: Waiting, reason: str) -> str:
         return refusal(self._name, self._version, job, reason)
@@ -357,7 +282,3 @@ class Dispatcher:
 
 def _nobody() -> bool:
     return False
-
-
-def _busy(group: BatchTarget) -> int:
-    return group.busy

@@ -207,10 +207,10 @@ class SequenceDispatcher(Dispatcher):
     def bound(self, group: BatchTarget) -> bool:
         return any(sequence.group is group for sequence in self._sequences)
 
-    def _expire(self, longest_wait: float) -> None:
-        super()._expire(longest_wait)
+    def expire(self) -> None:
+        super().expire()
         for sequence in list(self._queued):
-            sequence.expire(longest_wait)
+            sequence.expire(self._config.response_timeout)
 
     def describe(self) -> dict[str, Any]:
         capacity = self._config.max_num_sequence * self._config.max_sequence_job_queue_size

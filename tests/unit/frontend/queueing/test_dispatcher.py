@@ -13,7 +13,7 @@ import pytest
 
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
-from msx_frontend.queueing import dispatcher
+from msx_frontend.queueing import queue_watch
 from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, PREFETCH_BELOW
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
@@ -749,9 +749,9 @@ class FakeRate(AnswerRate):
 
 @on_a_loop
 async def test_the_rate_is_measured_while_requests_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatcher, "EXPIRY_LOOK", 0.001)
+    monkeypatch.setattr(queue_watch, "EXPIRY_LOOK", 0.001)
     bench = Bench(group := FakeGroup())
-    monkeypatch.setattr(bench.dispatcher, "_rate", rate := FakeRate())
+    monkeypatch.setattr(bench.dispatcher._watch, "_rate", rate := FakeRate())
     bench.submit("x")
     assert rate.calls == []
     bench.submit("a")
@@ -766,7 +766,7 @@ async def test_the_rate_is_measured_while_requests_wait(monkeypatch: pytest.Monk
 @on_a_loop
 def test_the_rate_knows_how_many_are_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(FakeGroup(), FakeGroup(), job_queue_size=1)
-    monkeypatch.setattr(bench.dispatcher, "_rate", rate := FakeRate())
+    monkeypatch.setattr(bench.dispatcher._watch, "_rate", rate := FakeRate())
     bench.submit("x", "y", "a")
     with pytest.raises(Overloaded):
         bench.submit("b")

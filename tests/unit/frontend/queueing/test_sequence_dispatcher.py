@@ -394,7 +394,7 @@ def test_a_request_that_waits_too_long() -> None:
     waits = bench.submit("a2", "a")
     waits.enqueued -= 5
     assert bench.dispatcher.oldest_age >= 5
-    bench.dispatcher._look()
+    bench.dispatcher.expire()
     assert inner(waits).status == 504
 
 

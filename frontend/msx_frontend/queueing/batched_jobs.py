@@ -1,0 +1,93 @@
+"""Hands the jobs of a queue to groups in batches: which group takes the next ones, how many, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from math import inf as INFINITY
+
+from msx_frontend.job import ALONE, OWN, PREDICT, Job
+from msx_frontend.queueing.ahead import batches_ahead, may_join
+from msx_frontend.queueing.batch_target import BatchTarget
+from msx_frontend.queueing.batching import BatchingPolicy
+from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_sdk._internal.config import ModelConfig
+
+Groups = Sequence[BatchTarget]
+
+
+class BatchedJobs:
+    """Beside a queue. `policy` tells how long a batch that is not full waits for more."""
+
+    def __init__(self, config: ModelConfig, policy: BatchingPolicy) -> None:
+        self._size, self._tickets, self._policy = config.batch_size, config.use_job_ticket, policy
+
+    def hand_out(self, queue: JobQueue, groups: Groups, admitted: Callable[[list[Job]], list[Job]]) -> float:
+        """Until the queue is empty, no group has room, the next job is not `admitted`, or waiting for more pays: then
+        the seconds after which to call again, else 0."""
+        delay = 0.0
+        while (head := queue.head) is not None:
+            joins = self._joins(head, groups)
+            group, room = self._free_group(queue, groups, joins)
+            if group is None:
+                break
+            if not group.is_async and not (joins and group.busy) and (delay := self._delay(queue, head, groups)) > 0:
+                break
+            if queue.instances:
+                room = _share(room, queue, groups)
+            if not (jobs := admitted(queue.take(room))):
+                break
+            group.predict(jobs, joins=joins)
+        for group in groups:
+            group.flush()
+        return delay
+
+    def _delay(self, queue: JobQueue, head: Waiting, groups: Groups) -> float:
+        if head.kind in ALONE or len(queue) >= self._size:
+            return 0.0
+        return self._policy.wait(time.monotonic(), len(queue), head.enqueued, _idle(groups))
+
+    def _joins(self, head: Waiting, groups: Groups) -> bool:
+        """Whether the job may be sent to a busy worker, which takes it into its next batch."""
+        if self._size == 1 or self._tickets or len(groups) != 1 or head.kind != PREDICT:
+            return False
+        return may_join(self._policy.typical_seconds)
+
+    def _free_group(self, queue: JobQueue, groups: Groups, joins: bool) -> tuple[BatchTarget | None, int]:
+        """The least busy group with room, else one that may have full batches waiting; and how many jobs it takes.
+
+        The only group takes several batches at once.
+        """
+        best = groups[0] if len(groups) == 1 else min(groups, key=_busy, default=None)
+        if best is None or (room := best.room()):
+            return best, 0 if best is None else room
+        if joins and (room := best.room_to_join):
+            return best, room
+        if len(queue) < self._size or not (ahead := self._ahead(queue, best, only=len(groups) == 1)):
+            return None, 0
+        most = len(queue) // self._size * self._size if len(groups) == 1 else self._size
+        room = min(best.room(ahead=ahead), most)
+        return (best, room) if room else (None, 0)
+
+    def _ahead(self, queue: JobQueue, group: BatchTarget, *, only: bool) -> int:
+        """How many batches of the head's kind may wait behind the running one of the group. One method may take much
+        longer than another."""
+        seconds, head = self._policy.typical_seconds, queue.head
+        if self._tickets or head is None or seconds == INFINITY:
+            return 0
+        return batches_ahead(seconds if head.kind in OWN else group.typical_seconds(head.kind), only=only)
+
+
+def _share(room: int, queue: JobQueue, groups: Groups) -> int:
+    """How many a group takes where instances wait: groups that are idle divide them, or one would work on all of a
+    request while the others look on."""
+    idle = _idle(groups)
+    return min(room, -(-len(queue) // idle)) if idle > 1 else room
+
+
+def _idle(groups: Groups) -> int:
+    return sum(group.idle for group in groups)
+
+
+def _busy(group: BatchTarget) -> int:
+    return group.busy
