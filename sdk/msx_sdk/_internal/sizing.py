@@ -12,7 +12,8 @@ Count = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class SizingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """`context` and `dtype`: None for those of the model. `folder` has the `config.json`."""
+    """`context` and `dtype`: None for those of the model. `folder` has the `config.json`; `draft` that of a small model
+    for drafts."""
 
     folder: str
     npu: str
@@ -20,16 +21,18 @@ class SizingRequest(msgspec.Struct, frozen=True, kw_only=True):
     texts: Count = 1
     context: Count | None = None
     dtype: str | None = None
+    draft: str | None = None
 
 
 class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of one rank. `graphs`: where it is known; `reserve`: what `cacheFraction` leaves free beside the
-    cache."""
+    """The memory of one rank. `draft`: all of a small model for drafts, cache included; `graphs`: where it is known;
+    `reserve`: what `cacheFraction` leaves free beside the cache."""
 
     rank: int
     layers: int
     weights: int
     cache: int
+    draft: int
     activations: int
     graphs: int
     memory: int
@@ -37,12 +40,12 @@ class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def used(self) -> int:
-        return self.weights + self.cache + self.activations + self.graphs
+        return self.weights + self.cache + self.draft + self.activations + self.graphs
 
     @property
     def free(self) -> int:
         """Below 0 where it does not fit."""
-        return self.memory - self.weights - self.cache - max(self.activations + self.graphs, self.reserve)
+        return self.memory - self.weights - self.cache - self.draft - max(self.activations + self.graphs, self.reserve)
 
 
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):

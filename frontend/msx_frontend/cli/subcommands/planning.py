@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,16 +34,18 @@ _COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
 @click.option("--texts", default=1, show_default=True, type=click.IntRange(1, MOST), help="At once.")
 @click.option("--context", type=click.IntRange(1, MOST), help="Tokens of each text. Default: the model's.")
 @click.option("--dtype", help="float16, bfloat16 or float32. Default: that of config.json.")
+@click.option("--draft", metavar="MODEL", help="A small model that writes drafts, given as MODEL is.")
 @click.option("--json", "as_json", is_flag=True, help="One object: bytes, and seconds.")
-def plan(model: str, as_json: bool, **asked: str | int | None) -> None:
+def plan(model: str, draft: str | None, as_json: bool, **asked: str | int | None) -> None:
     """Estimate the memory and the speed of a language model on NPUs that need not be here.
 
     MODEL is a folder in Hugging Face's layout, its config.json alone, an archive, or a hub's URL (hf://ORG/NAME), of
     which config.json alone is read; of weights beside it only headers are. Exit code: 0 if it fits; 1 if not, with the
     keys to change, or if the model cannot be estimated.
     """
-    with _folder(model) as folder:
-        sizing = _asked(msgspec.convert({"folder": str(folder), **asked}, SizingRequest))
+    with _folder(model) as folder, _folder(draft) if draft else nullcontext() as small:
+        folders = {"folder": str(folder), "draft": None if small is None else str(small)}
+        sizing = _asked(msgspec.convert({**folders, **asked}, SizingRequest))
     if as_json:
         click.echo(msgspec.json.encode(_described(sizing)))
     else:

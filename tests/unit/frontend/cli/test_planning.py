@@ -49,6 +49,17 @@ def test_json_has_bytes_and_seconds(tmp_path: Path) -> None:
     assert said["decode"]["memory"] > said["decode"]["compute"]
 
 
+def test_a_draft_model_has_a_row(tmp_path: Path) -> None:
+    (small := tmp_path / "draft").mkdir()
+    draft = folder_of(small, LLAMA_7B, num_hidden_layers=2) / "config.json"
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--parallel", "tp2", "--context", "64", "--draft", str(draft))
+    assert done.exit_code == 0, done.output
+    assert "  draft model" in done.stdout
+    assert "weights and cache, on the first device" in done.stdout
+    assert "speculative: {method: draft}" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def test_one_file_and_an_archive_are_enough(tmp_path: Path) -> None:
     config = folder_of(tmp_path, LLAMA_7B) / "config.json"
     (tokenizer := tmp_path / "tokenizer.json").write_text("{}")

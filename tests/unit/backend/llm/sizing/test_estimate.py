@@ -6,6 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_backend.llm.draft_loading import draft_weights
+from msx_backend.llm.kernels.ascend.blocks import block_size_of
+from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.sizing.__main__ import answer
 from msx_backend.llm.sizing.estimate import estimate
 from msx_backend.llm.sizing.npus import NPUS
@@ -13,6 +16,7 @@ from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.sizing.models import GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
 
 DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
@@ -114,6 +118,50 @@ def test_remedies_are_the_largest_that_fit(tmp_path: Path) -> None:
     assert sized(folder, texts=8, context=3904).fits
     assert not sized(folder, texts=8, context=3904 + 64).fits
     assert sized(folder, texts=8, parallel="tp2").fits
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Path:
+    (folder := tmp_path / "draft").mkdir()
+    return folder_of(folder, LLAMA_7B, num_hidden_layers=2, max_position_embeddings=2048)
+
+
+@pytest.mark.parametrize("parallel", ["", "tp2", "pp2"])
+def test_a_draft_model_is_whole_on_the_first_rank(tmp_path: Path, draft: Path, parallel: str) -> None:
+    """With a cache of the same texts, as the engine has it."""
+    asked: dict[str, Any] = {"parallel": parallel, "texts": 4, "context": 1024}
+    folder = folder_of(tmp_path, LLAMA_7B)
+    config = read_config(draft)
+    weights, blocks = draft_weights(config, Parallel(target="Ascend")), 1 + 4 * 1024 // block_size_of(config)
+    held = weights + blocks * block_size_of(config) * config.token_bytes(1, 1, "Ascend")
+    sizing, without = sized(folder, draft=str(draft), **asked), sized(folder, **asked)
+    assert [rank.draft for rank in sizing.ranks] == [held, 0][: len(sizing.ranks)]
+    assert sizing.ranks[0].used - without.ranks[0].used == held
+    assert sizing.host - without.host == weights
+    assert sizing.keys == [*without.keys, "speculative: {method: draft}"]
+    assert len(sizing.notes) == len(without.notes) + 1
+
+
+def test_a_draft_model_takes_room_from_texts(tmp_path: Path, draft: Path) -> None:
+    folder = folder_of(tmp_path, LLAMA_7B)
+    most: dict[str, Any] = {"texts": 15, "context": 2048}
+    assert sized(folder, **most).fits
+    assert not (sizing := sized(folder, draft=str(draft), **most)).fits
+    assert sizing.remedies[0].startswith("slotBuckets: [13]")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"vocab_size": 5}, "--draft: it has 5 tokens and the model 32000: both must have the same tokenizer"),
+        ({"max_position_embeddings": 64}, "--draft: it takes 64 tokens: give --context of 64 at most"),
+        ({"model_type": "bert"}, "--draft: config.json, model_type: 'bert' is unknown"),
+    ],
+)
+def test_a_draft_model_must_fit_the_model(tmp_path: Path, draft: Path, changes: dict[str, Any], said: str) -> None:
+    folder_of(draft, LLAMA_7B, **changes)
+    with pytest.raises(HandlerLoadError, match=said):
+        sized(folder_of(tmp_path, LLAMA_7B), draft=str(draft), context=128)
 
 
 def test_a_model_without_room_for_any_text_needs_a_group(tmp_path: Path) -> None:
