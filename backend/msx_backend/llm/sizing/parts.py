@@ -17,6 +17,9 @@ _BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
 CPU_LAYER = 16 << 20
 """What a CPU's products keep for each layer, and its weights at most: 13 to 21 MiB with MindSpore 2.10, measured on
 models of 4 to 24 layers, 1024 and 2048 wide."""
+MASK = 5
+"""Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16
+bits."""
 ALIGNMENT = 64
 """Of contexts in a CPU's cache."""
 
@@ -94,7 +97,7 @@ def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: 
 
 def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:
     """An estimate of the largest step's: the states of one layer, and on the last stage the logits. A CPU's attention
-    has a chunk's scores and mask for every position."""
+    has a chunk's scores and mask for every position, an NPU's a mask of each window."""
     heads = config.heads // parallel.tp_size
     kv = config.kv_heads_of(parallel.tp_size)
     widths = 4 * config.hidden_size + _inner_width(config, parallel)
@@ -102,6 +105,8 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     if parallel.target == "CPU":
         step += 3 * max(chunk * heads, texts * heads) * context * 4
+    else:
+        step += len(set(config.windows)) * MASK * (chunk + texts) * context
     return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
 
 

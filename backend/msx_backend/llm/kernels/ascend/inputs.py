@@ -29,9 +29,9 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         self.config, self.dtype, self.stretches, self.windows = config, dtype, config.stretches, windows
         self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
         latent = config.latent is not None and dtype == ms.bfloat16
-        self.drop = 1 if latent else int(DROP)
+        self.drop = Tensor([[1 if latent else DROP]], dtype)
         """PagedAttention of latent attention has another mask in bfloat16 (vllm-mindspore 0.5.1, attention_mask.py)."""
-        self.gather, self.cast = operators.Gather(), operators.Cast()
+        self.gather, self.cast, self.mul = operators.Gather(), operators.Cast(), operators.Mul()
 
     def prepare(self, length: int) -> None:
         if not self.stretches:
@@ -83,4 +83,4 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         hidden = reach > positions
         if window is not None:
             hidden = ops.logical_or(hidden, ops.logical_and(reach > ALWAYS, reach <= positions - window))
-        return self.cast(hidden.astype(ops.dtype(positions)) * self.drop, self.dtype)
+        return self.mul(self.cast(hidden, self.dtype), self.drop)  # in 16 bits: it has a number for each pair

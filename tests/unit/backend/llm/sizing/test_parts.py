@@ -7,6 +7,7 @@ import pytest
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.sizing.parts import (
     ALIGNMENT,
+    activation_bytes,
     cache_bytes,
     layers_parameters,
     rank_parameters,
@@ -68,6 +69,18 @@ def test_where_there_are_sinks_an_npus_heads_are_wider(tmp_path: Path) -> None:
 def test_an_npu_has_whole_blocks_and_one_more(tmp_path: Path) -> None:
     config = read_config(folder_of(tmp_path, LLAMA_7B))
     assert cache_bytes(config, on_npu(), 2, 200) == (1 + 4) * 128 * token_bytes(config, on_npu())
+
+
+def test_an_npu_has_a_mask_of_each_window(tmp_path: Path) -> None:
+    """5 bytes for each of 513 tokens and each position."""
+    plain = read_config(folder_of(tmp_path, QWEN2_7B))
+    windows = {"use_sliding_window": True, "sliding_window": 1024, "max_window_layers": 14}
+    mixed = read_config(folder_of(tmp_path, QWEN2_7B, **windows))
+    one, half, two = (
+        activation_bytes(config, on_npu(), 1, context, 512)
+        for config, context in ((plain, 32768), (plain, 16384), (mixed, 32768))
+    )
+    assert (one - half, two - one) == (5 * 513 * 16384, 5 * 513 * 32768)
 
 
 def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
