@@ -11,7 +11,7 @@ import numpy as np
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.adapters.catalog import check_rank
 from msx_backend.llm.adapters.weights import Pair, read_pairs
-from msx_backend.llm.models.adapted import AdaptedLinear
+from msx_backend.llm.models.adapted import AdaptedLinears
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderBody
 from msx_sdk._internal.statuses import PREDICTION_FAILED
@@ -25,10 +25,11 @@ class DeviceAdapters:
     def __init__(self, body: DecoderBody, config: DecoderConfig, slots: int) -> None:
         self._config, self._held = config, OrderedDict[Adapter, dict[str, Pair]]()
         self._linears = [
-            (f"{number}.{cell.layer}", cell)
+            (f"{number}.{it.name}", cell, place)
             for number, layer in zip(body.own, body.layers, strict=True)
             for _, cell in layer.cells_and_names()
-            if isinstance(cell, AdaptedLinear)
+            if isinstance(cell, AdaptedLinears)
+            for place, it in enumerate(cell.layers)
         ]
         self._inside: dict[int, Adapter] = {}
         self._places = np.zeros(slots + 1, np.int32)
@@ -51,13 +52,13 @@ class DeviceAdapters:
     def _put(self, place: int, adapter: Adapter) -> None:
         try:
             pairs = self._read(adapter)
-            for name, linear in self._linears:
-                check_rank(adapter.name, len(pairs[name][0]) if name in pairs else 0, linear.rank)
+            for name, linears, _ in self._linears:
+                check_rank(adapter.name, len(pairs[name][0]) if name in pairs else 0, linears.rank)
         except HandlerLoadError as error:
             raise PredictionError(PREDICTION_FAILED, str(error)) from None
         self._inside.pop(place, None)
-        for name, linear in self._linears:
-            linear.put(place - 1, pairs.get(name))
+        for name, linears, layer in self._linears:
+            linears.put(layer, place - 1, pairs.get(name))
         self._inside[place] = adapter
 
     def _read(self, adapter: Adapter) -> dict[str, Pair]:

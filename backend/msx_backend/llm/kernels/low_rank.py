@@ -1,7 +1,8 @@
-"""The product of a linear layer's adapters, for all of them at once."""
+"""The products of adapters, for all of them at once."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mindspore as ms
@@ -13,45 +14,74 @@ from msx_sdk.mindspore._loading import fill
 
 
 class LowRank(nn.Cell):  # type: ignore[misc]
-    """x [T, in], y [T, out], columns [T, width] -> y + (x A * columns) B.
+    """Of linear layers with one input: x [T, in], columns -> (x A * columns) B of each layer [T, out].
 
-    A and B have the adapters side by side, `width` ranks in all. `columns` is 1 where a rank belongs to the adapter of
-    the token's text: two plain products for any mix of texts, instead of a gathered matrix for each of them.
+    A and B have the adapters side by side, `width` ranks in all, and A has the layers side by side, too: one product
+    for all of them. `columns` [T, width * layers] are 1 where a rank belongs to the adapter of the token's text: plain
+    products for any mix of texts, instead of a gathered matrix for each of them.
     """
 
-    def __init__(self, operators: Any, inputs: int, outputs: int, width: int, reduce: Any, dtype: Any, flat: bool):
-        """`reduce`: the sum over the ranks where the inputs are divided, or None. `flat`: weights lie as [out, in]."""
+    def __init__(
+        self,
+        operators: Any,
+        split: Any,
+        inputs: int,
+        outputs: Sequence[int],
+        width: int,
+        reduce: Any,
+        dtype: Any,
+        *,
+        flat: bool,
+    ) -> None:
+        """`split`: into one part for each layer. `reduce`: the sum over the ranks where the inputs are divided, or
+        None. `flat`: weights lie as [out, in]."""
         super().__init__()
-        self.flat, self.sums = flat, reduce is not None
-        sizes = {"a": (inputs, width), "b": (width, outputs)}
-        self.a, self.b = (
-            Parameter(initializer("zeros", size[::-1] if flat else size, dtype), name=name)
-            for name, size in sizes.items()
-        )
-        self.matmul, self.mul, self.add = operators.MatMul(transpose_b=flat), operators.Mul(), operators.Add()
+        self.width, self.flat, self.sums, self.several = width, flat, reduce is not None, len(outputs) > 1
+        self.a = _weight("a", inputs, width * len(outputs), dtype, flat)
+        self.b = nn.CellList([_Widening(operators, width, size, dtype, flat) for size in outputs])
+        self.matmul, self.mul, self.split = operators.MatMul(transpose_b=flat), operators.Mul(), split
         if self.sums:
             self.reduce = reduce
 
-    def construct(self, x: Any, y: Any, columns: Any) -> Any:
+    def construct(self, x: Any, columns: Any) -> Any:
         inner = self.matmul(x, self.a)
         if self.sums:
             inner = self.reduce(inner)
-        return self.add(y, self.matmul(self.mul(inner, columns), self.b))
+        inner = self.mul(inner, columns)
+        parts: Any = self.split(inner) if self.several else (inner,)
+        made: Any = ()
+        for number, b in enumerate(self.b):
+            made = (*made, b(parts[number]))
+        return made
 
     def clear(self) -> None:
-        for parameter in (self.a, self.b):
+        for parameter in (self.a, *(b.weight for b in self.b)):
             fill(parameter, np.zeros(parameter.shape, np.float32))
 
-    def put(self, ranks: slice, a: Any, b: Any) -> None:
-        """a [in, ranks], b [ranks, out]: replaces these ranks of the width, in place."""
-        whole_a, whole_b = _array(self.a), _array(self.b)
-        if self.flat:
-            whole_a[ranks], whole_b[:, ranks] = a.T, b.T
-        else:
-            whole_a[:, ranks], whole_b[ranks] = a, b
-        for parameter, whole in ((self.a, whole_a), (self.b, whole_b)):
-            ops.assign(parameter, Tensor(whole).astype(parameter.dtype))  # compiled graphs do not see `set_data`
+    def put(self, layer: int, ranks: slice, a: Any, b: Any) -> None:
+        """a [in, ranks], b [ranks, out]: replaces these ranks of a layer's width, in place."""
+        own = slice(layer * self.width + ranks.start, layer * self.width + ranks.stop)
+        self._replace(self.a, 1, own, a)
+        self._replace(self.b[layer].weight, 0, ranks, b)
+
+    def _replace(self, parameter: Any, axis: int, ranks: slice, values: Any) -> None:
+        whole = parameter.astype(ms.float32).asnumpy().copy()
+        seen = whole.T if self.flat else whole
+        seen[(slice(None),) * axis + (ranks,)] = values
+        ops.assign(parameter, Tensor(whole).astype(parameter.dtype))  # compiled graphs do not see `set_data`
 
 
-def _array(parameter: Any) -> Any:
-    return parameter.astype(ms.float32).asnumpy().copy()
+class _Widening(nn.Cell):  # type: ignore[misc]
+    """B of one layer: [T, width] -> [T, out]."""
+
+    def __init__(self, operators: Any, width: int, outputs: int, dtype: Any, flat: bool) -> None:
+        super().__init__()
+        self.weight, self.matmul = _weight("b", width, outputs, dtype, flat), operators.MatMul(transpose_b=flat)
+
+    def construct(self, x: Any) -> Any:
+        return self.matmul(x, self.weight)
+
+
+def _weight(name: str, inputs: int, outputs: int, dtype: Any, flat: bool) -> Parameter:
+    shape = (outputs, inputs) if flat else (inputs, outputs)
+    return Parameter(initializer("zeros", shape, dtype), name=name)

@@ -12,7 +12,7 @@ from typing import Any
 import mindspore as ms
 from mindspore import Tensor, nn
 
-from msx_backend.llm.models.adapted import AdaptedColumns, AdapterColumns, adapted_row
+from msx_backend.llm.models.adapted import AdapterColumns, adapted_columns, adapted_row
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
@@ -64,7 +64,7 @@ class MLP(nn.Cell):  # type: ignore[misc]
         self.gate, self.adapted = kernels.gate(config.activation), parts.adapters is not None and sums
         if parts.adapters is not None and sums:
             projections, sizes = {"gate_proj": outputs, "up_proj": outputs}, (inner, config.hidden_size, parallel)
-            self.adapted_gate_up = AdaptedColumns(parts.adapters, kernels, "mlp", config.hidden_size, projections)
+            self.adapted_gate_up = adapted_columns(parts.adapters, kernels, "mlp", config.hidden_size, projections)
             self.adapted_down = adapted_row(parts.adapters, kernels, "mlp.down_proj", *sizes)
 
     def construct(self, x: Any, columns: Any = None) -> Any:
@@ -74,7 +74,7 @@ class MLP(nn.Cell):  # type: ignore[misc]
         inner = self.gate(made[0], made[1])
         y = self.down_proj(inner)
         if self.adapted and self.adapted_down is not None:
-            y = self.adapted_down(inner, y, columns)
+            y = self.adapted_down(inner, (y,), columns)[0]
         return y
 
 
@@ -108,7 +108,7 @@ class Attention(nn.Cell):  # type: ignore[misc]
         self.adapted = parts.adapters is not None
         if parts.adapters is not None:
             hidden, shape = config.hidden_size, parts.adapters
-            self.adapted_qkv = AdaptedColumns(shape, kernels, "self_attn", hidden, projections)
+            self.adapted_qkv = adapted_columns(shape, kernels, "self_attn", hidden, projections)
             self.adapted_o = adapted_row(shape, kernels, "self_attn.o_proj", queries, hidden, parallel)
 
     def construct(self, x: Any, step: Any, columns: Any = None) -> Any:
@@ -122,7 +122,7 @@ class Attention(nn.Cell):  # type: ignore[misc]
         x = self.attend(q, k, v, step)
         y = self.o_proj(x)
         if self.adapted and self.adapted_o is not None:
-            y = self.adapted_o(x, y, columns)
+            y = self.adapted_o(x, (y,), columns)[0]
         return y
 
 

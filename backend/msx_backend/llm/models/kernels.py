@@ -7,7 +7,7 @@ A *step* is the tuple that `StepInputs` makes once from a step's inputs; every l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -102,9 +102,9 @@ class Kernels(Protocol):
     def shared_gate(self, hidden: int) -> Any:
         """x, y [T, hidden] -> y times the sigmoid of a number for each token."""
 
-    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
-        """Adapters of a linear layer, `width` ranks in all: x, y, columns [T, width] -> y and what they add to it.
-        `reduce`: the sum over the ranks, or None."""
+    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+        """Adapters of linear layers with one input, `width` ranks in all: x, columns [T, width * layers] -> what they
+        add to each. `reduce`: the sum over the ranks, or None."""
 
     def add(self) -> Any:
         """x, y of one shape -> their sum."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mindspore import nn
@@ -15,7 +15,7 @@ from msx_backend.llm.kernels.ascend.experts import RoutedExperts, SharedExpertGa
 from msx_backend.llm.kernels.ascend.inputs import FlatStepInputs
 from msx_backend.llm.kernels.ascend.integer_experts import RoutedIntegerExperts
 from msx_backend.llm.kernels.ascend.latent import LatentBlockAttention
-from msx_backend.llm.kernels.ascend.linear import FlatEmbedding, FusedLinear, LogitsHead, RowLinear
+from msx_backend.llm.kernels.ascend.linear import EvenSplit, FlatEmbedding, FusedLinear, LogitsHead, RowLinear
 from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.kernels.ascend.sinks import SinkBlockAttention
@@ -81,8 +81,9 @@ class AscendKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)
 
-    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
-        return LowRank(operators, inputs, outputs, width, reduce, self.dtype, flat=True)
+    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+        split = EvenSplit(width, len(outputs))
+        return LowRank(operators, split, inputs, outputs, width, reduce, self.dtype, flat=True)
 
     def add(self) -> Any:
         return operators.Add()

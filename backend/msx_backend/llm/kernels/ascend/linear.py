@@ -97,6 +97,17 @@ class LogitsHead(Linear):
         fill(self.weight, vocabulary_rows(weights, f"{name}.weight", self.own, self.rows))
 
 
+class EvenSplit(nn.Cell):  # type: ignore[misc]
+    """[T, width * parts] -> so many [T, width]."""
+
+    def __init__(self, width: int, parts: int) -> None:
+        super().__init__()
+        self.split, self.sizes = operators.SplitWithSize(), (width,) * parts
+
+    def construct(self, x: Any) -> Any:
+        return self.split(x, self.sizes, -1)
+
+
 class FlatEmbedding(nn.Cell):  # type: ignore[misc]
     """ids [T] -> [T, width]; a rank has the rows of its part of the vocabulary, and zeros for other ids."""
 

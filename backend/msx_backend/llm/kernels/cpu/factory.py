@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -86,8 +86,9 @@ class CpuKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
 
-    def low_rank(self, inputs: int, outputs: int, width: int, reduce: Any) -> Any:
-        return LowRank(ops, inputs, outputs, width, reduce, self.dtype, flat=False)
+    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+        split = ops.Split(-1, len(outputs))
+        return LowRank(ops, split, inputs, outputs, width, reduce, self.dtype, flat=False)
 
     def add(self) -> Any:
         return ops.Add()

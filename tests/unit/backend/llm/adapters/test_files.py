@@ -103,10 +103,10 @@ class OneLayer:
     own = (0,)
 
     def __init__(self) -> None:
-        from msx_backend.llm.models.adapted import AdaptedLinear
+        from msx_backend.llm.models.adapted import AdaptedLayer, AdaptedLinears
 
-        linear = AdaptedLinear("self_attn.q_proj", 2, (slice(None), slice(None)), None)
-        self.layers = [SimpleNamespace(cells_and_names=lambda: [("", linear)])]
+        linears = AdaptedLinears(2, [AdaptedLayer("self_attn.q_proj", slice(None), slice(None))], None, None)
+        self.layers = [SimpleNamespace(cells_and_names=lambda: [("", linears)])]
 
 
 def test_the_room_has_become_smaller_since_it_was_loaded(model: Path, tmp_path: Path) -> None:
