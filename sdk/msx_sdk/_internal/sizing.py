@@ -7,13 +7,15 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from msx_sdk._internal.config.sections import AdapterPlaces, AdapterRank
+
 MOST = 1 << 24
 Count = Annotated[int, Meta(ge=1, le=MOST)]
 
 
 class SizingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`context` and `dtype`: None for those of the model. `folder` has the `config.json`; `draft` that of a small model
-    for drafts."""
+    for drafts. `adapters`: how many are on the device at once, each of `adapter_rank`."""
 
     folder: str
     npu: str
@@ -22,6 +24,8 @@ class SizingRequest(msgspec.Struct, frozen=True, kw_only=True):
     context: Count | None = None
     dtype: str | None = None
     draft: str | None = None
+    adapters: AdapterPlaces | None = None
+    adapter_rank: AdapterRank = 64
 
 
 class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +36,7 @@ class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
     layers: int
     weights: int
     cache: int
+    adapters: int
     draft: int
     activations: int
     graphs: int
@@ -39,13 +44,18 @@ class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
     reserve: int
 
     @property
+    def held(self) -> int:
+        """As long as the model is loaded."""
+        return self.weights + self.cache + self.adapters + self.draft
+
+    @property
     def used(self) -> int:
-        return self.weights + self.cache + self.draft + self.activations + self.graphs
+        return self.held + self.activations + self.graphs
 
     @property
     def free(self) -> int:
         """Below 0 where it does not fit."""
-        return self.memory - self.weights - self.cache - self.draft - max(self.activations + self.graphs, self.reserve)
+        return self.memory - self.held - max(self.activations + self.graphs, self.reserve)
 
 
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):

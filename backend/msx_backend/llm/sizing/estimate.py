@@ -7,8 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from msx_backend.llm.adapters.weights import adaptable
 from msx_backend.llm.division import check_division, check_generates
 from msx_backend.llm.limits import PREFILL
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.models.weights import Checkpoint
@@ -31,7 +33,7 @@ def estimate(request: SizingRequest) -> Sizing:
     config, group = _config(request), group_of(request.parallel, npu.target)
     check_division(config, group)
     context = _context(request, config)
-    memory = MemoryPlan(config, npu, _draft(request, config, context))
+    memory = MemoryPlan(config, npu, _draft(request, config, context), _adapters(request, config))
     sizing = Sizing(
         model_type=config.model_type,
         parameters=model_parameters(config),
@@ -43,7 +45,7 @@ def estimate(request: SizingRequest) -> Sizing:
         shards=group.tp_size,
         ranks=[memory.rank(rank, request.texts, context) for rank in first_ranks(group)],
         host=memory.host(group),
-        keys=[*served_by(group, request.texts, context), *_drafting(memory)],
+        keys=[*served_by(group, request.texts, context), *_more_keys(memory)],
         notes=list(_notes(memory, group)),
         remedies=[],
     )
@@ -99,8 +101,19 @@ def _read_draft(folder: Path) -> DecoderConfig:
     return draft
 
 
-def _drafting(memory: MemoryPlan) -> list[str]:
-    return [] if memory.draft is None else ["speculative: {method: draft}"]
+def _adapters(request: SizingRequest, config: DecoderConfig) -> AdapterShape | None:
+    if request.adapters is None:
+        return None
+    if not (targets := adaptable(config)):
+        raise HandlerLoadError(f"--adapters: those of {config.model_type} are not served; merge them into the model")
+    return AdapterShape(request.adapters, request.adapter_rank, targets)
+
+
+def _more_keys(memory: MemoryPlan) -> Iterator[str]:
+    if memory.draft is not None:
+        yield "speculative: {method: draft}"
+    if (shape := memory.adapters) is not None:
+        yield f"adapters: {{maxLoras: {shape.places}, maxRank: {shape.rank}}}"
 
 
 def _notes(memory: MemoryPlan, group: Parallel) -> Iterator[str]:
@@ -113,6 +126,8 @@ def _notes(memory: MemoryPlan, group: Parallel) -> Iterator[str]:
         yield "all-reduces are left out: no bandwidth between two of these NPUs is known"
     if memory.draft is not None:
         yield "times are without drafts: how many are right depends on the texts"
+    if memory.adapters is not None:
+        yield "times are without adapters, all of whose matrices a step reads, too"
 
 
 def _timed(sizing: Sizing, config: DecoderConfig, npu: NpuPeaks, group: Parallel) -> Sizing:

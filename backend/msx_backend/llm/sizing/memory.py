@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from msx_backend.llm.division import own_layers
 from msx_backend.llm.limits import PREFILL
 from msx_backend.llm.memory import DEVICE_FRACTION, HOST_FRACTION
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.sizing.npus import NpuPeaks
-from msx_backend.llm.sizing.parts import activation_bytes, cache_bytes, graph_bytes
+from msx_backend.llm.sizing.parts import activation_bytes, adapter_bytes, cache_bytes, graph_bytes
 from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_sdk._internal.sizing import RankSizing
 from msx_sdk.mindspore.parallel import Parallel
@@ -21,26 +22,30 @@ PROCESS = 900 << 20
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Of a model on such devices, with a small model for drafts if there is one: the first rank has all of it."""
+    """Of a model on such devices. Of a small model for drafts, the first rank has all; of adapters, each rank has the
+    parts that it has of the layers."""
 
     config: DecoderConfig
     npu: NpuPeaks
     draft: DecoderConfig | None = None
+    adapters: AdapterShape | None = None
 
     def rank(self, rank: Parallel, texts: int, context: int) -> RankSizing:
         weights, npu = weight_bytes(self.config, rank), self.npu
         memory = npu.memory if npu.target == "Ascend" else npu.memory // rank.world_size
+        adapters = 0 if self.adapters is None else adapter_bytes(self.config, rank, self.adapters)
         draft = 0 if rank.rank else self._draft(texts, context)
         return RankSizing(
             rank=rank.rank,
             layers=len(own_layers(self.config, rank)),
             weights=weights,
             cache=cache_bytes(self.config, rank, texts, context),
+            adapters=adapters,
             draft=draft,
             activations=activation_bytes(self.config, rank, texts, context, min(PREFILL[-1], context)),
             graphs=graph_bytes(self.config, rank),
             memory=memory,
-            reserve=_reserve(npu, memory, weights + draft),
+            reserve=_reserve(npu, memory, weights + adapters + draft),
         )
 
     def fits(self, group: Parallel, texts: int, context: int) -> bool:

@@ -6,6 +6,7 @@ from math import prod
 
 from msx_backend.llm.division import own_layers
 from msx_backend.llm.kernels.ascend.blocks import block_size_of
+from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
 from msx_sdk.mindspore.parallel import Parallel
@@ -77,6 +78,23 @@ def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
     if parallel.last_stage:
         count += vocabulary_parameters(config, parallel.tp_size) + config.hidden_size
     return count
+
+
+def adapter_bytes(config: DecoderConfig, parallel: Parallel, shape: AdapterShape) -> int:
+    """A and B of all places, of the rank's linear layers that may have adapters."""
+    sizes = (_adapter_numbers(config, parallel, layer, shape) for layer in own_layers(config, parallel))
+    return sum(sizes) * itemsize(config, parallel.target)
+
+
+def _adapter_numbers(config: DecoderConfig, parallel: Parallel, layer: int, shape: AdapterShape) -> int:
+    """A is divided with a layer's inputs, B with its outputs."""
+    count = 0
+    for name, size in layer_shapes(config, layer):
+        if name.removesuffix(".weight").rpartition(".")[2] in shape.targets and len(size) == 2:
+            (outputs, inputs), parts = size, divisor(config, name, parallel.tp_size)
+            by_inputs = name.endswith(_BY_INPUTS)
+            count += inputs // parts + outputs if by_inputs else inputs + outputs // parts
+    return count * shape.width
 
 
 def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:

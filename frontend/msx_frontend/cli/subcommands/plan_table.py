@@ -43,6 +43,8 @@ def _rank(rank: RankSizing, sizing: Sizing) -> Iterator[str]:
     yield _row(which, human(rank.memory), f"{rank.layers} layers")
     yield _row("  weights", human(rank.weights))
     yield _row("  KV cache", human(rank.cache), f"{sizing.texts} x {sizing.context} tokens")
+    if rank.adapters:
+        yield _row("  adapters", human(rank.adapters))
     if rank.draft:
         alone = "weights and cache, on the first device" if sizing.shards > 1 else "weights and cache"
         yield _row("  draft model", human(rank.draft), alone)

@@ -49,14 +49,18 @@ def test_json_has_bytes_and_seconds(tmp_path: Path) -> None:
     assert said["decode"]["memory"] > said["decode"]["compute"]
 
 
-def test_a_draft_model_has_a_row(tmp_path: Path) -> None:
+ASKED = ("--parallel", "tp2", "--context", "64", "--adapters", "4")
+
+
+def test_a_draft_model_and_adapters_have_rows(tmp_path: Path) -> None:
     (small := tmp_path / "draft").mkdir()
     draft = folder_of(small, LLAMA_7B, num_hidden_layers=2) / "config.json"
-    done = planned(folder_of(tmp_path, LLAMA_7B), "--parallel", "tp2", "--context", "64", "--draft", str(draft))
+    done = planned(folder_of(tmp_path, LLAMA_7B), *ASKED, "--draft", str(draft))
     assert done.exit_code == 0, done.output
     assert "  draft model" in done.stdout
     assert "weights and cache, on the first device" in done.stdout
-    assert "speculative: {method: draft}" in done.stdout
+    for said in ("tokens adapters", "speculative: {method: draft}", "adapters: {maxLoras: 4, maxRank: 64}"):
+        assert said in " ".join(done.stdout.split())
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 

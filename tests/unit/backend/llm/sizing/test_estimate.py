@@ -17,7 +17,7 @@ from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
-from tests.unit.backend.llm.sizing.models import GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
+from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
 
 DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
 
@@ -162,6 +162,21 @@ def test_a_draft_model_must_fit_the_model(tmp_path: Path, draft: Path, changes: 
     folder_of(draft, LLAMA_7B, **changes)
     with pytest.raises(HandlerLoadError, match=said):
         sized(folder_of(tmp_path, LLAMA_7B), draft=str(draft), context=128)
+
+
+def test_adapters_take_memory_of_every_rank(tmp_path: Path) -> None:
+    folder, asked = folder_of(tmp_path, LLAMA_7B), dict[str, Any](parallel="pp2", context=64)
+    sizing, without = sized(folder, adapters=4, adapter_rank=16, **asked), sized(folder, **asked)
+    held = 2 * 16 * 64 * (4 * (4096 + 4096) + 3 * (4096 + 11008))
+    assert [rank.adapters for rank in sizing.ranks] == [held, held]
+    assert sizing.ranks[1].used - without.ranks[1].used == held
+    assert sizing.keys == [*without.keys, "adapters: {maxLoras: 4, maxRank: 16}"]
+    assert len(sizing.notes) == len(without.notes) + 1
+
+
+def test_adapters_of_latent_attention_are_not_served(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match="--adapters: those of deepseek_v3 are not served"):
+        sized(folder_of(tmp_path, DEEPSEEK_V3), adapters=1)
 
 
 def test_a_model_without_room_for_any_text_needs_a_group(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.sizing.parts import (
     ALIGNMENT,
     activation_bytes,
+    adapter_bytes,
     cache_bytes,
     layers_parameters,
     rank_parameters,
@@ -93,21 +94,26 @@ def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards: int) -> None:
     pytest.importorskip("mindspore")
+    from msx_backend.llm.adapters.weights import adaptable
     from msx_backend.llm.division import check_division, own_layers
     from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_backend.llm.models.adapter_shape import AdapterShape
     from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore._loading import parameter_size, without_data
 
     config = read_config(GOLDENS / family)
+    targets = adaptable(config)
+    shape = AdapterShape(2, 8, targets) if targets else None
     for rank in range(stages * shards):
         parallel = Parallel(rank, stages, shards)
         check_division(config, parallel)
         for group, ranks in ((parallel.tp_group, parallel.tp_ranks), (parallel.pp_group, parallel.pp_ranks)):
             collectives.register(group, ranks)
         with without_data():
-            decoder = Decoder(config, DecoderParts(parallel, CpuKernels()), own_layers(config, parallel))
-        assert rank_parameters(config, parallel) * 4 == parameter_size(decoder)
+            decoder = Decoder(config, DecoderParts(parallel, CpuKernels(), shape), own_layers(config, parallel))
+        adapters = 0 if shape is None else adapter_bytes(config, parallel, shape)
+        assert rank_parameters(config, parallel) * 4 + adapters == parameter_size(decoder)
 
 
 @pytest.mark.mindspore
