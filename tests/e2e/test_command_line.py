@@ -368,8 +368,9 @@ def test_a_model_store_that_cannot_be_written(terminal: Terminal) -> None:
         assert str(store / obstacle.removesuffix("/x")) in reason or store.name in reason
 
 
-def test_a_full_model_store(terminal: Terminal) -> None:
+def test_a_full_model_store(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit on the size of files stands for the disk."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # its data could not be written, and it would say so
     limit = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (0, 0))
     for mode in ("--start", "--foreground"):
         reason = refused(terminal.serve(mode, "--dt", before=limit))

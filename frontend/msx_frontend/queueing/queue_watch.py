@@ -12,7 +12,7 @@ EXPIRY_LOOK = 0.25
 """Seconds between two looks."""
 
 
-class Watched(Protocol):
+class WatchedQueue(Protocol):
     answered: float
     """Requests since the start."""
 
@@ -27,7 +27,7 @@ class Watched(Protocol):
 class QueueWatch:
     """Expires requests, and learns how fast they are answered. While none waits there is no timer."""
 
-    def __init__(self, queue: Watched) -> None:
+    def __init__(self, queue: WatchedQueue) -> None:
         self._queue = queue
         self._loop = asyncio.get_running_loop()
         self._rate = AnswerRate()

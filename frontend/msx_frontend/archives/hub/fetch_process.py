@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ _PROCESS = "msx_frontend.archives.hub.process"
 _QUIET = {"HF_HUB_DISABLE_PROGRESS_BARS": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "PYTHONWARNINGS": "ignore"}
 _NOT_ITS = ("MSX_API_KEY",)
 _LAST = 4096
+LEAVES = 2.0
+"""Seconds that the process has to end by itself once it has answered."""
 
 
 class NotFetchedError(Exception):
@@ -71,6 +74,8 @@ async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int
     try:
         while line := await _line(process.stdout):
             report = _read(line)
+            if "error" in report or "id" in report:
+                await _left(process)
             if "error" in report:
                 raise NotFetchedError(str(report["error"]))
             if "id" in report:
@@ -105,6 +110,11 @@ async def _last_line(stream: asyncio.StreamReader) -> str:
         kept = (kept + data)[-_LAST:]
     lines = kept.decode(errors="replace").strip().splitlines()
     return lines[-1][:300] if lines else ""
+
+
+async def _left(process: asyncio.subprocess.Process) -> None:
+    with suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(process.wait(), LEAVES)
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
