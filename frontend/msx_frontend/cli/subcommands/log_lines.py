@@ -106,6 +106,9 @@ def _follow(file: TextIO, path: Path, wanted: LineFilter) -> None:
                 click.echo(line)
             time.sleep(EVERY)
             if path.exists() and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino:
+                file.close()
                 file = path.open(errors="replace")
     except KeyboardInterrupt:
         return
+    finally:
+        file.close()
