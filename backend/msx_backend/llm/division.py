@@ -65,3 +65,11 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
                 f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {ranks} ranks; "
                 "choose a divisor"
             )
+
+
+def check_same_tokens(named: str, draft: DecoderConfig, of: DecoderConfig) -> None:
+    """Raises HandlerLoadError, in which the small model is `named` so."""
+    if draft.vocab_size != of.vocab_size:
+        raise HandlerLoadError(
+            f"{named} has {draft.vocab_size} tokens and the model {of.vocab_size}: both must have the same tokenizer"
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from msx_backend.llm.division import check_same_tokens
 from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
@@ -25,11 +26,7 @@ def draft_config(folder: Path, options: SpeculativeOptions | None, of: DecoderCo
         return None
     own = draft_folder(folder, options)
     config = read_config(own)
-    if config.vocab_size != of.vocab_size:
-        raise HandlerLoadError(
-            f"speculative.model: {options.model} has {config.vocab_size} tokens and the model {of.vocab_size}: both "
-            "must have the same tokenizer"
-        )
+    check_same_tokens(f"speculative.model: {options.model}", config, of)
     return config
 
 

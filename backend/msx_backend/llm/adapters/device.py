@@ -25,11 +25,10 @@ class DeviceAdapters:
     def __init__(self, body: DecoderBody, config: DecoderConfig, slots: int) -> None:
         self._config, self._held = config, OrderedDict[Adapter, dict[str, Pair]]()
         self._linears = [
-            (f"{number}.{it.name}", cell, place)
+            ([f"{number}.{it.name}" for it in cell.layers], cell)
             for number, layer in zip(body.own, body.layers, strict=True)
             for _, cell in layer.cells_and_names()
             if isinstance(cell, AdaptedLinears)
-            for place, it in enumerate(cell.layers)
         ]
         self._inside: dict[int, Adapter] = {}
         self._places = np.zeros(slots + 1, np.int32)
@@ -52,13 +51,14 @@ class DeviceAdapters:
     def _put(self, place: int, adapter: Adapter) -> None:
         try:
             pairs = self._read(adapter)
-            for name, linears, _ in self._linears:
-                check_rank(adapter.name, len(pairs[name][0]) if name in pairs else 0, linears.rank)
+            for names, linears in self._linears:
+                ranks = (len(pairs[name][0]) for name in names if name in pairs)
+                check_rank(adapter.name, max(ranks, default=0), linears.rank)
         except HandlerLoadError as error:
             raise PredictionError(PREDICTION_FAILED, str(error)) from None
         self._inside.pop(place, None)
-        for name, linears, layer in self._linears:
-            linears.put(layer, place - 1, pairs.get(name))
+        for names, linears in self._linears:
+            linears.put(place - 1, [pairs.get(name) for name in names])
         self._inside[place] = adapter
 
     def _read(self, adapter: Adapter) -> dict[str, Pair]:

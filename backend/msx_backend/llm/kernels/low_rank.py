@@ -12,6 +12,8 @@ from mindspore.common.initializer import initializer
 
 from msx_sdk.mindspore._loading import fill
 
+WHOLE = slice(None)
+
 
 class LowRank(nn.Cell):  # type: ignore[misc]
     """Of linear layers with one input: x [T, in], columns -> (x A * columns) B of each layer [T, out].
@@ -58,16 +60,19 @@ class LowRank(nn.Cell):  # type: ignore[misc]
         for parameter in (self.a, *(b.weight for b in self.b)):
             fill(parameter, np.zeros(parameter.shape, np.float32))
 
-    def put(self, layer: int, ranks: slice, a: Any, b: Any) -> None:
-        """a [in, ranks], b [ranks, out]: replaces these ranks of a layer's width, in place."""
-        own = slice(layer * self.width + ranks.start, layer * self.width + ranks.stop)
-        self._replace(self.a, 1, own, a)
-        self._replace(self.b[layer].weight, 0, ranks, b)
+    def put(self, ranks: slice, both: Sequence[tuple[Any, Any]]) -> None:
+        """a [in, ranks] and b [ranks, out] of each layer: replaces these ranks of its width, in place."""
+        first = (slice(at * self.width + ranks.start, at * self.width + ranks.stop) for at in range(len(both)))
+        self._replace(self.a, [((WHOLE, own), a) for own, (a, _) in zip(first, both, strict=True)])
+        for cell, (_, b) in zip(self.b, both, strict=True):
+            self._replace(cell.weight, [((ranks, WHOLE), b)])
 
-    def _replace(self, parameter: Any, axis: int, ranks: slice, values: Any) -> None:
+    def _replace(self, parameter: Any, parts: Sequence[tuple[tuple[slice, slice], Any]]) -> None:
+        """`parts`: places in [in, out], and their values."""
         whole = parameter.astype(ms.float32).asnumpy().copy()
-        seen = whole.T if self.flat else whole
-        seen[(slice(None),) * axis + (ranks,)] = values
+        turned = whole.T if self.flat else whole
+        for where, values in parts:
+            turned[where] = values
         ops.assign(parameter, Tensor(whole).astype(parameter.dtype))  # compiled graphs do not see `set_data`
 
 

@@ -14,6 +14,7 @@ from msx_sdk.mindspore._weights import part
 from msx_sdk.mindspore.parallel import Parallel
 
 WHOLE = slice(None)
+NO_CHANGE = np.zeros((1, 1), np.float32)
 MOST_LAYERS = 3
 """With one input: queries, keys and values."""
 
@@ -49,56 +50,48 @@ class AdaptedLinears(nn.Cell):  # type: ignore[misc]
 
     loads_inner = True
 
-    def __init__(self, rank: int, layers: Sequence[AdaptedLayer | None], product: Any, add: Any) -> None:
-        """`layers`: None for one that no adapter changes. `product`: of the others."""
+    def __init__(self, rank: int, layers: Sequence[AdaptedLayer], product: Any, add: Any) -> None:
         super().__init__()
-        self.rank, self.product, self.add = rank, product, add
-        self.layers = [it for it in layers if it is not None]
-        self.places = tuple(-1 if it is None else self.layers.index(it) for it in layers)
-        self.count = len(self.layers)
+        self.rank, self.layers, self.count = rank, layers, len(layers)
+        self.product, self.add = product, add
 
     def construct(self, x: Any, results: Any, columns: Any) -> Any:
-        if not self.count:
-            return results
         changes = self.product(x, columns[self.count - 1])
         made: Any = ()
-        for number, place in enumerate(self.places):
-            y = results[number]
-            if place >= 0:
-                y = self.add(y, changes[place])
-            made = (*made, y)
+        for number in range(self.count):
+            made = (*made, self.add(results[number], changes[number]))
         return made
 
     def load_shard(self, weights: Any, name: str) -> None:
         """There are none in the model's files."""
-        if self.count:
-            self.product.clear()
+        self.product.clear()
 
-    def put(self, layer: int, place: int, pair: tuple[Any, Any] | None) -> None:
-        """pair: A [rank, in] and B [out, rank] of the whole layer; None where the adapter leaves it as it is."""
-        ranks = slice(place * self.rank, (place + 1) * self.rank)
+    def put(self, place: int, pairs: Sequence[tuple[Any, Any] | None]) -> None:
+        """pairs: of each layer A [rank, in] and B [out, rank], whole; None where the adapter leaves it as it is."""
+        both = [self._own(layer, pair) for layer, pair in zip(self.layers, pairs, strict=True)]
+        self.product.put(slice(place * self.rank, (place + 1) * self.rank), both)
+
+    def _own(self, layer: AdaptedLayer, pair: tuple[Any, Any] | None) -> tuple[Any, Any]:
+        """-> [in, rank], [rank, out] of this rank; what a smaller rank leaves free is 0."""
         if pair is None:
-            self.product.put(layer, ranks, np.zeros((1, 1), np.float32), np.zeros((1, 1), np.float32))
-            return
-        it, spare = self.layers[layer], self.rank - len(pair[0])
-        a, b = pair[0][:, it.inputs], pair[1][it.outputs]
-        self.product.put(layer, ranks, np.pad(a, ((0, spare), (0, 0))).T, np.pad(b, ((0, 0), (0, spare))).T)
+            return NO_CHANGE, NO_CHANGE
+        spare = self.rank - len(pair[0])
+        a, b = pair[0][:, layer.inputs], pair[1][layer.outputs]
+        return np.pad(a, ((0, spare), (0, 0))).T, np.pad(b, ((0, 0), (0, spare))).T
 
 
 def adapted_columns(
     shape: AdapterShape, kernels: Kernels, where: str, inputs: int, outputs: Mapping[str, Projection]
-) -> AdaptedLinears:
-    """Of layers that are divided by their outputs. `where`: their place in a decoder's layer."""
-    made = {name: it for name, it in outputs.items() if name in shape.targets}
+) -> AdaptedLinears | None:
+    """Of layers that are divided by their outputs, at this place in a decoder's layer; None if they get none."""
+    if not shape.targets.issuperset(outputs):
+        return None
     layers = [
         AdaptedLayer(f"{where}.{name}", WHOLE, part(it.outputs, it.parallel.tp_size, it.parallel.tp_rank))
-        if name in made
-        else None
         for name, it in outputs.items()
     ]
-    sizes = [it.outputs // it.parallel.tp_size for it in made.values()]
-    product = kernels.low_rank(inputs, sizes, shape.width, None) if made else None
-    return AdaptedLinears(shape.rank, layers, product, kernels.add())
+    sizes = [it.outputs // it.parallel.tp_size for it in outputs.values()]
+    return AdaptedLinears(shape.rank, layers, kernels.low_rank(inputs, sizes, shape.width, None), kernels.add())
 
 
 def adapted_row(

@@ -69,7 +69,7 @@ class MLP(nn.Cell):  # type: ignore[misc]
 
     def construct(self, x: Any, columns: Any = None) -> Any:
         made = self.gate_up(x)
-        if self.adapted:
+        if self.adapted and self.adapted_gate_up is not None:
             made = self.adapted_gate_up(x, made, columns)
         inner = self.gate(made[0], made[1])
         y = self.down_proj(inner)
@@ -113,7 +113,7 @@ class Attention(nn.Cell):  # type: ignore[misc]
 
     def construct(self, x: Any, step: Any, columns: Any = None) -> Any:
         made = self.qkv(x)
-        if self.adapted:
+        if self.adapted and self.adapted_qkv is not None:
             made = self.adapted_qkv(x, made, columns)
         q, k, v = made
         if self.normed:

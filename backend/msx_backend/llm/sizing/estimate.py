@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from msx_backend.llm.adapters.weights import adaptable
-from msx_backend.llm.division import check_division, check_generates
+from msx_backend.llm.division import check_division, check_generates, check_same_tokens
 from msx_backend.llm.limits import PREFILL
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
@@ -82,11 +82,7 @@ def _draft(request: SizingRequest, config: DecoderConfig, context: int) -> Decod
     if request.draft is None:
         return None
     draft = _read_draft(Path(request.draft))
-    if draft.vocab_size != config.vocab_size:
-        raise HandlerLoadError(
-            f"--draft: it has {draft.vocab_size} tokens and the model {config.vocab_size}: both must have the same "
-            "tokenizer"
-        )
+    check_same_tokens("--draft: it", draft, config)
     if context > draft.context:
         raise HandlerLoadError(f"--draft: it takes {draft.context} tokens: give --context of {draft.context} at most")
     return draft

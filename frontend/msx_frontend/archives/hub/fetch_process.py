@@ -57,7 +57,8 @@ async def fetch(
         assert process.stdin is not None
         order = {"url": url, "root": str(root), "most": most, "offline": offline}
         process.stdin.write(json.dumps(order).encode() + b"\n")
-        return await asyncio.wait_for(_followed(process, progress), limit)
+        answer = await asyncio.wait_for(_followed(process, progress), limit)
+        await _left(process)
     except asyncio.TimeoutError:
         raise NotFetchedError(
             f"it took longer than download_timeout, {limit:g} s; what has come stays, and the next attempt goes on "
@@ -65,9 +66,13 @@ async def fetch(
         ) from None
     finally:
         await asyncio.shield(_ended(process))
+    if "error" in answer:
+        raise NotFetchedError(str(answer["error"]))
+    return str(answer["id"]), str(answer["revision"])
 
 
-async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int, int], None]) -> tuple[str, str]:
+async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    """The answer: an `id`, or an `error`. Raises NotFetchedError without any."""
     assert process.stdout is not None
     assert process.stderr is not None
     last = asyncio.ensure_future(_last_line(process.stderr))
@@ -75,11 +80,7 @@ async def _followed(process: asyncio.subprocess.Process, progress: Callable[[int
         while line := await _line(process.stdout):
             report = _read(line)
             if "error" in report or "id" in report:
-                await _left(process)
-            if "error" in report:
-                raise NotFetchedError(str(report["error"]))
-            if "id" in report:
-                return str(report["id"]), str(report["revision"])
+                return report
             if "size" in report:
                 progress(int(report["done"]), int(report["size"]))
         code = await process.wait()

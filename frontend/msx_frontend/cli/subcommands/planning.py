@@ -17,6 +17,7 @@ from msx_archiver.reader import open_archive
 from msx_frontend.archives.schemes import is_hub
 from msx_frontend.cli.subcommands.hub_file import hub_file, last_line
 from msx_frontend.cli.subcommands.plan_table import table
+from msx_sdk._internal.config.sections import MOST_ADAPTER_RANK, MOST_ADAPTERS
 from msx_sdk._internal.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 
 CONFIG = "config.json"
@@ -35,8 +36,16 @@ _COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
 @click.option("--context", type=click.IntRange(1, MOST), help="Tokens of each text. Default: the model's.")
 @click.option("--dtype", help="float16, bfloat16 or float32. Default: that of config.json.")
 @click.option("--draft", metavar="MODEL", help="A small model that writes drafts, given as MODEL is.")
-@click.option("--adapters", type=click.IntRange(1, 64), help="LoRA adapters on the device at once (maxLoras).")
-@click.option("--adapter-rank", default=64, show_default=True, type=click.IntRange(1, 512), help="Of each (maxRank).")
+@click.option(
+    "--adapters", type=click.IntRange(1, MOST_ADAPTERS), help="LoRA adapters on the device at once (maxLoras)."
+)
+@click.option(
+    "--adapter-rank",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1, MOST_ADAPTER_RANK),
+    help="Of each (maxRank).",
+)
 @click.option("--json", "as_json", is_flag=True, help="One object: bytes, and seconds.")
 def plan(model: str, draft: str | None, as_json: bool, **asked: str | int | None) -> None:
     """Estimate the memory and the speed of a language model on NPUs that need not be here.

@@ -40,8 +40,11 @@ GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of a
 DraftMethod = Annotated[Literal["ngram", "draft"], Meta(description="one of ngram, draft")]
 DraftTokens = Annotated[int, Meta(ge=1, le=32, description="a number of tokens from 1 to 32")]
 NgramSize = Annotated[int, Meta(ge=1, le=16, description="a number of tokens from 1 to 16")]
-AdapterPlaces = Annotated[int, Meta(ge=1, le=64, description="a number of adapters from 1 to 64")]
-AdapterRank = Annotated[int, Meta(ge=1, le=512, description="a rank from 1 to 512")]
+MOST_ADAPTERS, MOST_ADAPTER_RANK = 64, 512
+AdapterPlaces = Annotated[
+    int, Meta(ge=1, le=MOST_ADAPTERS, description=f"a number of adapters from 1 to {MOST_ADAPTERS}")
+]
+AdapterRank = Annotated[int, Meta(ge=1, le=MOST_ADAPTER_RANK, description=f"a rank from 1 to {MOST_ADAPTER_RANK}")]
 JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
 ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
 ReasoningParser = Annotated[

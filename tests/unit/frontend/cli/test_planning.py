@@ -64,6 +64,16 @@ def test_a_draft_model_and_adapters_have_rows(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(("flag", "most"), [("--adapters", 64), ("--adapter-rank", 512)])
+def test_no_more_than_a_server_takes(tmp_path: Path, flag: str, most: int) -> None:
+    """As `adapters:` of model-config.yaml has it."""
+    folder = folder_of(tmp_path, LLAMA_7B)
+    assert "not in the range" not in planned(folder, "--context", "64", flag, str(most)).output
+    done = planned(folder, flag, str(most + 1))
+    assert done.exit_code == 2
+    assert f"{most + 1} is not in the range 1<=x<={most}" in done.output
+
+
 def test_one_file_and_an_archive_are_enough(tmp_path: Path) -> None:
     config = folder_of(tmp_path, LLAMA_7B) / "config.json"
     (tokenizer := tmp_path / "tokenizer.json").write_text("{}")
