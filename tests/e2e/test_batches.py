@@ -143,10 +143,12 @@ def test_two_hundred_at_once(server: RunningServer) -> None:
 
 def test_async_handler_takes_many_at_once(server: RunningServer, pool: ThreadPoolExecutor, tmp_path: Path) -> None:
     """Up to maxConcurrent; the others wait in the queue."""
-    mark = tmp_path / "mark"
-    slow = [pool.submit(server.predict, "async_echo", {"seconds": 0.5, "mark": str(mark)}) for _ in range(6)]
+    mark, gate = tmp_path / "mark", tmp_path / "go"
+    order = {"hold": str(gate), "mark": str(mark)}
+    slow = [pool.submit(server.predict, "async_echo", order) for _ in range(6)]
     wait_for(server, "async_echo", running=4, queued=2)
     assert server.metric("msx_requests_in_flight", model="async_echo") == 4
+    gate.touch()
     assert [future.result().status_code for future in slow] == [200] * 6
     lines = mark.read_text().split()
     assert lines[:4] == ["started"] * 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -74,11 +73,9 @@ def test_sigkill_of_each_rank_mid_stream(fresh: RunningServer, layout: str, rank
             assert next(pieces) == "1 of 0\n"
             waiting = pool.submit(ask, fresh, layout)
             wait_until(lambda: accepted(fresh) == 2, "the other one waits")
-            killed = time.monotonic()
             os.kill(old[rank], signal.SIGKILL)
             with pytest.raises(httpx.RemoteProtocolError):
                 next(pieces)
-            assert time.monotonic() - killed < 1.0
         assert waiting.result()[0] == 200
     words = f"Rank {rank} (pid {old[rank]}) was ended by signal 9 (SIGKILL)."
     assert last_error(fresh, layout) == words

@@ -140,8 +140,11 @@ def test_a_client_that_leaves(server: RunningServer, channel: grpc.Channel, tmp_
 def test_a_deadline(server: RunningServer, channel: grpc.Channel, tmp_path: Path, model: str) -> None:
     mark = tmp_path / "mark"
     request = Request(model_name=model, input={"body": order(tmp_path, seconds=600, mark=str(mark))})
-    code, _ = failure(lambda: predictions(channel)(request, timeout=1))
-    assert code == "DEADLINE_EXCEEDED"
+    for seconds in (1, 30):  # the longer one where the machine took all of the other to bring it to the handler
+        code, _ = failure(lambda seconds=seconds: predictions(channel)(request, timeout=seconds))
+        assert code == "DEADLINE_EXCEEDED"
+        if mark.exists():
+            break
     wait_until(lambda: mark.read_text().split() == ["started", "cancelled"], "it is cancelled", server.tail)
 
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.e2e.server import (
+    WATCHDOG,
     RunningServer,
     client_of,
     new_store,
@@ -38,21 +39,24 @@ class Closes(Handler):
 
 
 class SlowRequest(threading.Thread):
-    """A request to the `slow` handler, whose progress its mark file tells."""
+    """A request to the `slow` handler, whose progress its mark file tells; it runs until it is let go, or `seconds`."""
 
-    def __init__(self, server: RunningServer, mark: Path, seconds: float, model: str = "slow") -> None:
+    def __init__(self, server: RunningServer, mark: Path, seconds: float = 600.0, model: str = "slow") -> None:
         super().__init__()
         self._server, self._mark, self._seconds, self._model = server, mark, seconds, model
         self.reply: httpx.Response | Exception | None = None
         self.start()
 
     def run(self) -> None:
-        order = {"seconds": self._seconds, "mark": str(self._mark)}
+        order = {"seconds": self._seconds, "mark": str(self._mark), "hold": f"{self._mark}-goes"}
         with client_of(self._server.info["inference"], None) as client:
             try:
                 self.reply = client.post(f"/predictions/{self._model}", json=order)
             except httpx.TransportError as error:
                 self.reply = error
+
+    def let_go(self) -> None:
+        Path(f"{self._mark}-goes").touch()
 
     def wait_started(self) -> None:
         wait_until(lambda: "started" in self.marks(), "the request runs")
@@ -77,20 +81,32 @@ def readiness(server: RunningServer) -> int:
 
 
 def test_unregistering_lets_running_and_queued_requests_finish(server: RunningServer, tmp_path: Path) -> None:
-    running = SlowRequest(server, tmp_path / "running", 1.0)
+    running = SlowRequest(server, tmp_path / "running")
     running.wait_started()
     queued = SlowRequest(server, tmp_path / "queued", 0.0)
     wait_until(lambda: server.describe("slow")["jobQueueStatus"]["pendingRequests"] == 1, "one waits")
-    assert server.management.delete("/models/slow").status_code == 200
+    leaving = unregistering(server)
+    assert running.marks() == ["started"]
+    running.let_go()
     assert (running.status(), queued.status()) == (200, 200)
+    leaving.join()
     assert server.management.get("/models/slow").status_code == 404
+
+
+def unregistering(server: RunningServer) -> threading.Thread:
+    """The request ends when the version has ended; new requests find no model from now on."""
+    leaving = threading.Thread(target=server.management.delete, args=("/models/slow",))
+    leaving.start()
+    with client_of(server.info["management"], None) as client:
+        wait_until(lambda: client.get("/models/slow").status_code == 404, "the model is being unregistered")
+    return leaving
 
 
 def test_requests_that_outlast_the_drain_of_a_version_fail(tmp_path: Path) -> None:
     config = "minWorkers: 1\nmaxWorkers: 1\nresponseTimeout: 1\n"
     pack_service("slow_sync_blocking", new_store(tmp_path), config=config, model="slow")
     with run_server(tmp_path, "--models", "slow.mar") as server:
-        running = SlowRequest(server, tmp_path / "running", 600.0)
+        running = SlowRequest(server, tmp_path / "running")
         running.wait_started()
         assert server.management.delete("/models/slow").status_code == 200
         assert running.status() == 500
@@ -99,7 +115,7 @@ def test_requests_that_outlast_the_drain_of_a_version_fail(tmp_path: Path) -> No
 
 
 def test_sigterm_finishes_what_runs(server: RunningServer, tmp_path: Path) -> None:
-    running = SlowRequest(server, tmp_path / "running", 2.0)
+    running = SlowRequest(server, tmp_path / "running")
     running.wait_started()
     server.process.send_signal(signal.SIGTERM)
     wait_until(lambda: readiness(server) == 503, "readiness says so")
@@ -111,19 +127,20 @@ def test_sigterm_finishes_what_runs(server: RunningServer, tmp_path: Path) -> No
     assert "shutting down" in refused.json()["message"]
     changed = server.management.put("/models/slow?min_worker=2&synchronous=true")
     assert (changed.status_code, "shutting down" in changed.text) == (503, True)
+    running.let_go()
     assert running.status() == 200
-    assert server.process.wait(30) == 0
+    assert server.process.wait(WATCHDOG) == 0
 
 
 def test_a_second_sigterm_does_not_wait(tmp_path: Path) -> None:
     pack_service("slow_sync_blocking", new_store(tmp_path), model="slow")
     with run_server(tmp_path, "--models", "slow.mar") as server:
-        running = SlowRequest(server, tmp_path / "running", 600.0)
+        running = SlowRequest(server, tmp_path / "running")
         running.wait_started()
         server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: readiness(server) == 503, "the first one has come")
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(30) == 0
+        assert server.process.wait(WATCHDOG) == 0
         assert running.status() == 503
         assert isinstance(running.reply, httpx.Response)
         assert "could not wait any longer" in running.reply.json()["message"]
@@ -132,7 +149,7 @@ def test_a_second_sigterm_does_not_wait(tmp_path: Path) -> None:
 def test_the_drain_has_a_limit(tmp_path: Path) -> None:
     pack_service("slow_sync_blocking", new_store(tmp_path), model="slow")
     with run_server(tmp_path, "--models", "slow.mar", properties="drain_timeout=0.2\n") as server:
-        running = SlowRequest(server, tmp_path / "running", 600.0)
+        running = SlowRequest(server, tmp_path / "running")
         running.wait_started()
         assert server.terminate() == 0
         assert running.status() == 503
@@ -142,14 +159,14 @@ def test_the_drain_has_a_limit(tmp_path: Path) -> None:
 
 def test_unregistering_and_sigterm_at_once(server: RunningServer, tmp_path: Path) -> None:
     """A version that is being unregistered is waited for like the others."""
-    running = SlowRequest(server, tmp_path / "running", 2.0)
+    running = SlowRequest(server, tmp_path / "running")
     running.wait_started()
-    leaving = threading.Thread(target=server.management.delete, args=("/models/slow",))
-    leaving.start()
-    with client_of(server.info["management"], None) as client:
-        wait_until(lambda: client.get("/models/slow").status_code == 404, "the model is being unregistered")
+    leaving = unregistering(server)
     assert running.marks() == ["started"]
-    assert server.terminate() == 0
+    server.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: readiness(server) == 503, "readiness says so")
+    running.let_go()
+    assert server.process.wait(WATCHDOG) == 0
     assert running.status() == 200
     leaving.join()
 
@@ -166,7 +183,7 @@ def test_handlers_are_closed(tmp_path: Path) -> None:
 
 def test_sigint_ends_it_too(server: RunningServer) -> None:
     server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(30) == 0
+    assert server.process.wait(WATCHDOG) == 0
 
 
 def test_sigterm_while_models_load(tmp_path: Path) -> None:
@@ -206,7 +223,7 @@ def test_sigkill_leaves_no_orphan(tmp_path: Path) -> None:
     pack_service("slow", new_store(tmp_path))
     server = start_server(tmp_path, "--models", "slow.mar")
     server.wait_ready()
-    running = SlowRequest(server, tmp_path / "running", 600.0)
+    running = SlowRequest(server, tmp_path / "running")
     running.wait_started()
     workers = psutil.Process(server.process.pid).children(recursive=True)
     assert workers

@@ -121,9 +121,8 @@ def test_twenty_streams_that_nobody_reads(server: RunningServer) -> None:
 
 def test_others_of_the_same_worker_go_on(server: RunningServer, tmp_path: Path) -> None:
     with slow_client(server, "coroutine", tmp_path):
-        waiting = made(tmp_path)
         assert server.predict("coroutine", {"count": COUNT, "size": SIZE}).content == WHOLE
-        assert made(tmp_path) == waiting
+        assert len(made(tmp_path)) < COUNT  # the system's buffers of a socket may have grown for another chunk or two
 
 
 @pytest.mark.parametrize("kind", KINDS)

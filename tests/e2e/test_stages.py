@@ -179,9 +179,14 @@ def test_a_client_that_leaves_and_one_that_is_late(server: RunningServer, tmp_pa
         _leave(client, f"two!wait={told}", Path(f"{told}.begun"))
     wait_until(Path(f"{told}.left").exists, "the handler has heard of it", server.tail)
     late = tmp_path / "late"
-    with grpc.insecure_channel(server.info["grpc_inference"]) as channel, pytest.raises(grpc.RpcError) as caught:
-        predictions(channel)(Request(model_name="chain", input={"body": f"two!wait={late}".encode()}), timeout=1)
-    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    request = Request(model_name="chain", input={"body": f"two!wait={late}".encode()})
+    with grpc.insecure_channel(server.info["grpc_inference"]) as channel:
+        for seconds in (1, 30):  # the longer one where the machine took all of the other to bring it to the handler
+            with pytest.raises(grpc.RpcError) as caught:
+                predictions(channel)(request, timeout=seconds)
+            assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+            if Path(f"{late}.begun").exists():
+                break
     wait_until(Path(f"{late}.left").exists, "the handler has heard of it", server.tail)
     assert ask(server, "/predictions/chain")[0] == 200
 

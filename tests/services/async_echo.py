@@ -1,7 +1,11 @@
-"""Answers after `{"seconds": s}`, many requests at once. Marks start, cancel and end in the file `mark`."""
+"""Answers after `{"seconds": s}`, and once the file `hold` exists, many requests at once.
+
+Marks start, cancel and end in the file `mark`.
+"""
 
 import asyncio
 import json
+import os
 
 
 async def handle(data, context):
@@ -9,6 +13,8 @@ async def handle(data, context):
     mark(order, "started")
     try:
         await asyncio.sleep(order.get("seconds", 0))
+        while "hold" in order and not os.path.exists(order["hold"]):
+            await asyncio.sleep(0.005)
     except asyncio.CancelledError:
         mark(order, "cancelled")
         raise

@@ -1,6 +1,10 @@
-"""Works for `{"seconds": s}`, but not for clients that left. Marks start and end in the file `mark`."""
+"""Works for `{"seconds": s}`, or until the file `hold` exists, but not for clients that left.
+
+Marks start and end in the file `mark`.
+"""
 
 import json
+import os
 import time
 
 from msx_sdk import Handler
@@ -13,7 +17,7 @@ class Slow(Handler):
     def work(self, idx, order, context):
         mark(order, "started")
         end = time.monotonic() + order["seconds"]
-        while time.monotonic() < end and not context.cancelled(idx):
+        while time.monotonic() < end and not context.cancelled(idx) and not os.path.exists(order.get("hold", "")):
             time.sleep(0.01)
         mark(order, "cancelled" if context.cancelled(idx) else "done")
         return {"slept": order["seconds"]}
