@@ -25,9 +25,9 @@ class RotatingFile(RotatingFileHandler):
         self._told = False
 
     def create(self) -> None:
-        """Create the file before its first line, for programs that follow it."""
+        """Open the file before its first line: programs follow it, and a running server opens no more than it has."""
         try:
-            self._open().close()
+            self.stream = self._open()
         except OSError:
             self._tell()
 
