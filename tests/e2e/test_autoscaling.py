@@ -58,7 +58,7 @@ def gone(server: RunningServer, model: str) -> bool:
 
 def ask_until(enough: threading.Event, server: RunningServer) -> set[tuple[int, str]]:
     """The answers, at least one."""
-    answers = set()
+    answers: set[tuple[int, str]] = set()
     while not answers or not enough.is_set():
         reply = server.predict("waits", b"x")
         answers.add((reply.status_code, reply.text))

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_a_deadline(server: RunningServer, channel: grpc.Channel, tmp_path: Path
     mark = tmp_path / "mark"
     request = Request(model_name=model, input={"body": order(tmp_path, seconds=600, mark=str(mark))})
     for seconds in (1, 30):  # the longer one where the machine took all of the other to bring it to the handler
-        code, _ = failure(lambda seconds=seconds: predictions(channel)(request, timeout=seconds))
+        code, _ = failure(partial(predictions(channel), request, timeout=seconds))
         assert code == "DEADLINE_EXCEEDED"
         if mark.exists():
             break

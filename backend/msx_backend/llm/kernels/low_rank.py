@@ -10,9 +10,37 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_sdk.mindspore._loading import fill
+from msx_sdk.mindspore._loading import fill, load_shards
 
 WHOLE = slice(None)
+Place = tuple[slice, slice]
+
+
+class AddedLowRank(nn.Cell):  # type: ignore[misc]
+    """See `Kernels.adapted`."""
+
+    loads_inner = True
+
+    def __init__(self, linears: Any, changes: LowRank, add: Any) -> None:
+        super().__init__()
+        self.linears, self.changes, self.add, self.count = linears, changes, add, len(changes.b)
+
+    def construct(self, x: Any, columns: Any) -> Any:
+        results: Any = self.linears(x)
+        if self.count == 1:
+            results = (results,)
+        changes = self.changes(x, columns)
+        made: Any = ()
+        for number in range(self.count):
+            made = (*made, self.add(results[number], changes[number]))
+        return made
+
+    def load_shard(self, weights: Any, name: str) -> None:
+        load_shards(self.linears, weights, name)
+        self.changes.clear()
+
+    def put(self, ranks: slice, both: Sequence[tuple[Any, Any]]) -> None:
+        self.changes.put(ranks, both)
 
 
 class LowRank(nn.Cell):  # type: ignore[misc]
@@ -62,18 +90,24 @@ class LowRank(nn.Cell):  # type: ignore[misc]
 
     def put(self, ranks: slice, both: Sequence[tuple[Any, Any]]) -> None:
         """a [in, ranks] and b [ranks, out] of each layer: replaces these ranks of its width, in place."""
-        first = (slice(at * self.width + ranks.start, at * self.width + ranks.stop) for at in range(len(both)))
-        self._replace(self.a, [((WHOLE, own), a) for own, (a, _) in zip(first, both, strict=True)])
+        replace(self.a, columns_of(both, ranks, self.width), self.flat)
         for cell, (_, b) in zip(self.b, both, strict=True):
-            self._replace(cell.weight, [((ranks, WHOLE), b)])
+            replace(cell.weight, [((ranks, WHOLE), b)], self.flat)
 
-    def _replace(self, parameter: Any, parts: Sequence[tuple[tuple[slice, slice], Any]]) -> None:
-        """`parts`: places in [in, out], and their values."""
-        whole = parameter.astype(ms.float32).asnumpy().copy()
-        turned = whole.T if self.flat else whole
-        for where, values in parts:
-            turned[where] = values
-        ops.assign(parameter, Tensor(whole).astype(parameter.dtype))  # compiled graphs do not see `set_data`
+
+def columns_of(both: Sequence[tuple[Any, Any]], ranks: slice, width: int) -> list[tuple[Place, Any]]:
+    """The A of layers that lie side by side in one of `width` ranks a layer."""
+    own = (slice(at * width + ranks.start, at * width + ranks.stop) for at in range(len(both)))
+    return [((WHOLE, columns), a) for columns, (a, _) in zip(own, both, strict=True)]
+
+
+def replace(parameter: Any, parts: Sequence[tuple[Place, Any]], flat: bool = False) -> None:
+    """`parts`: places in [in, out], and their values. `flat`: the parameter is [out, in]."""
+    whole = parameter.astype(ms.float32).asnumpy().copy()
+    turned = whole.T if flat else whole
+    for where, values in parts:
+        turned[where] = values
+    ops.assign(parameter, Tensor(whole).astype(parameter.dtype))  # compiled graphs do not see `set_data`
 
 
 class _Widening(nn.Cell):  # type: ignore[misc]

@@ -10,6 +10,7 @@ from mindspore import Tensor, nn
 
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.kernels import Kernels, Projection
+from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._weights import part
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -46,30 +47,26 @@ class AdaptedLayer(NamedTuple):
 
 
 class AdaptedLinears(nn.Cell):  # type: ignore[misc]
-    """Adapters of linear layers with one input. -> Their results, with what adapters add to them."""
+    """Linear layers with one input, and their adapters. -> A tuple of their results, with what adapters add."""
 
     loads_inner = True
 
-    def __init__(self, rank: int, layers: Sequence[AdaptedLayer], product: Any, add: Any) -> None:
+    def __init__(self, rank: int, layers: Sequence[AdaptedLayer], adapted: Any) -> None:
+        """`adapted`: see `Kernels.adapted`."""
         super().__init__()
-        self.rank, self.layers, self.count = rank, layers, len(layers)
-        self.product, self.add = product, add
+        self.rank, self.layers, self.count, self.adapted = rank, layers, len(layers), adapted
 
-    def construct(self, x: Any, results: Any, columns: Any) -> Any:
-        changes = self.product(x, columns[self.count - 1])
-        made: Any = ()
-        for number in range(self.count):
-            made = (*made, self.add(results[number], changes[number]))
-        return made
+    def construct(self, x: Any, columns: Any) -> Any:
+        return self.adapted(x, columns[self.count - 1])
 
     def load_shard(self, weights: Any, name: str) -> None:
-        """There are none in the model's files."""
-        self.product.clear()
+        """The model's files have no adapters."""
+        load_shards(self.adapted, weights, name)
 
     def put(self, place: int, pairs: Sequence[tuple[Any, Any] | None]) -> None:
         """pairs: of each layer A [rank, in] and B [out, rank], whole; None where the adapter leaves it as it is."""
         both = [self._own(layer, pair) for layer, pair in zip(self.layers, pairs, strict=True)]
-        self.product.put(slice(place * self.rank, (place + 1) * self.rank), both)
+        self.adapted.put(slice(place * self.rank, (place + 1) * self.rank), both)
 
     def _own(self, layer: AdaptedLayer, pair: tuple[Any, Any] | None) -> tuple[Any, Any]:
         """-> [in, rank], [rank, out] of this rank; what a smaller rank leaves free is 0."""
@@ -81,26 +78,22 @@ class AdaptedLinears(nn.Cell):  # type: ignore[misc]
 
 
 def adapted_columns(
-    shape: AdapterShape, kernels: Kernels, where: str, inputs: int, outputs: Mapping[str, Projection]
-) -> AdaptedLinears | None:
-    """Of layers that are divided by their outputs, at this place in a decoder's layer; None if they get none."""
-    if not shape.targets.issuperset(outputs):
-        return None
+    shape: AdapterShape, kernels: Kernels, linears: Any, where: str, inputs: int, outputs: Mapping[str, Projection]
+) -> AdaptedLinears:
+    """`linears`: layers that are divided by their outputs, at this place in a decoder's layer."""
     layers = [
         AdaptedLayer(f"{where}.{name}", WHOLE, part(it.outputs, it.parallel.tp_size, it.parallel.tp_rank))
         for name, it in outputs.items()
     ]
     sizes = [it.outputs // it.parallel.tp_size for it in outputs.values()]
-    return AdaptedLinears(shape.rank, layers, kernels.low_rank(inputs, sizes, shape.width, None), kernels.add())
+    return AdaptedLinears(shape.rank, layers, kernels.adapted(linears, inputs, sizes, shape.width, None))
 
 
 def adapted_row(
-    shape: AdapterShape, kernels: Kernels, name: str, inputs: int, outputs: int, parallel: Parallel
-) -> AdaptedLinears | None:
-    """Of a layer that is divided by its inputs; None if it gets none."""
-    if name.rpartition(".")[2] not in shape.targets:
-        return None
+    shape: AdapterShape, kernels: Kernels, linear: Any, name: str, inputs: int, outputs: int, parallel: Parallel
+) -> AdaptedLinears:
+    """`linear`: a layer that is divided by its inputs."""
     reduce = kernels.reduce(parallel) if parallel.tp_size > 1 else None
-    product = kernels.low_rank(inputs // parallel.tp_size, [outputs], shape.width, reduce)
+    adapted = kernels.adapted(linear, inputs // parallel.tp_size, [outputs], shape.width, reduce)
     layer = AdaptedLayer(name, part(inputs, parallel.tp_size, parallel.tp_rank), WHOLE)
-    return AdaptedLinears(shape.rank, [layer], product, kernels.add())
+    return AdaptedLinears(shape.rank, [layer], adapted)

@@ -58,24 +58,19 @@ class MLP(nn.Cell):  # type: ignore[misc]
         super().__init__()
         place, sums = f"mlp.{shared}".rstrip("."), not shared
         kernels, parallel, bias, hidden = parts.kernels, parts.parallel, config.mlp_bias, config.hidden_size
-        outputs = Projection(inner, parallel)
-        self.gate_up = linears.projections(place, hidden, {"gate_proj": outputs, "up_proj": outputs}, bias)
+        outputs = {"gate_proj": Projection(inner, parallel), "up_proj": Projection(inner, parallel)}
+        self.gate_up = linears.projections(place, hidden, outputs, bias)
         self.down_proj = linears.row(f"{place}.down_proj", inner, hidden, parallel, bias, sums)
-        self.gate, self.adapted = kernels.gate(config.activation), parts.adapters is not None and sums
-        if parts.adapters is not None and sums:
-            projections, sizes = {"gate_proj": outputs, "up_proj": outputs}, (inner, config.hidden_size, parallel)
-            self.adapted_gate_up = adapted_columns(parts.adapters, kernels, "mlp", config.hidden_size, projections)
-            self.adapted_down = adapted_row(parts.adapters, kernels, "mlp.down_proj", *sizes)
+        self.gate, shape = kernels.gate(config.activation), parts.adapters if sums else None
+        self.adapted = shape is not None and shape.targets >= {*outputs, "down_proj"}
+        if shape is not None and self.adapted:
+            self.gate_up = adapted_columns(shape, kernels, self.gate_up, "mlp", hidden, outputs)
+            self.down_proj = adapted_row(shape, kernels, self.down_proj, "mlp.down_proj", inner, hidden, parallel)
 
     def construct(self, x: Any, columns: Any = None) -> Any:
-        made = self.gate_up(x)
-        if self.adapted and self.adapted_gate_up is not None:
-            made = self.adapted_gate_up(x, made, columns)
+        made = self.gate_up(x, columns) if self.adapted else self.gate_up(x)
         inner = self.gate(made[0], made[1])
-        y = self.down_proj(inner)
-        if self.adapted and self.adapted_down is not None:
-            y = self.adapted_down(inner, (y,), columns)[0]
-        return y
+        return self.down_proj(inner, columns)[0] if self.adapted else self.down_proj(inner)
 
 
 def mlp(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, sparse: bool) -> nn.Cell:
@@ -105,25 +100,19 @@ class Attention(nn.Cell):  # type: ignore[misc]
             self.attend = kernels.sink_attention(heads, parallel, place.layer, place.window)
         else:
             self.attend = kernels.attention(heads, place.layer, place.window)
-        self.adapted = parts.adapters is not None
-        if parts.adapters is not None:
-            hidden, shape = config.hidden_size, parts.adapters
-            self.adapted_qkv = adapted_columns(shape, kernels, "self_attn", hidden, projections)
-            self.adapted_o = adapted_row(shape, kernels, "self_attn.o_proj", queries, hidden, parallel)
+        shape, hidden = parts.adapters, config.hidden_size
+        self.adapted = shape is not None
+        if shape is not None:
+            self.qkv = adapted_columns(shape, kernels, self.qkv, "self_attn", hidden, projections)
+            self.o_proj = adapted_row(shape, kernels, self.o_proj, "self_attn.o_proj", queries, hidden, parallel)
 
     def construct(self, x: Any, step: Any, columns: Any = None) -> Any:
-        made = self.qkv(x)
-        if self.adapted and self.adapted_qkv is not None:
-            made = self.adapted_qkv(x, made, columns)
-        q, k, v = made
+        q, k, v = self.qkv(x, columns) if self.adapted else self.qkv(x)
         if self.normed:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = self.rotary(q, k, step)
         x = self.attend(q, k, v, step)
-        y = self.o_proj(x)
-        if self.adapted and self.adapted_o is not None:
-            y = self.adapted_o(x, (y,), columns)[0]
-        return y
+        return self.o_proj(x, columns)[0] if self.adapted else self.o_proj(x)
 
 
 def attention(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, place: LayerPlace) -> nn.Cell:

@@ -102,9 +102,11 @@ class Kernels(Protocol):
     def shared_gate(self, hidden: int) -> Any:
         """x, y [T, hidden] -> y times the sigmoid of a number for each token."""
 
-    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
-        """Adapters of linear layers with one input, `width` ranks in all: x, columns [T, width * layers] -> what they
-        add to each. `reduce`: the sum over the ranks, or None."""
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+        """`projections`, or a `row_linear`, with adapters of `width` ranks in all: x, columns [T, width * layers] -> a
+        tuple of each layer's result, with what its adapters add. `reduce`: the sum over the ranks, or None.
+
+        It has `put(ranks, both)`: the A [inputs, n] and B [n, outputs] of each layer, for these n of all ranks."""
 
     def add(self) -> Any:
         """x, y of one shape -> their sum."""

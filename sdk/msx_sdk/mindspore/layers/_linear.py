@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, ops
 from mindspore.common.initializer import initializer
 
@@ -33,10 +34,16 @@ class _Linear(ShardedCell):
         rows, columns = self.shard
         self.local = (rows.stop - rows.start, columns.stop - columns.start)
         self.weight = Parameter(initializer("zeros", self.local, dtype), name="weight")
+        self.spare = 0
         self.has_bias = bias
         if bias:
             self.bias = Parameter(initializer("zeros", (self.local[1],), dtype), name="bias")
         self.matmul, self.bias_add = ops.MatMul(), ops.BiasAdd()
+
+    def widen(self, spare: int) -> None:
+        """Before it is loaded: x has so many inputs more, behind the others, whose weights are 0 until they are set."""
+        self.spare, self.local = spare, (self.local[0] + spare, self.local[1])
+        self.weight = Parameter(initializer("zeros", self.local, self.weight.dtype), name="weight")
 
     @property
     def shard(self) -> tuple[slice, slice]:
@@ -49,7 +56,8 @@ class _Linear(ShardedCell):
         flipped = self.stored == "out_in"
         check_shape(weights, f"{name}.weight", self.full[::-1] if flipped else self.full)
         array = weights.read(f"{name}.weight", *((columns, rows) if flipped else (rows, columns)))
-        fill(self.weight, array.T if flipped else array)
+        array = array.T if flipped else array
+        fill(self.weight, np.pad(array, ((0, self.spare), (0, 0))) if self.spare else array)
         if self.has_bias:
             check_shape(weights, f"{name}.bias", self.full[1:])
             fill(self.bias, weights.read(f"{name}.bias", columns))

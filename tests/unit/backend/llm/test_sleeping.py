@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.kernels.cpu import sleeping
 from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.peft_folders import make_adapter, room
 from tests.unit.backend.llm.quantised_models import CASES, Case, write_quantised
 from tests.unit.backend.llm.rank import spoil
 from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
@@ -53,6 +55,25 @@ def test_quantised_weights_are_read_again(case: Case, tmp_path: Path, monkeypatc
     runner.sleep(weights=True)
     spoil(runner._memory._caches, 0)  # as their pages are
     runner.wake()
+    np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
+    assert compiled_graphs() == graphs
+
+
+def test_adapters_are_placed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sleeping, "release", spoil)
+    model = make_wide("llama", tmp_path / "model", num_hidden_layers=1)
+    adapter = Adapter("one", str(make_adapter(model, tmp_path / "one", 1)))
+    runner = make_runner("adapted", limits(), folder=model, adapters=room())
+    plain = runner.prefill(0, 0, TOKENS[:16])
+    runner.adapt(0, 1, adapter)
+    before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
+    assert np.abs(before - plain).max() > 0.1
+    runner.sleep(weights=True)
+    spoil(runner._memory._caches, 0)  # as their pages are
+    runner.wake()
+    runner.adapt(0, 0, None)
+    np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), plain)
+    runner.adapt(0, 1, adapter)
     np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
     assert compiled_graphs() == graphs
 

@@ -19,7 +19,7 @@ from msx_backend.llm.kernels.ascend.linear import EvenSplit, FlatEmbedding, Fuse
 from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.kernels.ascend.sinks import SinkBlockAttention
-from msx_backend.llm.kernels.low_rank import LowRank
+from msx_backend.llm.kernels.low_rank import AddedLowRank, LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -81,9 +81,10 @@ class AscendKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)
 
-    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
         split = EvenSplit(width, len(outputs))
-        return LowRank(operators, split, inputs, outputs, width, reduce, self.dtype, flat=True)
+        changes = LowRank(operators, split, inputs, outputs, width, reduce, self.dtype, flat=True)
+        return AddedLowRank(linears, changes, self.add())
 
     def add(self) -> Any:
         return operators.Add()

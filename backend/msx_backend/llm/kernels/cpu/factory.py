@@ -26,7 +26,8 @@ from msx_backend.llm.kernels.cpu.packed import PackedLinears, PackedRow
 from msx_backend.llm.kernels.cpu.packed_experts import PackedExperts
 from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
-from msx_backend.llm.kernels.low_rank import LowRank
+from msx_backend.llm.kernels.cpu.widened import WidenedLinears
+from msx_backend.llm.kernels.low_rank import AddedLowRank, LowRank
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -86,9 +87,15 @@ class CpuKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
 
-    def low_rank(self, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+        """Weights that stay integers cannot have rows of numbers below them."""
+        if isinstance(linears, SeparateLinears):
+            return WidenedLinears(linears, linears.linears, inputs, width, self.dtype)
+        if isinstance(linears, RowParallelLinear):
+            return WidenedLinears(linears, [linears], inputs, width, self.dtype)
         split = ops.Split(-1, len(outputs))
-        return LowRank(ops, split, inputs, outputs, width, reduce, self.dtype, flat=False)
+        changes = LowRank(ops, split, inputs, outputs, width, reduce, self.dtype, flat=False)
+        return AddedLowRank(linears, changes, self.add())
 
     def add(self) -> Any:
         return ops.Add()

@@ -105,7 +105,7 @@ class OneLayer:
     def __init__(self) -> None:
         from msx_backend.llm.models.adapted import AdaptedLayer, AdaptedLinears
 
-        linears = AdaptedLinears(2, [AdaptedLayer("self_attn.q_proj", slice(None), slice(None))], None, None)
+        linears = AdaptedLinears(2, [AdaptedLayer("self_attn.q_proj", slice(None), slice(None))], None)
         self.layers = [SimpleNamespace(cells_and_names=lambda: [("", linears)])]
 
 
