@@ -23,13 +23,14 @@ class AddedLowRank(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, linears: Any, changes: LowRank, add: Any) -> None:
         super().__init__()
-        self.linears, self.changes, self.add, self.count = linears, changes, add, len(changes.b)
+        self.linears, self.changes, self.add = linears, changes, add
+        self.count, self.row = len(changes.b), len(changes.b) == 1
 
     def construct(self, x: Any, columns: Any) -> Any:
-        results: Any = self.linears(x)
-        if self.count == 1:
-            results = (results,)
         changes = self.changes(x, columns)
+        if self.row:
+            return (self.linears.summed(self.add(self.linears.product(x), changes[0])),)  # one sum over ranks for both
+        results = self.linears(x)
         made: Any = ()
         for number in range(self.count):
             made = (*made, self.add(results[number], changes[number]))
@@ -58,26 +59,19 @@ class LowRank(nn.Cell):  # type: ignore[misc]
         inputs: int,
         outputs: Sequence[int],
         width: int,
-        reduce: Any,
         dtype: Any,
         *,
         flat: bool,
     ) -> None:
-        """`split`: into one part for each layer. `reduce`: the sum over the ranks where the inputs are divided, or
-        None. `flat`: weights lie as [out, in]."""
+        """`split`: into one part for each layer. `flat`: weights lie as [out, in]."""
         super().__init__()
-        self.width, self.flat, self.sums, self.several = width, flat, reduce is not None, len(outputs) > 1
+        self.width, self.flat, self.several = width, flat, len(outputs) > 1
         self.a = _weight("a", inputs, width * len(outputs), dtype, flat)
         self.b = nn.CellList([_Widening(operators, width, size, dtype, flat) for size in outputs])
         self.matmul, self.mul, self.split = operators.MatMul(transpose_b=flat), operators.Mul(), split
-        if self.sums:
-            self.reduce = reduce
 
     def construct(self, x: Any, columns: Any) -> Any:
-        inner = self.matmul(x, self.a)
-        if self.sums:
-            inner = self.reduce(inner)
-        inner = self.mul(inner, columns)
+        inner = self.mul(self.matmul(x, self.a), columns)
         parts: Any = self.split(inner) if self.several else (inner,)
         made: Any = ()
         for number, b in enumerate(self.b):

@@ -86,14 +86,13 @@ def adapted_columns(
         for name, it in outputs.items()
     ]
     sizes = [it.outputs // it.parallel.tp_size for it in outputs.values()]
-    return AdaptedLinears(shape.rank, layers, kernels.adapted(linears, inputs, sizes, shape.width, None))
+    return AdaptedLinears(shape.rank, layers, kernels.adapted(linears, inputs, sizes, shape.width))
 
 
 def adapted_row(
     shape: AdapterShape, kernels: Kernels, linear: Any, name: str, inputs: int, outputs: int, parallel: Parallel
 ) -> AdaptedLinears:
     """`linear`: a layer that is divided by its inputs."""
-    reduce = kernels.reduce(parallel) if parallel.tp_size > 1 else None
-    adapted = kernels.adapted(linear, inputs // parallel.tp_size, [outputs], shape.width, reduce)
+    adapted = kernels.adapted(linear, inputs // parallel.tp_size, [outputs], shape.width)
     layer = AdaptedLayer(name, part(inputs, parallel.tp_size, parallel.tp_rank), WHOLE)
     return AdaptedLinears(shape.rank, [layer], adapted)

@@ -102,9 +102,10 @@ class Kernels(Protocol):
     def shared_gate(self, hidden: int) -> Any:
         """x, y [T, hidden] -> y times the sigmoid of a number for each token."""
 
-    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
-        """`projections`, or a `row_linear`, with adapters of `width` ranks in all: x, columns [T, width * layers] -> a
-        tuple of each layer's result, with what its adapters add. `reduce`: the sum over the ranks, or None.
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int) -> Any:
+        """`projections`, or of one output a `row_linear`, with adapters of `width` ranks in all: x, columns
+        [T, width * layers] -> a tuple of each layer's result, with what its adapters add. `inputs` and `outputs` are
+        this rank's.
 
         It has `put(ranks, both)`: the A [inputs, n] and B [n, outputs] of each layer, for these n of all ranks."""
 

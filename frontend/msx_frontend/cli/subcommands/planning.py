@@ -40,11 +40,7 @@ _COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
     "--adapters", type=click.IntRange(1, MOST_ADAPTERS), help="LoRA adapters on the device at once (maxLoras)."
 )
 @click.option(
-    "--adapter-rank",
-    default=64,
-    show_default=True,
-    type=click.IntRange(1, MOST_ADAPTER_RANK),
-    help="Of each (maxRank).",
+    "--adapter-rank", type=click.IntRange(1, MOST_ADAPTER_RANK), help="Of each of --adapters (maxRank). Default: 64."
 )
 @click.option("--json", "as_json", is_flag=True, help="One object: bytes, and seconds.")
 def plan(model: str, draft: str | None, as_json: bool, **asked: str | int | None) -> None:
@@ -54,9 +50,12 @@ def plan(model: str, draft: str | None, as_json: bool, **asked: str | int | None
     which config.json alone is read; of weights beside it only headers are. Exit code: 0 if it fits; 1 if not, with the
     keys to change, or if the model cannot be estimated.
     """
+    if asked["adapter_rank"] is not None and asked["adapters"] is None:
+        raise click.UsageError("--adapter-rank is that of each of --adapters: say how many.")
+    given = {name: value for name, value in asked.items() if value is not None}
     with _folder(model) as folder, _folder(draft) if draft else nullcontext() as small:
         folders = {"folder": str(folder), "draft": None if small is None else str(small)}
-        sizing = _asked(msgspec.convert({**folders, **asked}, SizingRequest))
+        sizing = _asked(msgspec.convert({**folders, **given}, SizingRequest))
     if as_json:
         click.echo(msgspec.json.encode(_described(sizing)))
     else:

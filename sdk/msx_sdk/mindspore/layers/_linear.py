@@ -110,7 +110,8 @@ class RowParallelLinear(_Linear):
         return self._part(self.full[0]), slice(0, self.full[1])
 
     def construct(self, x: Any) -> Any:
-        y = self.reduce(self.product(x))
-        if self.has_bias:
-            y = self.biased(y)  # once, not once a rank
-        return y
+        return self.summed(self.product(x))
+
+    def summed(self, y: Any) -> Any:
+        y = self.reduce(y)
+        return self.biased(y) if self.has_bias else y  # once, not once a rank

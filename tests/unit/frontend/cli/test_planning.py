@@ -68,10 +68,15 @@ def test_a_draft_model_and_adapters_have_rows(tmp_path: Path) -> None:
 def test_no_more_than_a_server_takes(tmp_path: Path, flag: str, most: int) -> None:
     """As `adapters:` of model-config.yaml has it."""
     folder = folder_of(tmp_path, LLAMA_7B)
-    assert "not in the range" not in planned(folder, "--context", "64", flag, str(most)).output
+    assert "not in the range" not in planned(folder, "--context", "64", "--adapters", "1", flag, str(most)).output
     done = planned(folder, flag, str(most + 1))
     assert done.exit_code == 2
     assert f"{most + 1} is not in the range 1<=x<={most}" in done.output
+
+
+def test_the_rank_of_no_adapters_is_refused(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--adapter-rank", "8")
+    assert (done.exit_code, "--adapter-rank is that of each of --adapters: say how many." in done.stderr) == (2, True)
 
 
 def test_one_file_and_an_archive_are_enough(tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ class AscendKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedExpertGate(hidden, self.dtype)
 
-    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int) -> Any:
         split = EvenSplit(width, len(outputs))
-        changes = LowRank(operators, split, inputs, outputs, width, reduce, self.dtype, flat=True)
+        changes = LowRank(operators, split, inputs, outputs, width, self.dtype, flat=True)
         return AddedLowRank(linears, changes, self.add())
 
     def add(self) -> Any:

@@ -71,7 +71,13 @@ class RowLinear(Linear):
         self.reduce = Reduce(parallel)
 
     def construct(self, x: Any) -> Any:
-        y = self.reduce(self.matmul(x, self.weight))
+        return self.summed(self.product(x))
+
+    def product(self, x: Any) -> Any:
+        return self.matmul(x, self.weight)
+
+    def summed(self, y: Any) -> Any:
+        y = self.reduce(y)
         return self.add(y, self.bias) if self.has_bias else y
 
     def load_shard(self, weights: Weights, name: str) -> None:

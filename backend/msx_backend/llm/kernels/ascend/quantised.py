@@ -208,7 +208,10 @@ class QuantisedRow(nn.Cell):  # type: ignore[misc]
         self.reduce, self.add = Reduce(parallel), operators.Add()
 
     def construct(self, x: Any) -> Any:
-        y = self.reduce(self.product(x))
+        return self.summed(self.product(x))
+
+    def summed(self, y: Any) -> Any:
+        y = self.reduce(y)
         return self.add(y, self.bias) if self.has_bias else y
 
     def load_shard(self, weights: ArrangedTensors, name: str) -> None:

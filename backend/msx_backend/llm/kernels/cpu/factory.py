@@ -87,14 +87,14 @@ class CpuKernels:
     def shared_gate(self, hidden: int) -> Any:
         return SharedGate(hidden, self.dtype)
 
-    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int, reduce: Any) -> Any:
+    def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int) -> Any:
         """Weights that stay integers cannot have rows of numbers below them."""
         if isinstance(linears, SeparateLinears):
             return WidenedLinears(linears, linears.linears, inputs, width, self.dtype)
         if isinstance(linears, RowParallelLinear):
             return WidenedLinears(linears, [linears], inputs, width, self.dtype)
         split = ops.Split(-1, len(outputs))
-        changes = LowRank(ops, split, inputs, outputs, width, reduce, self.dtype, flat=False)
+        changes = LowRank(ops, split, inputs, outputs, width, self.dtype, flat=False)
         return AddedLowRank(linears, changes, self.add())
 
     def add(self) -> Any:

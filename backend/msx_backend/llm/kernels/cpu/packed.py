@@ -199,8 +199,13 @@ class PackedRow(PackedLinear):
         self.form, self.own = form, part(inputs, parallel.tp_size, parallel.tp_rank)
         self.biased, self.reduce = bias and not form.brings_bias, AllReduce(parallel)
 
-    def product(self, x: Any) -> Any:
-        return self.reduce(super().product(x))
+    def construct(self, x: Any) -> Any:
+        y = self.summed(self.product(x.reshape((-1, self.inputs))))
+        return y.reshape((*x.shape[:-1], self.outputs))
+
+    def summed(self, y: Any) -> Any:
+        y = self.reduce(y)
+        return self.add(y, self.bias) if self.has_bias else y
 
     def load_shard(self, weights: ArrangedTensors, name: str) -> None:
         bias = weights.read(f"{name}.bias") if self.biased else None

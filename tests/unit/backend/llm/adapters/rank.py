@@ -1,4 +1,4 @@
-"""`python -m …rank MODEL FOLDER CONFIG`: one rank that computes a text with an adapter, on the kernels of a CPU."""
+"""`python -m …rank MODEL FOLDER CONFIG`: one rank that computes a text with an adapter, on all kernels."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from msx_backend.llm.adapters.adapter import Adapter
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
-from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.flat_models import TOKENS, emulation, make_flat
 from tests.unit.backend.llm.peft_folders import room
 from tests.unit.backend.llm.runners import limits, make_runner
 from tests.unit.sdk.mindspore_parallel.rank import leave
@@ -23,11 +24,19 @@ def main() -> None:
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
     parallel = init_parallel(Context(info))
-    runner = make_runner("wide", limits(), parallel, model, adapters=room())
-    runner.adapt(0, 2, Adapter("a", str(folder / "adapter")))
-    prompt, last = runner.prefill(0, 0, TOKENS[:LENGTH]), runner.decode([0], [TOKENS[LENGTH]], [LENGTH])
-    found = {"prompt": prompt.tolist(), "last": last.tolist()}
+    adapter = Adapter("a", str(folder / "adapter"))
+    found = {"cpu": steps(make_runner("wide", limits(), parallel, model, adapters=room()), adapter)}
+    with emulation():
+        flat = make_flat("wide", model, "float16", limits(), parallel, adapters=room())
+        found["emulated"] = steps(flat, adapter)
     leave(folder / f"rank-{rank}.json", found | {"counts": collectives.counts()})
+
+
+def steps(runner: Any, adapter: Adapter) -> list[list[float]]:
+    """Logits of the last token of a prompt, and of the one after it."""
+    runner.adapt(0, 2, adapter)
+    prompt, decoded = runner.prefill(0, 0, TOKENS[:LENGTH]), runner.decode([0], [TOKENS[LENGTH]], [LENGTH])
+    return [prompt.tolist(), *decoded.tolist()]
 
 
 if __name__ == "__main__":

@@ -1,29 +1,47 @@
-"""A model with an adapter, divided over real ranks, computes what one rank does with the adapter merged."""
+"""A model with an adapter, divided over real ranks, computes what one rank does with the adapter merged: on a CPU's
+kernels, and on the emulation of an NPU's."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from tests.unit.backend.llm.adapters.rank import LENGTH
 from tests.unit.backend.llm.flat_models import TOKENS
+from tests.unit.backend.llm.kernels_under_test import KINDS
 from tests.unit.backend.llm.peft_folders import make_adapter, merged
+from tests.unit.backend.llm.quantised_models import BY_ID
 from tests.unit.backend.llm.runners import limits, make_runner
-from tests.unit.backend.llm.test_runner_ranks import run_ranks
+from tests.unit.backend.llm.test_runner_ranks import Divided, near, quantised, run_ranks
 from tests.unit.backend.llm.wide_models import make_wide
 from tests.unit.sdk.mindspore_parallel.ranks import needs_mindspore
 
-pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, pytest.mark.long, needs_mindspore]
+pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
+CASES = [
+    pytest.param(
+        (family, stages, shards), id=f"{family}_{stages}_{shards}", marks=[pytest.mark.long] if by_hand else []
+    )
+    for family, stages, shards, by_hand in [
+        ("llama_biased", 1, 2, False),
+        ("llama", 1, 2, True),
+        ("llama_mqa", 1, 2, True),
+        ("phi3", 1, 2, True),
+        ("qwen2", 2, 1, True),
+        ("awq", 1, 2, True),
+        ("packed_8", 1, 2, True),
+    ]
+]
 
 
-@pytest.mark.parametrize(
-    ("family", "stages", "shards"), [("llama", 1, 2), ("llama_mqa", 1, 2), ("phi3", 1, 2), ("qwen2", 2, 1)]
-)
-def test_logits_are_those_of_merged_weights(family: str, stages: int, shards: int, tmp_path: Path) -> None:
-    model = make_wide(family, tmp_path / "model")
-    folder = merged(model, make_adapter(model, tmp_path / "adapter", 1), tmp_path / "merged", 2 / 4)
-    wanted = make_runner(family, limits(), folder=folder).prefill(0, 0, TOKENS[: LENGTH + 1], all_logits=True)
-    first, *_ = run_ranks(model, tmp_path, stages, shards, f"{__package__}.rank")
-    np.testing.assert_allclose([first["prompt"], *first["last"]], wanted[-2:], rtol=0, atol=1e-4)
+@pytest.fixture(scope="module", params=CASES)
+def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
+    family, stages, shards = request.param
+    folder = tmp_path_factory.mktemp("ranks")
+    model, numbers = quantised(family, folder) if family in BY_ID else 2 * (make_wide(family, folder / "model"),)
+    whole = merged(numbers, make_adapter(numbers, folder / "adapter", 1), folder / "merged", 2 / 4)
+    one = make_runner(family, limits(), folder=whole).prefill(0, 0, TOKENS[: LENGTH + 1], all_logits=True)
+    return Divided(run_ranks(model, folder, stages, shards, f"{__package__}.rank"), one)
+
+
+@pytest.mark.parametrize("kernels", KINDS)
+def test_logits_are_those_of_merged_weights(kernels: str, divided: Divided) -> None:
+    near(divided.ranks[0][kernels], divided.wanted, slice(-2, None), kernels)
