@@ -25,9 +25,9 @@ class RotatingFile(RotatingFileHandler):
         self._told = False
 
     def create(self) -> None:
-        """Open the file before its first line: programs follow it, and a running server opens no more than it has."""
+        """Create the file before its first line, for programs that follow it."""
         try:
-            self.stream = self._open()
+            self._open().close()
         except OSError:
             self._tell()
 

@@ -2,24 +2,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from msx_frontend.logs import output
-from msx_frontend.logs.log_files import add_log_files
-from msx_frontend.logs.rotating import RotatingFile
-
 
 @pytest.fixture(autouse=True)
-def restored_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    files = []
-
-    def add(folder: Path) -> RotatingFile:
-        files.append(add_log_files(folder))
-        return files[-1]
-
-    monkeypatch.setattr(output, "add_log_files", add)
+def restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -27,8 +15,6 @@ def restored_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         if handler not in handlers:
             handler.close()
     root.handlers[:], root.level = handlers, level
-    for file in files:
-        file.close()
     access = logging.getLogger("msx.access")
     for handler in access.handlers:
         handler.close()
