@@ -148,7 +148,7 @@ def test_the_end_of_the_server_while_one_is_registered_leaves_nothing_of_it(tmp_
     (store / "slow" / "h.py").write_text(SLOW_TO_LOAD.format(mark=str(mark)))
     (store / "slow" / "MAR-INF" / "MANIFEST.json").write_text('{"model": {"modelName": "slow", "handler": "h.py"}}')
     pack_war(store, "half", MODELS.replace("m2.mar", "slow").replace("m2:", "slow:") + "dag:\n  m1: [slow]\n")
-    server = start_server(tmp_path)
+    server = start_server(tmp_path, properties="parallel_starts=2\n")  # one that never ends lets the other one start
     with ThreadPoolExecutor(1) as pool:
         call = pool.submit(server.management.post, "/workflows?url=half.war")
         wait_until(lambda: mark.exists() and server.describe("half__m1")["state"] == "READY", "one loads", server.tail)
