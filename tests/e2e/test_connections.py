@@ -57,10 +57,10 @@ def closed(client: socket.socket) -> bool:
         return True
 
 
-@pytest.mark.parametrize("descriptors", [32, 80])
+@pytest.mark.parametrize("descriptors", [40, 80])
 def test_more_clients_than_descriptors(tmp_path: Path, descriptors: int) -> None:
     """The server answers others while they are connected, starts a worker, and recovers when they have left."""
-    model = descriptors > 32
+    model = descriptors > 40
     if model:
         pack_service("echo", new_store(tmp_path), config="minWorkers: 1\nmaxWorkers: 1\n")
     flags = ["--models", "echo.mar"] if model else []
@@ -78,7 +78,7 @@ def test_more_clients_than_descriptors(tmp_path: Path, descriptors: int) -> None
         assert server.metric("msx_connections_shed_total") > 0
     log = (tmp_path / "server.log").read_text()
     assert "No more connections are accepted until others end" in log
-    assert "Too many open files" not in log or not model, "with 32 there are hardly enough for a server alone"
+    assert "Too many open files" not in log or not model, "with 40 there are hardly enough for a server alone"
 
 
 def test_thousands_of_idle_connections(tmp_path: Path) -> None:
