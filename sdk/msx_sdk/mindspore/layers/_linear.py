@@ -43,7 +43,7 @@ class _Linear(ShardedCell):
     def widen(self, spare: int) -> None:
         """Before it is loaded: x has so many inputs more, behind the others, whose weights are 0 until they are set."""
         self.spare, self.local = spare, (self.local[0] + spare, self.local[1])
-        self.weight = Parameter(initializer("zeros", self.local, self.weight.dtype), name="weight")
+        self.weight = Parameter(initializer("zeros", self.local, self.weight.dtype), name=self.weight.name)
 
     @property
     def shard(self) -> tuple[slice, slice]:
