@@ -23,6 +23,8 @@ class TextDrafts:
 
     def __init__(self, index: NgramIndex | OfferedDraft, most: int, rate: float) -> None:
         self._index, self._most, self.rate = index, most, rate
+        self._guess: tuple[int, int] | None = None
+        """A place in the text, and the token that was proposed for it."""
 
     def offer(self, length: int, draft: list[int]) -> None:
         """A small model wrote this for the text when it had `length` tokens."""
@@ -37,7 +39,18 @@ class TextDrafts:
         self._index.read(tokens, stop)
 
     def propose(self, tokens: Sequence[int], room: int) -> list[int]:
-        return self._index.draft(tokens, min(self._most, room))
+        self._watch(tokens)
+        draft = self._index.draft(tokens, min(self._most, room))
+        self._guess = (len(tokens), draft[0]) if draft else None
+        return draft
+
+    def _watch(self, tokens: Sequence[int]) -> None:
+        """What was proposed and not drafted costs nothing, and tells as well whether it would have been accepted."""
+        if self._guess is not None and len(tokens) > self._guess[0]:
+            place, token = self._guess
+            self.rate = learned(self.rate, 1, int(tokens[place] == token), WEIGHT)
 
     def note(self, drafted: int, accepted: int) -> None:
+        if drafted:
+            self._guess = None  # it is among these
         self.rate = learned(self.rate, drafted, accepted, WEIGHT)

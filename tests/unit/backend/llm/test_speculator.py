@@ -75,6 +75,47 @@ def test_the_likelier_drafts_come_first() -> None:
     assert [len(draft) for draft in one.drafts([unsure, sure], 14)] == [0, 2]
 
 
+def after_texts_that_accepted_nothing() -> Speculator:
+    one = speculator((1.0, 1.3, 1.4, 1.6))
+    for _ in range(400):
+        one.note(text(one), 7, 0)
+    return one
+
+
+def test_a_text_that_would_have_accepted_is_drafted_for_soon() -> None:
+    """Whatever others did: it is seen whether its next token was the proposed one."""
+    one = after_texts_that_accepted_nothing()
+    copy = text(one)
+    steps = 0
+    while not one.drafts([copy], 15):
+        copy.tokens.append(PATTERN[steps % len(PATTERN)])
+        steps += 1
+    assert steps == 2
+
+
+def test_a_text_that_would_not_have_accepted_is_left_alone() -> None:
+    one = speculator((1.0, 3.0, 4.0, 5.0))
+    other = text(one)
+    before = other.drafts and other.drafts.rate
+    assert one.drafts([other], 15) == []
+    other.tokens += [7, *PATTERN]
+    assert one.drafts([other], 15) == []
+    assert other.drafts
+    assert before == pytest.approx(other.drafts.rate / 0.8)
+
+
+def test_what_was_drafted_is_observed_once() -> None:
+    one = speculator(CHEAP)
+    copy = text(one)
+    assert one.drafts([copy], 15) == [PATTERN[:3]]
+    one.note(copy, 3, 3)
+    assert copy.drafts
+    rate = copy.drafts.rate
+    copy.tokens += PATTERN[:4]
+    one.drafts([copy], 15)
+    assert copy.drafts.rate == rate
+
+
 def test_no_token_beyond_a_texts_limit() -> None:
     one = speculator(CHEAP)
     assert one.drafts([text(one, limit=len(PATTERN * 3) + 3)], 15) == [PATTERN[:2]]
