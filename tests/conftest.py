@@ -11,8 +11,11 @@ from hypothesis import HealthCheck, settings
 
 from msx_sdk._internal.batch import current_request_ids
 
-settings.register_profile("long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""Without limits of time, which a busy machine exceeds."""
+settings.register_profile("long", settings.get_profile("usual"), max_examples=2_000)
 """For scripts/test-all."""
+settings.load_profile("usual")
 
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
