@@ -78,7 +78,7 @@ def test_more_clients_than_descriptors(tmp_path: Path, descriptors: int) -> None
         assert server.metric("msx_connections_shed_total") > 0
     log = (tmp_path / "server.log").read_text()
     assert "No more connections are accepted until others end" in log
-    assert "Too many open files" not in log or not model, "with 40 there are hardly enough for a server alone"
+    assert "Too many open files" not in log
 
 
 def test_thousands_of_idle_connections(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 
 def fuzz(cases: int) -> settings:
-    return settings(max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    return settings(max_examples=cases, suppress_health_check=list(HealthCheck), database=None)
 
 
 @pytest.mark.parametrize("cases", CASES)

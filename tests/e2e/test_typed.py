@@ -125,7 +125,7 @@ def encoded(value: Any, as_json: bool) -> bytes:
 def test_a_fuzz_of_bodies(server: RunningServer, cases: int) -> None:
     """Whatever is sent gets a reply of its own: never a failure of the server or the handler, never none."""
 
-    @settings(max_examples=cases, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=cases, suppress_health_check=list(HealthCheck), database=None)
     @given(bodies(), st.sampled_from(TYPES), st.sampled_from(ACCEPTS))
     def one(body: bytes, stated: str, accept: str) -> None:
         reply = asked(server, body, stated, accept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -27,10 +26,11 @@ class Usage(NamedTuple):
         process = psutil.Process(server.process.pid)
         models = [model["modelName"] for model in server.management.get("/models").json()["models"]]
         queues = [server.describe(model)["jobQueueStatus"] for model in models]
+        logs = {file.path for file in process.open_files() if file.path.endswith(".log")}
         # The two connections of this client are among the descriptors each time.
         return cls(
             memory=process.memory_info().rss,
-            descriptors=process.num_fds() - len({file.path for file in process.open_files() if _is_log(file.path)}),
+            descriptors=process.num_fds() - len(logs),
             processes=len(process.children(recursive=True)),
             waiting=sum(queue["pendingRequests"] for queue in queues),
         )
@@ -45,7 +45,3 @@ class Usage(NamedTuple):
             if now > then:
                 found.append(f"{name}: {now}, and it began with {then}")
         return found
-
-
-def _is_log(path: str) -> bool:
-    return Path(path).suffix == ".log"

@@ -175,7 +175,7 @@ def test_truncated_anywhere(tmp_path: Path, write: Callable[[Path, list[Entry]],
         assert "damaged or truncated" in unusable(tmp_path / "cut.mar")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(["zip", "tgz"]), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=8)
 )

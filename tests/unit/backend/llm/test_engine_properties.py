@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_backend.llm.handle import RequestHandle
@@ -83,7 +83,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.sampled_from(RUNNERS))
 def test_each_text_is_that_of_its_request_alone(
     visits: list[Visit], shape: EngineLimits, lanes: int, runner: dict[str, Any]

@@ -69,7 +69,7 @@ arrivals = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(arrivals, st.integers(1, 4), st.sampled_from([64, 96, 256]), st.booleans())
 def test_whatever_comes_none_is_passed_more_often(
     arrivals: list[list[tuple[int, int, int, int]]], slots: int, total: int, mixes: bool

@@ -69,20 +69,20 @@ def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     family, stages, shards, whole = request.param
     folder = tmp_path_factory.mktemp("ranks")
     even: dict[str, Any] = {"num_local_experts": 8} if whole and family == "qwen3_moe" else {}
-    if family in BY_ID:
-        model, numbers = quantised(family, folder)
-    elif family == MINDFORMERS:
-        numbers = make_wide("deepseek_v3", folder / "hub")
-        model = write_mindformers(numbers, folder / "model")
-    else:
-        model = numbers = make_wide(family, folder / "model", **even)
+    model, numbers = written(family, folder, **even)
     one = make_runner(family, limits(prefills=(64,)), folder=numbers).prefill(0, 0, TOKENS[:41], all_logits=True)
     return Divided(run_ranks(model, folder, stages, shards, whole=whole), one)
 
 
-def quantised(id: str, folder: Path) -> tuple[Path, Path]:
-    """-> the model, and the one of the numbers that its integers stand for."""
-    return write_quantised(make_wide("qwen2", folder / "plain", intermediate_size=128), BY_ID[id], folder)
+def written(family: str, folder: Path, **changes: Any) -> tuple[Path, Path]:
+    """-> the model, and the one of the numbers that it stands for; `family` may be a case of quantised weights."""
+    if family in BY_ID:
+        return write_quantised(make_wide("qwen2", folder / "plain", intermediate_size=128), BY_ID[family], folder)
+    if family == MINDFORMERS:
+        numbers = make_wide("deepseek_v3", folder / "hub")
+        return write_mindformers(numbers, folder / "model"), numbers
+    model = make_wide(family, folder / "model", **changes)
+    return model, model
 
 
 def run_ranks(

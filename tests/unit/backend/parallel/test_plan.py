@@ -58,7 +58,7 @@ BODY = st.one_of(
 BATCH = st.tuples(st.lists(BODY, min_size=1, max_size=4), st.sets(st.integers(0, 3), max_size=2))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(2, 4), st.lists(BATCH, min_size=1, max_size=6), st.booleans(), st.integers(1, 4))
 def test_all_ranks_see_the_same(number: int, batches: list[Any], isolate: bool, input_ranks: int) -> None:
     seen: Seen = {}

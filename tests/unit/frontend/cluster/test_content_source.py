@@ -31,7 +31,7 @@ def asked(folder: Path, request: Request) -> tuple[Answer, bytes]:
 
 
 @given(st.integers(), st.integers(-(1 << 62), 1 << 62))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_request_for_what_is_not_there_is_refused(tmp_path: Path, file: int, offset: int) -> None:
     folder = make_model(tmp_path / "model", 1024)
     file = max(-(1 << 62), min(file, 1 << 62))

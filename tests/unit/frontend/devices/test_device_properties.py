@@ -77,7 +77,7 @@ def check(harness: Harness) -> None:
         assert len([owner for owner in held if owner != "one:1.0"]) < 2, "groups do not share"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(STEPS)
 def test_no_device_has_two_owners_and_none_is_lost(steps: list[tuple[str, str, int]]) -> None:
     async def test(folder: Path) -> None:

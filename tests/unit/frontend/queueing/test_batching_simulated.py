@@ -61,7 +61,7 @@ def test_a_second_group_is_not_left_idle() -> None:
     assert dynamic <= 1.01 * never
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     policy=st.sampled_from(["fixed", "dynamic"]),
     wait=st.floats(0, 0.2),

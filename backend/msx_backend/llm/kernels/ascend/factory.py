@@ -19,7 +19,7 @@ from msx_backend.llm.kernels.ascend.linear import EvenSplit, FlatEmbedding, Fuse
 from msx_backend.llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.kernels.ascend.sinks import SinkBlockAttention
-from msx_backend.llm.kernels.low_rank import AddedLowRank, LowRank
+from msx_backend.llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -82,9 +82,9 @@ class AscendKernels:
         return SharedExpertGate(hidden, self.dtype)
 
     def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int) -> Any:
-        split = EvenSplit(width, len(outputs))
-        changes = LowRank(operators, split, inputs, outputs, width, self.dtype, flat=True)
-        return AddedLowRank(linears, changes, self.add())
+        layers = len(outputs)
+        first = FirstProducts(operators, EvenSplit(width, layers), inputs, layers, width, self.dtype, flat=True)
+        return AddedLowRank(operators, linears, first, outputs, self.dtype)
 
     def add(self) -> Any:
         return operators.Add()

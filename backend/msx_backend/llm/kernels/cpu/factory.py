@@ -27,7 +27,7 @@ from msx_backend.llm.kernels.cpu.packed_experts import PackedExperts
 from msx_backend.llm.kernels.cpu.sinks import SinkAttention
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.kernels.cpu.widened import WidenedLinears
-from msx_backend.llm.kernels.low_rank import AddedLowRank, LowRank
+from msx_backend.llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Heads, Projection
@@ -89,13 +89,13 @@ class CpuKernels:
 
     def adapted(self, linears: Any, inputs: int, outputs: Sequence[int], width: int) -> Any:
         """Weights that stay integers cannot have rows of numbers below them."""
+        layers = len(outputs)
+        first = FirstProducts(ops, ops.Split(-1, layers), inputs, layers, width, self.dtype, flat=False)
         if isinstance(linears, SeparateLinears):
-            return WidenedLinears(linears, linears.linears, inputs, width, self.dtype)
+            return WidenedLinears(linears, linears.linears, first)
         if isinstance(linears, RowParallelLinear):
-            return WidenedLinears(linears, [linears], inputs, width, self.dtype)
-        split = ops.Split(-1, len(outputs))
-        changes = LowRank(ops, split, inputs, outputs, width, self.dtype, flat=False)
-        return AddedLowRank(linears, changes, self.add())
+            return WidenedLinears(linears, [linears], first)
+        return AddedLowRank(ops, linears, first, outputs, self.dtype)
 
     def add(self) -> Any:
         return ops.Add()

@@ -100,10 +100,11 @@ class PackedLinear(nn.Cell):  # type: ignore[misc]
         self.gather = ops.Gather()
 
     def construct(self, x: Any) -> Any:
-        y = self.product(x.reshape((-1, self.inputs)))
-        if self.has_bias:
-            y = self.add(y, self.bias)
+        y = self.summed(self.product(x.reshape((-1, self.inputs))))
         return y.reshape((*x.shape[:-1], self.outputs))
+
+    def summed(self, y: Any) -> Any:
+        return self.add(y, self.bias) if self.has_bias else y
 
     def product(self, x: Any) -> Any:
         if self.ordered:
@@ -199,13 +200,8 @@ class PackedRow(PackedLinear):
         self.form, self.own = form, part(inputs, parallel.tp_size, parallel.tp_rank)
         self.biased, self.reduce = bias and not form.brings_bias, AllReduce(parallel)
 
-    def construct(self, x: Any) -> Any:
-        y = self.summed(self.product(x.reshape((-1, self.inputs))))
-        return y.reshape((*x.shape[:-1], self.outputs))
-
     def summed(self, y: Any) -> Any:
-        y = self.reduce(y)
-        return self.add(y, self.bias) if self.has_bias else y
+        return super().summed(self.reduce(y))
 
     def load_shard(self, weights: ArrangedTensors, name: str) -> None:
         bias = weights.read(f"{name}.bias") if self.biased else None

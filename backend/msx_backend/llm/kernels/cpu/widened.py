@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn, ops
-from mindspore.common.initializer import initializer
+from mindspore import Tensor, nn, ops
 
-from msx_backend.llm.kernels.low_rank import columns_of, replace
-from msx_sdk.mindspore._loading import fill, load_shards
+from msx_backend.llm.kernels.low_rank import FirstProducts
+from msx_sdk.mindspore._loading import load_shards
 
 
 class WidenedLinears(nn.Cell):  # type: ignore[misc]
@@ -22,19 +21,16 @@ class WidenedLinears(nn.Cell):  # type: ignore[misc]
 
     loads_inner = True
 
-    def __init__(self, cell: Any, linears: Sequence[Any], inputs: int, width: int, dtype: Any) -> None:
+    def __init__(self, cell: Any, linears: Sequence[Any], first: FirstProducts) -> None:
         """`cell` has the layers `linears`, and loads them."""
         super().__init__()
-        self.cell, self.linears, self.count, self.width = cell, tuple(linears), len(linears), width
+        self.cell, self.linears, self.count, self.first = cell, tuple(linears), len(linears), first
         for linear in linears:
-            linear.widen(width)
-        self.a = Parameter(initializer("zeros", (inputs, width * self.count), dtype), name="a")
-        self.matmul, self.mul, self.join = ops.MatMul(), ops.Mul(), ops.Concat(-1)
-        self.split = ops.Split(-1, self.count)
+            linear.widen(first.width)
+        self.join = ops.Concat(-1)
 
     def construct(self, x: Any, columns: Any) -> Any:
-        inner = self.mul(self.matmul(x, self.a), columns)
-        parts: Any = self.split(inner) if self.count > 1 else (inner,)
+        parts = self.first(x, columns)
         made: Any = ()
         for number in range(self.count):
             made = (*made, self.linears[number](self.join((x, parts[number]))))
@@ -42,10 +38,10 @@ class WidenedLinears(nn.Cell):  # type: ignore[misc]
 
     def load_shard(self, weights: Any, name: str) -> None:
         load_shards(self.cell, weights, name)
-        fill(self.a, np.zeros(self.a.shape, np.float32))
+        self.first.clear()
 
     def put(self, ranks: slice, both: Sequence[tuple[Any, Any]]) -> None:
-        replace(self.a, columns_of(both, ranks, self.width))
+        self.first.put(ranks, both)
         for linear, (_, b) in zip(self.linears, both, strict=True):
             _put_rows(linear, ranks, b)
 

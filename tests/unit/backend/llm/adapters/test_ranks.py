@@ -9,10 +9,8 @@ from tests.unit.backend.llm.adapters.rank import LENGTH
 from tests.unit.backend.llm.flat_models import TOKENS
 from tests.unit.backend.llm.kernels_under_test import KINDS
 from tests.unit.backend.llm.peft_folders import make_adapter, merged
-from tests.unit.backend.llm.quantised_models import BY_ID
 from tests.unit.backend.llm.runners import limits, make_runner
-from tests.unit.backend.llm.test_runner_ranks import Divided, near, quantised, run_ranks
-from tests.unit.backend.llm.wide_models import make_wide
+from tests.unit.backend.llm.test_runner_ranks import Divided, near, run_ranks, written
 from tests.unit.sdk.mindspore_parallel.ranks import needs_mindspore
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
@@ -36,7 +34,7 @@ CASES = [
 def divided(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Divided:
     family, stages, shards = request.param
     folder = tmp_path_factory.mktemp("ranks")
-    model, numbers = quantised(family, folder) if family in BY_ID else 2 * (make_wide(family, folder / "model"),)
+    model, numbers = written(family, folder)
     whole = merged(numbers, make_adapter(numbers, folder / "adapter", 1), folder / "merged", 2 / 4)
     one = make_runner(family, limits(), folder=whole).prefill(0, 0, TOKENS[: LENGTH + 1], all_logits=True)
     return Divided(run_ranks(model, folder, stages, shards, f"{__package__}.rank"), one)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.sampling.adjustments import Adjustments, banned
@@ -15,7 +15,6 @@ VOCAB = 12
 TOKENS = st.lists(st.integers(0, VOCAB - 1), max_size=20)
 
 
-@settings(deadline=None)
 @given(
     TOKENS,
     TOKENS,

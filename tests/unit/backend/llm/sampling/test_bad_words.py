@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.sampling import BadWords, Sampler
@@ -19,7 +19,6 @@ def banned(words: BadWords) -> set[int]:
     return set(np.flatnonzero(np.isneginf(row)).tolist())
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(TOKEN, min_size=1, max_size=4), max_size=6), st.lists(TOKEN, max_size=12))
 def test_what_would_complete_a_word(sequences: list[list[int]], text: list[int]) -> None:
     words = BadWords(sequences)

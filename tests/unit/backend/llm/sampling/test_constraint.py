@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 from tokenizers import Tokenizer
@@ -79,7 +79,6 @@ def test_a_choice_is_that_text(kind: str, text: str) -> None:
     assert walk(kind, Constraint(kind="choice", value=json.dumps([text])), 0) == text
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1), st.integers(0))
 def test_one_of_the_choices(texts: list[str], seed: int) -> None:
     assert walk("bytes", Constraint(kind="choice", value=json.dumps(texts)), seed) in texts

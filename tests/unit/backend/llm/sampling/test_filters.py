@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -88,7 +88,6 @@ def test_each_alone(params: SamplingParams, spread: float, size: int) -> None:
     np.testing.assert_allclose(distribution(logits, params), naive(logits, params), rtol=1e-4, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 2**32),
     st.sampled_from([0.5, 3.0]),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.sampling.largest import at_least_kth, largest
@@ -10,7 +10,6 @@ from msx_backend.llm.sampling.largest import at_least_kth, largest
 FLOATS = st.floats(-100, 100, width=32)
 
 
-@settings(deadline=None)
 @given(st.lists(FLOATS, min_size=1, max_size=60), st.integers(1, 70))
 def test_what_is_not_below_the_kth(numbers: list[float], k: int) -> None:
     values = np.array(numbers, np.float32)

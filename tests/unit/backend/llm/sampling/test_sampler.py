@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.sampling import Chosen, Constraints, Sampler, choose_all
@@ -104,7 +104,6 @@ PARAMS = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(PARAMS, min_size=1, max_size=6), st.integers(0, 1_000))
 def test_a_step_is_each_text_alone(texts: list[dict[str, object]], start: int) -> None:
     together = [sampler(**params) for params in texts]  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.text.stop import StopFinder, StopMatch
@@ -20,13 +20,11 @@ def one_by_one(text: str, stops: tuple[str, ...]) -> StopMatch | None:
     return None
 
 
-@settings(deadline=None)
 @given(TEXT, STOPS)
 def test_the_one_that_is_reached_first(text: str, stops: tuple[str, ...]) -> None:
     assert StopFinder(stops).find(text) == one_by_one(text, stops)
 
 
-@settings(deadline=None)
 @given(TEXT, STOPS)
 def test_what_is_safe_is_never_part_of_one(text: str, stops: tuple[str, ...]) -> None:
     finder = StopFinder(stops)

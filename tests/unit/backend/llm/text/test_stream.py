@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_backend.llm.text import TextPiece, TextStream, Tokenizer
@@ -32,14 +32,12 @@ def shown(stream: TextStream, tokens: list[int]) -> tuple[list[str], str | None]
     return [*texts, stream.finish()], None
 
 
-@settings(deadline=None)
 @given(UNICODE)
 def test_the_pieces_are_the_text(text: str) -> None:
     texts, _ = shown(TextStream(BYTES), ids(text))
     assert "".join(texts) == BYTES.decode(ids(text)) == text
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 300)), st.booleans())
 def test_the_pieces_of_any_tokens(tokens: list[int], skip_special: bool) -> None:
     texts, _ = shown(TextStream(BYTES, skip_special=skip_special), tokens)
@@ -47,7 +45,6 @@ def test_the_pieces_of_any_tokens(tokens: list[int], skip_special: bool) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(text=UNICODE)
 def test_what_follows_a_prompt(kind: str, text: str) -> None:
     tokenizer = KINDS[kind]
@@ -89,7 +86,6 @@ WORDS = st.text("abcé😀 ", max_size=15)
 STOPS = st.lists(st.text("abcé😀 ", min_size=1, max_size=4), max_size=3).map(tuple)
 
 
-@settings(deadline=None)
 @given(WORDS, STOPS, st.booleans())
 def test_stop_strings_never_leak(text: str, stops: tuple[str, ...], keep: bool) -> None:
     texts, stop = shown(TextStream(BYTES, stops, keep), ids(text))

@@ -25,7 +25,7 @@ async def relayed(relays: tuple[Relay, Relay]) -> tuple[socket.socket, socket.so
     return ends[0], ends[1]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.binary(min_size=1, max_size=200_000), max_size=6))
 def test_all_bytes_arrive_in_order(pieces: list[bytes]) -> None:
     async def test() -> None:

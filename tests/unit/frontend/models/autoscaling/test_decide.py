@@ -210,7 +210,7 @@ def readings(draw: Any) -> list[Reading]:
 
 
 @given(readings(), targets, st.integers(0, 12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_never_outside_the_bounds(found: list[Reading], options: AutoscalingOptions, wanted: int) -> None:
     history = History(wanted)
     for reading in found:
@@ -220,7 +220,7 @@ def test_never_outside_the_bounds(found: list[Reading], options: AutoscalingOpti
 
 
 @given(st.floats(0, 75), targets.filter(lambda one: one.idle_time > 0), st.integers(1, 8), st.floats(0, 30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_at_a_constant_load_it_comes_to_rest(
     rate: float, options: AutoscalingOptions, workers: int, load: float
 ) -> None:
@@ -232,7 +232,7 @@ def test_at_a_constant_load_it_comes_to_rest(
 
 
 @given(st.integers(1, 200), st.integers(0, 200), st.integers(1, 6), targets)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_longer_queue_never_wants_fewer_workers(
     queue: int, more: int, workers: int, options: AutoscalingOptions
 ) -> None:

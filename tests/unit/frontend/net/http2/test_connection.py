@@ -64,7 +64,7 @@ def conversation(peer: Peer) -> bytes:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 200), min_size=1))
 @in_loop
 async def test_any_split_of_the_bytes_is_the_same(sizes: list[int]) -> None:
@@ -108,7 +108,7 @@ class Answering(Peer):
         return owner
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(FRAMES, max_size=30))
 @in_loop
 async def test_no_frames_break_it(sent: list[bytes]) -> None:

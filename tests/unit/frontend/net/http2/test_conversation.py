@@ -259,4 +259,4 @@ class ReadingOn(Conversation):
 
 
 TestReadingOn = ReadingOn.TestCase
-TestConversation.settings = TestReadingOn.settings = settings(deadline=None, stateful_step_count=30)
+TestConversation.settings = TestReadingOn.settings = settings(stateful_step_count=30)

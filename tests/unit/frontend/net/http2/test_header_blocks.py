@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from hpack import Decoder, Encoder
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
@@ -17,7 +17,6 @@ def blocks() -> HeaderBlocks:
     return HeaderBlocks(1 << 14)
 
 
-@settings(deadline=None)
 @given(FIELDS)
 def test_what_we_send_is_understood_and_changes_no_table(fields: Headers) -> None:
     decoder = Decoder()
@@ -39,7 +38,6 @@ def test_a_block_that_comes_again_is_looked_up() -> None:
     assert third.headers is second.headers
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b"b", b"c", b"long" * 200]), max_size=60), st.sampled_from([4096, 300, 60, 0]))
 def test_what_is_remembered_is_what_would_have_been_decoded(values: list[bytes], size: int) -> None:
     ours, encoder, reference = blocks(), Encoder(), Decoder()
@@ -87,7 +85,6 @@ def test_what_is_not_a_block(block: bytes) -> None:
     assert caught.value.code == ErrorCode.COMPRESSION_ERROR
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_block_or_a_fault(block: bytes) -> None:
     ours = blocks()

@@ -81,7 +81,7 @@ def who_leaves_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("way", ["direct", "asgi"])
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_any_bytes_in_any_pieces(
     way: str, steps: list[tuple[bytes, int, list[str]]], caplog: pytest.LogCaptureFixture
