@@ -2,31 +2,75 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 BACKLOG = 2048
 """Connections that wait in the kernel until they are accepted."""
+TRIES = 20
+"""To find a port that is free on all addresses of a host."""
 
 
-def listen(sock: socket.socket, address: Any) -> socket.socket:
-    """Bind it to the address in its family's form, so that connections can be accepted without blocking.
-
-    Raises OSError; then it is closed.
-    """
+def bind(sock: socket.socket, address: Any) -> socket.socket:
+    """Bind it to the address in its family's form. Raises OSError; then it is closed."""
     try:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def listen(sock: socket.socket, address: Any) -> socket.socket:
+    """Bind it, so that connections can be accepted without blocking. Raises OSError; then it is closed."""
+    bind(sock, address)
+    try:
         sock.listen(BACKLOG)
     except OSError:
         sock.close()
         raise
     sock.setblocking(False)
     return sock
+
+
+async def open_all(host: str, port: int, opened: Callable[[socket.socket, Any], socket.socket]) -> list[socket.socket]:
+    """A socket for each address of the host, all with one port, opened by `bind` or `listen`. For port 0 it is one that
+    is free on all of them: the system chooses for one address alone. Raises OSError."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    left = 1 if port else TRIES
+    while True:
+        left -= 1
+        try:
+            return _open(found, port, opened)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not left:
+                raise
+
+
+def _open(
+    found: Sequence[Any], port: int, opened: Callable[[socket.socket, Any], socket.socket]
+) -> list[socket.socket]:
+    done: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in found:
+            sock = socket.socket(family, kind, protocol)
+            done.append(sock)
+            if family == socket.AF_INET6 and len(found) > 1:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            port = opened(sock, (address[0], port, *address[2:])).getsockname()[1]
+    except OSError:
+        for sock in done:
+            sock.close()
+        raise
+    return done
 
 
 def bind_unix(path: str) -> socket.socket:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
-
 import grpc
 
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.connections.listen import bind, open_all
 from msx_frontend.net.grpc.aio.handlers import generic_handlers
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.served import served_methods
@@ -35,8 +33,8 @@ class AioListener:
 
     async def start(self) -> None:
         try:
-            await _probe(self._listen.host, self._listen.port)
-            self.bound_port = self._add_port(self._listen.target(self._listen.port))
+            port = await _free_port(self._listen.host, self._listen.port)
+            self.bound_port = self._add_port(self._listen.target(port))
         except (OSError, RuntimeError) as error:
             raise self._listen.refusal(error) from error
         await self._server.start()
@@ -85,10 +83,11 @@ def options(listen: GrpcListen, limits: ConnectionLimits) -> list[tuple[str, int
     return options
 
 
-async def _probe(host: str, port: int) -> None:
-    """Raises OSError, which says why. grpc does not, and writes to stderr."""
-    loop = asyncio.get_running_loop()
-    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
+async def _free_port(host: str, port: int) -> int:
+    """The port, or for 0 one that is free on all addresses of the host. Raises OSError, which says why it is not: grpc
+    does not, writes to stderr, and goes on with those addresses on which it is."""
+    sockets = await open_all(host, port, bind)
+    number: int = sockets[0].getsockname()[1]
+    for sock in sockets:
+        sock.close()
+    return number

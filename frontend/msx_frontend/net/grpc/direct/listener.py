@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from pathlib import Path
 
 from msx_frontend.net.connections.accept_loop import AcceptLoop
 from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.connections.listen import bind_unix, listen
+from msx_frontend.net.connections.listen import bind_unix, listen, open_all
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
@@ -50,7 +49,7 @@ class DirectListener:
         """Raises OSError."""
         if self._listen.path:
             return [bind_unix(self._listen.path)]
-        sockets = await _bind(self._listen.host, self._listen.port)
+        sockets = await open_all(self._listen.host, self._listen.port, listen)
         self.bound_port = sockets[0].getsockname()[1]
         return sockets
 
@@ -86,21 +85,3 @@ def _limits(listen: GrpcListen, largest: int, connections: ConnectionLimits) -> 
 
 def _seconds(millis: int | None) -> float | None:
     return None if millis is None else millis / 1000
-
-
-async def _bind(host: str, port: int) -> list[socket.socket]:
-    """A socket for each address of the host, all with one port. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    bound: list[socket.socket] = []
-    try:
-        for family, kind, protocol, _, address in found:
-            sock = socket.socket(family, kind, protocol)
-            bound.append(sock)
-            if family == socket.AF_INET6 and len(found) > 1:
-                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            port = listen(sock, (address[0], port, *address[2:])).getsockname()[1]
-    except OSError:
-        for sock in bound:
-            sock.close()
-        raise
-    return bound
