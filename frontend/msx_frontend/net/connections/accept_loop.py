@@ -13,11 +13,15 @@ from typing import Any
 
 from msx_frontend.net.connections.handshake import Handshake
 from msx_frontend.net.connections.open_connections import ListenerConnections
+from msx_frontend.net.connections.refuse import refuse_new
 
 log = logging.getLogger("msx.connections")
 
 BATCH = 64
 """Connections that are accepted in one turn of the loop: others have theirs between two batches."""
+
+HALF_OPEN = 0.02
+"""Seconds in which clients that have begun to connect at the end may complete their TCP handshake: a round trip."""
 
 _OF_CLIENT = frozenset(
     {
@@ -62,16 +66,23 @@ class AcceptLoop:
         self._loop = asyncio.get_running_loop()
         self._resume()
 
-    def stop(self) -> None:
-        """Take the connections whose TCP handshake the kernel has completed, and then no more."""
+    async def stop(self) -> None:
+        """Take the connections that clients have begun to make, and then no more. Nobody is reset."""
         if self._stopped:
             return
         self._stopped = True
         self._stop_reading()
         for sock in self._sockets:
+            refuse_new(sock)
+        self._accept_all()
+        await asyncio.sleep(HALF_OPEN)
+        self._accept_all()
+        self.close()
+
+    def _accept_all(self) -> None:
+        for sock in self._sockets:
             while self._accept(sock):
                 pass
-        self.close()
 
     def close(self) -> None:
         """Of sockets from which nothing was accepted yet: those who have connected are reset."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
+import struct
+import termios
 from typing import Protocol
 
 ON_ITS_WAY = 0.5
@@ -11,6 +15,21 @@ ON_ITS_WAY = 0.5
 def may_be_asked(idle_since: float, now: float) -> bool:
     """Whether a request of a client that has been idle since then may be on its way (`loop.time()` both)."""
     return now - idle_since < ON_ITS_WAY
+
+
+def close_unless_asked(transport: asyncio.Transport) -> None:
+    """Close an idle connection, unless bytes stand in its socket that are read in the loop's next turn: its client has
+    asked, and would be reset."""
+    if not transport.is_closing():  # its descriptor may be another's now
+        sock = transport.get_extra_info("socket")
+        if sock is None or not _unread(sock.fileno()):
+            transport.close()
+
+
+def _unread(descriptor: int) -> int:
+    """Bytes in the buffer of a socket that is open."""
+    count: int = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))[0]
+    return count
 
 
 class Connection(Protocol):

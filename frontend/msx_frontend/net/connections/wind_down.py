@@ -21,11 +21,11 @@ CLOSING = 1.0
 async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections) -> None:
     """When this returns, all that has connected is accepted, and what stands in sockets is with its protocol."""
     connections.ending = True
-    accepting.stop()
     now = asyncio.get_running_loop().time()
     for connection in list(connections):
         if (since := connection.idle_since) is None or may_be_asked(since, now):
             connection.shutdown()  # which tells clients with the next reply
+    await accepting.stop()
     for _ in range(READS):
         await asyncio.sleep(0)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from msx_frontend.net.connections.connection import may_be_asked
+from msx_frontend.net.connections.connection import close_unless_asked, may_be_asked
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http2.frames import PREFACE
 
@@ -58,11 +58,11 @@ class ProtocolChoice(asyncio.Protocol):
         if self._first:
             self._chosen(self._http1(self.idle_since), self._first)
         else:
-            self._transport.close()  # without a word: nothing was asked
+            close_unless_asked(self._transport)  # without a word: nothing was asked
 
     def shutdown(self) -> None:
         if not may_be_asked(self.idle_since, asyncio.get_running_loop().time()):
-            self._transport.close()
+            close_unless_asked(self._transport)
 
     def abort(self) -> None:
         self._transport.abort()

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.connections.connection import ON_ITS_WAY, may_be_asked
+from msx_frontend.net.connections.connection import ON_ITS_WAY, close_unless_asked, may_be_asked
 from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.v1.asgi_scope import endpoints
@@ -152,7 +152,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         elif request is not None or self._reader.begun == 0:
             self._look_at_request(request, now)
         elif self._reply is None and now - self._idle_since >= self._limits.keep_alive_timeout:
-            self.transport.close()
+            close_unless_asked(self.transport)
 
     def _reads_nothing(self, now: float) -> bool:
         """While a reply is being written, only a transport that takes no more says so."""
@@ -173,7 +173,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         if seconds < self._limits.request_head_timeout:
             return
         if self._reader.begun == 0:
-            self.transport.close()  # without a word: nothing was asked
+            close_unless_asked(self.transport)  # without a word: nothing was asked
         else:
             self._cannot_read(SlowHead(self._limits))
 
@@ -192,9 +192,12 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             self.loop.call_later(ON_ITS_WAY, self.shutdown)  # a server of uvicorn's calls once
         if self._kept is not None:
             self._kept.forget()
-        if self.idle_since is not None or self._lingering is not None:
+        if self._lingering is not None:
             if not may_be_asked(self._idle_since, self.loop.time()):
                 self.transport.close()
+        elif self.idle_since is not None:
+            if not may_be_asked(self._idle_since, self.loop.time()):
+                close_unless_asked(self.transport)
         elif self._reply is not None and not self._waiting:
             self._reply.keep_alive = False
 

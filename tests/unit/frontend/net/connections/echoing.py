@@ -81,7 +81,7 @@ async def accepting(
         yield Accepting(loop, sock.getsockname(), connections)
     finally:
         if sock.fileno() >= 0:
-            loop.stop()
+            await loop.stop()
         await asyncio.sleep(0.01)
         for connection in list(connections):
             connection.abort()

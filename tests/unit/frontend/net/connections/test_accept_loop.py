@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import select
 import socket
 import ssl
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 from msx_frontend.config.address import Address
 from msx_frontend.net.connections.accept_loop import BATCH
+from msx_frontend.net.connections.refuse import refuse_new
 from msx_frontend.net.listening.bind import bind
 from tests.certificates import Certificate, write_pem
 from tests.unit.frontend.jobs import run
@@ -88,7 +90,7 @@ def test_what_the_kernel_has_accepted_is_accepted_before_the_socket_is_closed(lo
             clients = [socket.create_connection(server.address) for _ in range(3 * BATCH)]  # nothing runs meanwhile
             for client in clients:
                 client.sendall(b"x")
-            server.loop.stop()
+            await server.loop.stop()
             while len(server.connections) < len(clients):
                 await asyncio.sleep(0)
             for client in clients:
@@ -96,6 +98,56 @@ def test_what_the_kernel_has_accepted_is_accepted_before_the_socket_is_closed(lo
                 client.close()
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(server.address)
+
+    run(test(), loop)
+
+
+class Late(Failing):
+    """A listening socket to which another client connects when its queue is empty."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.late = socket.socket()
+        self.late.setblocking(False)
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        try:
+            return super().accept()
+        except BlockingIOError:
+            if self.late.getsockname()[1] == 0:
+                self.late.connect_ex(self.getsockname())
+            raise
+
+
+@LOOPS
+def test_who_connects_when_the_queue_is_empty_is_refused_and_not_reset(loop: str) -> None:
+    async def test() -> None:
+        sock = Late()
+        async with accepting(sock=sock) as server:
+            await server.loop.stop()
+            await asyncio.to_thread(select.select, [], [sock.late], [], 30)
+            assert sock.late.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == errno.ECONNREFUSED
+            assert not server.connections
+            sock.late.close()
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_who_connects_to_a_unix_socket_when_its_queue_is_empty_is_refused(loop: str, tmp_path: Path) -> None:
+    async def test() -> None:
+        path = str(tmp_path / "s")
+        sock = bind("inference", Address("unix", path=path))
+        async with accepting(sock=sock) as server:
+            waiting = socket.socket(socket.AF_UNIX)
+            waiting.connect(path)  # nothing runs meanwhile
+            refuse_new(sock)
+            with socket.socket(socket.AF_UNIX) as late, pytest.raises(ConnectionRefusedError):
+                late.connect(path)
+            waiting.sendall(b"x")
+            await server.loop.stop()
+            assert await asyncio.to_thread(waiting.recv, 100) == b"echo x"
+            waiting.close()
 
     run(test(), loop)
 

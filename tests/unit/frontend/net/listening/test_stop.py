@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 
 import pytest
 
@@ -94,6 +95,32 @@ def test_nobody_who_had_connected_is_reset(loop: str, monkeypatch: pytest.Monkey
 
 
 @LOOPS
+@pytest.mark.parametrize("late", [0, 100], ids=["the end", "the time of idle connections"])
+def test_a_request_that_nobody_has_read_yet_is_answered(loop: str, late: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It came while the loop was held up, on a connection that had been idle for so long that it is closed."""
+
+    async def test() -> None:
+        listener = await started()
+        clients = [connect(listener), connect(listener)]
+        await ask(clients[0])
+        while len(listener._connections) < 2:
+            await asyncio.sleep(0)
+        monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0.05)
+        for client in clients:
+            client.sendall(GET)
+        time.sleep(0.1)  # the loop is held up
+        for connection in list(listener._connections):
+            if late:
+                connection.look(asyncio.get_running_loop().time() + late)
+            else:
+                connection.shutdown()
+        await listener.stop(60)
+        assert [read(client)[:15] for client in clients] == [b"HTTP/1.1 200 OK"] * 2
+
+    run(test(), loop)
+
+
+@LOOPS
 def test_what_is_idle_ends_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Connections that have said nothing, that have begun a preface, and that have had a reply."""
 
@@ -105,6 +132,24 @@ def test_what_is_idle_ends_at_once(loop: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0)
         await listener.stop(60)
         assert [read(client) for client in idle] == [b"", b"", b""]
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_a_connection_that_is_gone_is_shut_down(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a timer of its own does."""
+
+    async def test() -> None:
+        listener = await started()
+        client = connect(listener)
+        await ask(client)
+        (connection,) = listener._connections
+        client.close()
+        assert await listener._connections.until_empty(10)
+        monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0)
+        connection.shutdown()
+        await listener.stop(1)
 
     run(test(), loop)
 
