@@ -377,6 +377,13 @@ def test_a_full_model_store(terminal: Terminal, monkeypatch: pytest.MonkeyPatch)
         assert "state.db: the server's state cannot be written" in reason
 
 
+def test_too_few_descriptors(terminal: Terminal) -> None:
+    limit = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (32, 32))
+    for mode in ("--start", "--foreground"):
+        reason = refused(terminal.serve(mode, "--dt", before=limit))
+        assert "may have 32 files and connections open, and needs at least 40: raise the hard limit" in reason
+
+
 def test_a_full_disk_names_the_file_and_what_is_left(terminal: Terminal) -> None:
     """Nothing is left on it that was not whole, and the next start has room again."""
     with small_disk(terminal.folder / "disk", 1 << 20) as disk:

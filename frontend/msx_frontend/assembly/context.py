@@ -25,7 +25,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
-from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
+from msx_frontend.net.connections.descriptors import LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
@@ -35,6 +35,7 @@ from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_frontend.start_errors import StartError
 from msx_sdk._internal.cgroup import memory_limit
 from msx_sdk.plugins import ENDPOINTS
 
@@ -77,6 +78,7 @@ def open_context(
     StartError."""
     descriptors = RaisedLimit()
     parts.callback(descriptors.close)
+    available = _descriptors()
     use_plugins_path(config.plugins_path)
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
@@ -94,7 +96,7 @@ def open_context(
     state.on_change = snapshots.changed
     held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
     monitoring.metrics.observer.held = lambda: held.held
-    connections = OpenConnections(Descriptors.of_process(), config.max_connections)
+    connections = OpenConnections(available, config.max_connections)
     monitoring.metrics.observer.connections = connections.by_listener
     monitoring.metrics.observer.shed = lambda: connections.shed
     access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger, file=output.access_file)
@@ -126,6 +128,17 @@ def open_context(
         hint=hint,
         script=script,
     )
+
+
+def _descriptors() -> Descriptors:
+    """Raises StartError if there are too few to answer anybody."""
+    found = Descriptors.of_process()
+    if found.limit < LEAST_DESCRIPTORS:
+        raise StartError(
+            f"The server may have {found.limit} files and connections open, and needs at least {LEAST_DESCRIPTORS}: "
+            "raise the hard limit (ulimit -Hn, LimitNOFILE= of systemd, or --ulimit of the container)."
+        )
+    return found
 
 
 def _serializer(config: ServerConfig) -> SnapshotSerializer | None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 LEAST_RESERVE, MOST_RESERVE = 128, 1024
 RESERVE_SHARE = 16
+LEAST_DESCRIPTORS = 40
+"""A server without models has some 30 open; with fewer than this it could not answer a connection on each listener."""
 MOST_CONNECTIONS = 1 << 16
 """Where `max_connections` does not say: they take memory, too, about a GB then."""
 

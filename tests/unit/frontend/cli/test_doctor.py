@@ -185,7 +185,10 @@ def test_a_host_that_this_machine_does_not_have() -> None:
     assert only(system.check_ports(Machine(config))).found.startswith("192.0.2.1:8080 cannot be used: ")
 
 
-@pytest.mark.parametrize(("hard", "level"), [(1024, Level.WARNING), (4096, Level.OK), (-1, Level.OK)])
+@pytest.mark.parametrize(
+    ("hard", "level"),
+    [(39, Level.FAILED), (40, Level.WARNING), (1024, Level.WARNING), (4096, Level.OK), (-1, Level.OK)],
+)
 def test_limits_of_files(monkeypatch: pytest.MonkeyPatch, hard: int, level: Level) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, hard))
     assert only(system.check_descriptors(Machine())).level is level
