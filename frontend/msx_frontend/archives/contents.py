@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from msx_archiver.cache import ArchiveCache, UnpackedArchive, UnpackedModel, Unp
 from msx_archiver.errors import ArchiveError
 from msx_archiver.room import why
 from msx_archiver.schema import M
+from msx_frontend.archives.content_users import ContentUsers
 from msx_frontend.config.state_folder import StateFolder, StateFolderError
 from msx_frontend.management_errors import InvalidModel
 
@@ -28,11 +29,9 @@ class ArchiveContents:
         """`require`: of `ArchiveCache`. Raises StateFolderError."""
         self._compiled = state.compiled
         self._cache = _cache(state, require)
-        self._users: Counter[str] = Counter()
+        self._users = ContentUsers(self._remove)
         self._archives: dict[str, tuple[Path, Callable[[Path], UnpackedArchive[Any]]]] = {}
         """The archive of each digest, and the function that unpacks it."""
-        self._unpacking = 0
-        self._removing = asyncio.Lock()
 
     async def unpack(self, path: Path) -> UnpackedModel:
         """Unpack an archive. Raises InvalidModel with the archiver's sentence: missing, damaged, hostile, or no
@@ -47,15 +46,9 @@ class ArchiveContents:
         return await self._unpack(self._cache.unpack_workflow, path)
 
     async def _unpack(self, unpack: Callable[[Path], UnpackedArchive[M]], path: Path) -> UnpackedArchive[M]:
-        async with self._removing:  # what is being removed must not be found
-            self._unpacking += 1
-        try:
-            unpacked = await asyncio.to_thread(unpack, path)
-        finally:
-            self._unpacking -= 1
+        unpacked = await self._users.unpack(partial(unpack, path))
         for warning in unpacked.warnings:
             log.warning("%s: %s", path.name, warning)
-        self._users[unpacked.digest] += 1
         if unpacked.path.parent == self._cache.root:
             self._archives[unpacked.digest] = path, unpack
         return unpacked
@@ -68,12 +61,7 @@ class ArchiveContents:
         if digest not in self._archives:
             return
         archive, unpack = self._archives[digest]
-        async with self._removing:
-            self._unpacking += 1
-        try:
-            await asyncio.to_thread(self._renew, archive, digest, unpack)
-        finally:
-            self._unpacking -= 1
+        await self._users.check(digest, partial(self._renew, archive, digest, unpack))
 
     def _renew(self, archive: Path, digest: str, unpack: Callable[[Path], UnpackedArchive[Any]]) -> None:
         with suppress(OSError):
@@ -100,26 +88,19 @@ class ArchiveContents:
         try:
             yield unpacked
         finally:
-            self._users[unpacked.digest] -= 1
+            self._users.keep(unpacked.digest)
 
     def share(self, digest: str) -> None:
         """Count one more version that uses this content, which is already in use."""
-        self._users[digest] += 1
+        self._users.share(digest)
 
     def in_use(self, digest: str) -> bool:
-        return self._users[digest] > 0
+        return self._users.in_use(digest)
 
     async def release(self, digest: str) -> None:
         """Count one version less that uses this content. The digest of a version without an archive is ""."""
-        if not digest:
-            return
-        self._users[digest] -= 1
-        if self._users[digest] > 0:
-            return
-        del self._users[digest]
-        async with self._removing:
-            if not self._unpacking and digest not in self._users:  # else another call may use it
-                await asyncio.to_thread(self._remove, digest)
+        if digest:
+            await self._users.release(digest)
 
     def compile_cache(self, digest: str) -> Path:
         """The folder of compiled graphs of this content."""
@@ -127,7 +108,7 @@ class ArchiveContents:
 
     async def clean(self) -> None:
         """At the start: remove unfinished and unused folders of an earlier server."""
-        await asyncio.to_thread(self._cache.clean, set(self._users))
+        await asyncio.to_thread(self._cache.clean, self._users.known)
         await asyncio.to_thread(self._clean_compiled)
 
     def _remove(self, digest: str) -> None:
@@ -138,7 +119,7 @@ class ArchiveContents:
     def _clean_compiled(self) -> None:
         if self._compiled.is_dir():
             for entry in self._compiled.iterdir():
-                if entry.name not in self._users:
+                if entry.name not in self._users.known:
                     self._remove_compiled(entry.name)
 
     def _remove_compiled(self, digest: str) -> None:

@@ -134,6 +134,90 @@ def test_what_is_being_unpacked_is_not_removed(root: Path, store: ModelStore, mo
     run(test())
 
 
+class Held:
+    """A function of the cache that waits, in its thread, until it may go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self._real = getattr(ArchiveCache, name)
+        monkeypatch.setattr(ArchiveCache, name, lambda *args: self(*args))
+
+    def __call__(self, *args: Any) -> Any:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        return self._real(*args)
+
+    async def wait(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, 30)
+
+
+def test_a_check_that_nobody_waits_for_does_not_bring_the_content_back(
+    root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a worker that is about to start is stopped, because another one has failed."""
+
+    async def test() -> None:
+        unpacked = await store.contents.unpack(pack_model(root))
+        held = Held(monkeypatch, "is_intact")
+        check = asyncio.ensure_future(store.contents.intact(unpacked.digest))
+        await held.wait()
+        check.cancel()
+        release = asyncio.ensure_future(store.contents.release(unpacked.digest))
+        await asyncio.wait({release}, timeout=0.05)  # time to do the wrong thing
+        held.go_on.set()
+        await release
+        assert contents(root) == []
+
+    run(test())
+    assert contents(root) == []  # when all threads have ended
+
+
+def test_what_is_unpacked_for_nobody_is_removed(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        held = Held(monkeypatch, "unpack")
+        removed = threading.Event()
+        real = ArchiveCache.remove
+
+        def remove(cache: ArchiveCache, digest: str) -> None:
+            real(cache, digest)
+            removed.set()
+
+        monkeypatch.setattr(ArchiveCache, "remove", remove)
+        unpacking = asyncio.ensure_future(store.contents.unpack(pack_model(root)))
+        await held.wait()
+        unpacking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await unpacking
+        held.go_on.set()
+        assert await asyncio.to_thread(removed.wait, 10)
+        assert contents(root) == []
+
+    run(test())
+
+
+def test_what_nobody_uses_is_removed_behind_what_is_being_unpacked(
+    root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not wait for the other archive, which may be large; if that cannot be unpacked, it goes, too."""
+
+    async def test() -> None:
+        first = await store.contents.unpack(pack_model(root))
+        held = Held(monkeypatch, "unpack")
+        other = pack_model(root, "other")
+        other.write_bytes(other.read_bytes()[:100])
+        unpacking = asyncio.ensure_future(store.contents.unpack(other))
+        await held.wait()
+        await store.contents.release(first.digest)
+        assert contents(root) == [first.digest]
+        held.go_on.set()
+        with pytest.raises(InvalidModel):
+            await unpacking
+        while contents(root):
+            await asyncio.sleep(0.01)
+
+    run(test())
+
+
 def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     removing, go_on = threading.Event(), threading.Event()
     real = ArchiveCache.remove
