@@ -120,12 +120,12 @@ def test_stop_does_not_wait_for_requests_whose_clients_left(tmp_path: Path) -> N
 
 
 def test_one_of_a_batch(server: RunningServer, tmp_path: Path) -> None:
-    gate = tmp_path / "go"
-    client = call(server, "pair", {"n": 1, "hold": str(gate)})
+    gate, begun = tmp_path / "go", tmp_path / "begun"
+    client = call(server, "pair", {"n": 1, "mark": str(begun), "hold": str(gate)})
     wait_for_load(server, "pair", running=0, queued=1)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(server.predict, "pair", {"n": 2, "hold": str(gate)})
-        wait_for_load(server, "pair", running=2, queued=0)
+        wait_until(begun.exists, "the handler has both", server.tail)
         before = left(server, "pair")
         client.close()
         wait_until(lambda: left(server, "pair") == before + 1, "the first has left", server.tail)

@@ -220,12 +220,12 @@ def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> No
 
 def begin_to_unpack(server: RunningServer, cache: Path) -> Registration:
     """A busy machine may do it between two looks: then it is done again."""
-    while True:
-        call = Registration(server, "big.mar")
-        wait_until(lambda: list(cache.glob(".tmp-*/weights.bin")) or not call.is_alive(), "the archive is unpacked")
-        if call.is_alive():
-            return call
-        assert server.management.delete("/models/big").status_code == 200
+    call = Registration(server, "big.mar")
+    wait_until(lambda: list(cache.glob(".tmp-*/weights.bin")) or not call.is_alive(), "the archive is unpacked")
+    if call.is_alive():
+        return call
+    assert server.management.delete("/models/big").status_code == 200
+    return begin_to_unpack(server, cache)
 
 
 def test_sigkill_while_unpacking(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Tells the length of its batch. `hold` names a file to wait for; `bad` is how to fail: `item` or `raise`."""
+"""Tells the length of its batch. `mark` names a file that says that it has begun, `hold` one to wait for; `bad` is how
+to fail: `item` or `raise`."""
 
 import os
 import time
@@ -19,5 +20,7 @@ class Batches(Handler):
 
 
 def hold(order):
+    if "mark" in order:
+        open(order["mark"], "w").close()
     while "hold" in order and not os.path.exists(order["hold"]):
         time.sleep(0.005)
