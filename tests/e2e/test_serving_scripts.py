@@ -150,6 +150,16 @@ def trusting(certificate: Path, own: Path | None) -> ssl.SSLContext:
 ENDPOINT = BEGIN + "server.start_restful_server(sys.argv[1])\n" + READY
 
 
+def test_a_script_that_was_stopped_ends(tmp_path: Path) -> None:
+    """As by Ctrl-Z and `kill %1` of a shell, which sends SIGTERM and then SIGCONT."""
+    for _ in range(5):  # which thread would take the signal is chance
+        with run_script(tmp_path, ENDPOINT, f"127.0.0.1:{free_port()}") as running:
+            running.wait_ready()
+            running.process.send_signal(signal.SIGSTOP)
+            running.process.send_signal(signal.SIGTERM)
+            assert running.end(signal.SIGCONT) == 0, running.everything()
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_signals(tmp_path: Path, how: signal.Signals) -> None:
     """At its end the script only waits for its server; before, it ends as it would without one."""

@@ -167,9 +167,9 @@ def test_progress_and_unregistering_meanwhile(server: RunningServer, tmp_path: P
     with ThreadPoolExecutor(1) as pool:
         reply = pool.submit(register, server, url, synchronous=synchronous)
         wait_until(started.exists, "pip builds", server.tail)
-        described = server.describe("slow")
-        assert described["state"] == "LOADING"
-        assert described["workers"][0]["phase"].startswith("installing requirements: ")
+        assert server.describe("slow")["state"] == "LOADING"
+        told_of = lambda: server.describe("slow")["workers"][0]["phase"].startswith("installing requirements: ")  # noqa: E731
+        wait_until(told_of, "what pip does is told", server.tail)
         assert server.predict("echo", b"x").content == b"x"
         assert register(server, archive(server, "other", "parcel==1.0\n")).status_code == 200
         assert told(server, "other")["parcel"][0] == "1.0"

@@ -12,8 +12,7 @@ from typing import Any
 
 from .console import warn
 from .server_process import ServerProcess
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from .signals import SIGNALS
 
 
 class ScriptServer:
@@ -80,7 +79,7 @@ class ScriptServer:
 
     def _take_signals(self) -> None:
         if threading.current_thread() is threading.main_thread() and not self._before:
-            self._before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+            self._before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
 
     def _give_signals_back(self) -> None:
         """Only those that nobody else has taken meanwhile."""

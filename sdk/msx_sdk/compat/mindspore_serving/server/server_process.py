@@ -15,6 +15,7 @@ from typing import Any
 
 from .private_folder import PrivateFolder
 from .server_channel import Message, ServerChannel
+from .signals import leave_to_main
 
 FLAGS = "MSX_SCRIPT_FLAGS"
 """Flags of `msx-serve --script` for the server, as a JSON list."""
@@ -139,6 +140,7 @@ class ServerProcess:
             )
 
     def _supervise(self) -> None:
+        leave_to_main()
         while (message := self._channel.receive()) is not None:
             if "event" in message:
                 self.reason = str(message.get("reason", ""))

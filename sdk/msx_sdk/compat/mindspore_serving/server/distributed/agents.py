@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from ..._checks import check_int, check_str
 from ..decryption import check_decryption
+from ..signals import leave_to_main
 from ..start_list import from_script_folder
 from . import link
 from .arguments import RankPaths, as_rank_paths
@@ -170,6 +171,7 @@ def _refuse(connection: socket.socket, text: str) -> None:
 
 def _stay(connection: socket.socket) -> None:
     """Until the server's script ends."""
+    leave_to_main()
     with contextlib.suppress(OSError):
         while link.receive(connection) is not None:
             pass

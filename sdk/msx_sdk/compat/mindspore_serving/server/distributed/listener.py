@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 
 from ..listen_address import failed
+from ..signals import leave_to_main
 from . import link
 from .link import AgentConfiguration, AgentRefusal, AgentRegistration, LinkError, RankFiles
 
@@ -70,6 +71,7 @@ class AgentListener:
             _shut(sock)
 
     def _accept(self) -> None:
+        leave_to_main()
         while True:
             try:
                 connection, _ = self._listening.accept()
