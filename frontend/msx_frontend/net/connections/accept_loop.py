@@ -75,9 +75,11 @@ class AcceptLoop:
         for sock in self._sockets:
             refuse_new(sock)
         self._accept_all()
-        await asyncio.sleep(HALF_OPEN)
-        self._accept_all()
-        self.close()
+        try:
+            await asyncio.sleep(HALF_OPEN)
+        finally:
+            self._accept_all()
+            self.close()
 
     def _accept_all(self) -> None:
         for sock in self._sockets:
