@@ -269,9 +269,9 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
         if address.startswith("unix:"):
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
-            assert not _listens(address.rpartition("//")[2], server.folder), f"{name} still listens"
+            _wait_until_closed(address.rpartition("//")[2], name, server.folder)
     for name in ("grpc_inference", "grpc_management"):
-        assert not _listens(server.info[name], server.folder), f"{name} still listens"
+        _wait_until_closed(server.info[name], name, server.folder)
     state = server.state
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
@@ -286,6 +286,11 @@ def _processes_below(pid: int) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
         return []
+
+
+def _wait_until_closed(address: str, name: str, folder: Path) -> None:
+    """Looked at again, because psutil does not know whose a socket is that was opened while it looked."""
+    wait_until(lambda: not _listens(address, folder), f"{name} ({address}) does not listen any more")
 
 
 def _listens(address: str, folder: Path) -> bool:
