@@ -269,9 +269,9 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
         if address.startswith("unix:"):
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
-            _wait_until_closed(address.rpartition("//")[2], name, server.folder)
+            assert not _listens(address.rpartition("//")[2], server.folder), f"{name} still listens"
     for name in ("grpc_inference", "grpc_management"):
-        _wait_until_closed(server.info[name], name, server.folder)
+        assert not _listens(server.info[name], server.folder), f"{name} still listens"
     state = server.state
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
@@ -288,22 +288,25 @@ def _processes_below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _wait_until_closed(address: str, name: str, folder: Path) -> None:
-    """Looked at again, because psutil does not know whose a socket is that was opened while it looked."""
-    wait_until(lambda: not _listens(address, folder), f"{name} ({address}) does not listen any more")
-
-
 def _listens(address: str, folder: Path) -> bool:
     """Whether a process of the server in `folder` has the port: tests run side by side, and another may have got it."""
     port = int(address.rpartition(":")[2])
-    sockets = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
-    return any(_belongs(one.pid, folder) for one in sockets if one.laddr and one.laddr.port == port)
+    listeners: list[int | None] = []
+
+    def known() -> bool:
+        """A socket that is opened while psutil looks has no process yet."""
+        sockets = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
+        listeners[:] = [one.pid for one in sockets if one.laddr and one.laddr.port == port]
+        return None not in listeners
+
+    wait_until(known, f"it is known whose port {address} is")
+    return any(_belongs(pid, folder) for pid in listeners)
 
 
 def _belongs(pid: int | None, folder: Path) -> bool:
     """By its folder of temporary files, which each server has for itself."""
     try:
-        return pid is None or psutil.Process(pid).environ().get("TMPDIR") == str(folder / "temp")
+        return psutil.Process(pid).environ().get("TMPDIR") == str(folder / "temp")
     except psutil.NoSuchProcess:
         return False
 

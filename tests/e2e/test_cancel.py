@@ -125,6 +125,7 @@ def test_one_of_a_batch(server: RunningServer, tmp_path: Path) -> None:
     wait_for_load(server, "pair", running=0, queued=1)
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(server.predict, "pair", {"n": 2, "hold": str(gate)})
+        wait_for_load(server, "pair", running=2, queued=0)
         wait_until(begun.exists, "the handler has both", server.tail)
         before = left(server, "pair")
         client.close()

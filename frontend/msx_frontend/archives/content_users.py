@@ -34,8 +34,8 @@ class ContentUsers:
 
     @property
     def known(self) -> Collection[str]:
-        """Those that are in use, and those that `keep` has kept."""
-        return set(self._counts)
+        """Those that are in use, and those that `keep` has kept; it changes with them."""
+        return self._counts.keys()
 
     def in_use(self, digest: str) -> bool:
         return self._counts[digest] > 0

@@ -108,7 +108,7 @@ class ArchiveContents:
 
     async def clean(self) -> None:
         """At the start: remove unfinished and unused folders of an earlier server."""
-        await asyncio.to_thread(self._cache.clean, self._users.known)
+        await asyncio.to_thread(self._cache.clean, set(self._users.known))
         await asyncio.to_thread(self._clean_compiled)
 
     def _remove(self, digest: str) -> None:

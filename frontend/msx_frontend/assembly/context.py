@@ -25,7 +25,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
-from msx_frontend.net.connections.descriptors import LEAST_DESCRIPTORS, Descriptors, RaisedLimit
+from msx_frontend.net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
@@ -136,7 +136,7 @@ def _descriptors() -> Descriptors:
     if found.limit < LEAST_DESCRIPTORS:
         raise StartError(
             f"The server may have {found.limit} files and connections open, and needs at least {LEAST_DESCRIPTORS}: "
-            "raise the hard limit (ulimit -Hn, LimitNOFILE= of systemd, or --ulimit of the container)."
+            f"raise the hard limit ({HOW_TO_RAISE})."
         )
     return found
 

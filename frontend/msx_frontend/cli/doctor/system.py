@@ -17,7 +17,7 @@ from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import can_be_made, state_folder
-from msx_frontend.net.connections.descriptors import LEAST_DESCRIPTORS, Descriptors
+from msx_frontend.net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors
 
 FEW_DESCRIPTORS = 4096
 LITTLE_ROOM, NO_ROOM = 2048 * MIB, 100 * MIB
@@ -95,8 +95,7 @@ def check_descriptors(machine: Machine) -> Iterator[Finding]:
     yield told(
         "file limits",
         f"{found}, which leaves {limit.for_connections} for connections",
-        f"Raise the hard limit to {FEW_DESCRIPTORS} or more: `ulimit -Hn`, LimitNOFILE= of systemd, or --ulimit of the "
-        "container.",
+        f"Raise the hard limit to {FEW_DESCRIPTORS} or more: {HOW_TO_RAISE}.",
     )
 
 

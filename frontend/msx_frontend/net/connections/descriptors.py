@@ -9,6 +9,7 @@ LEAST_RESERVE, MOST_RESERVE = 128, 1024
 RESERVE_SHARE = 16
 LEAST_DESCRIPTORS = 40
 """A server without models has some 30 open; with fewer than this it could not answer a connection on each listener."""
+HOW_TO_RAISE = "`ulimit -Hn`, LimitNOFILE= of systemd, or --ulimit of the container"
 MOST_CONNECTIONS = 1 << 16
 """Where `max_connections` does not say: they take memory, too, about a GB then."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msx_archiver.cache import ArchiveCache, UnpackedModel
+from msx_archiver.cache import ArchiveCache
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import InvalidModel
@@ -110,45 +110,38 @@ def test_a_damaged_archive_leaves_nothing(root: Path, store: ModelStore) -> None
     run(test())
 
 
+class Held:
+    """A function of the cache that waits, in its thread, until it may go on: before it works, or `after`."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str, *, after: bool = False) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self._real, self._after = getattr(ArchiveCache, name), after
+        monkeypatch.setattr(ArchiveCache, name, lambda *args: self(*args))
+
+    def __call__(self, *args: Any) -> Any:
+        done = self._real(*args) if self._after else None
+        self.begun.set()
+        assert self.go_on.wait(30)
+        return done if self._after else self._real(*args)
+
+    async def wait(self) -> None:
+        assert await asyncio.to_thread(self.begun.wait, 30)
+
+
 def test_what_is_being_unpacked_is_not_removed(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last version of a content goes while another registration has found it, but not yet said so."""
-    found, go_on = threading.Event(), threading.Event()
-    real = ArchiveCache.unpack
-
-    def slow(cache: ArchiveCache, path: Path, *args: Any) -> UnpackedModel:
-        unpacked = real(cache, path, *args)
-        found.set()
-        go_on.wait(30)
-        return unpacked
 
     async def test() -> None:
         path = pack_model(root)
         first = await store.contents.unpack(path)
-        monkeypatch.setattr(ArchiveCache, "unpack", slow)
+        held = Held(monkeypatch, "unpack", after=True)
         second = asyncio.ensure_future(store.contents.unpack(path))
-        await asyncio.to_thread(found.wait, 30)
+        await held.wait()
         await store.contents.release(first.digest)
-        go_on.set()
+        held.go_on.set()
         assert ((await second).path / "echo.py").is_file()
 
     run(test())
-
-
-class Held:
-    """A function of the cache that waits, in its thread, until it may go on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-        self.begun, self.go_on = threading.Event(), threading.Event()
-        self._real = getattr(ArchiveCache, name)
-        monkeypatch.setattr(ArchiveCache, name, lambda *args: self(*args))
-
-    def __call__(self, *args: Any) -> Any:
-        self.begun.set()
-        assert self.go_on.wait(30)
-        return self._real(*args)
-
-    async def wait(self) -> None:
-        assert await asyncio.to_thread(self.begun.wait, 30)
 
 
 def test_a_check_that_nobody_waits_for_does_not_bring_the_content_back(
@@ -174,23 +167,18 @@ def test_a_check_that_nobody_waits_for_does_not_bring_the_content_back(
 
 def test_what_is_unpacked_for_nobody_is_removed(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        held = Held(monkeypatch, "unpack")
-        removed = threading.Event()
-        real = ArchiveCache.remove
-
-        def remove(cache: ArchiveCache, digest: str) -> None:
-            real(cache, digest)
-            removed.set()
-
-        monkeypatch.setattr(ArchiveCache, "remove", remove)
+        held, removing = Held(monkeypatch, "unpack"), Held(monkeypatch, "remove")
         unpacking = asyncio.ensure_future(store.contents.unpack(pack_model(root)))
         await held.wait()
         unpacking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await unpacking
         held.go_on.set()
-        assert await asyncio.to_thread(removed.wait, 10)
-        assert contents(root) == []
+        await removing.wait()
+        assert len(contents(root)) == 1
+        removing.go_on.set()
+        while contents(root):
+            await asyncio.sleep(0.01)
 
     run(test())
 
@@ -219,23 +207,15 @@ def test_what_nobody_uses_is_removed_behind_what_is_being_unpacked(
 
 
 def test_what_is_being_removed_is_unpacked_anew(root: Path, store: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    removing, go_on = threading.Event(), threading.Event()
-    real = ArchiveCache.remove
-
-    def slow(cache: ArchiveCache, digest: str) -> None:
-        removing.set()
-        go_on.wait(30)
-        real(cache, digest)
-
     async def test() -> None:
         path = pack_model(root)
         first = await store.contents.unpack(path)
-        monkeypatch.setattr(ArchiveCache, "remove", slow)
+        held = Held(monkeypatch, "remove")
         release = asyncio.ensure_future(store.contents.release(first.digest))
-        await asyncio.to_thread(removing.wait, 30)
+        await held.wait()
         second = asyncio.ensure_future(store.contents.unpack(path))
         await asyncio.wait({second}, timeout=0.05)  # time to do the wrong thing
-        go_on.set()
+        held.go_on.set()
         await release
         assert ((await second).path / "echo.py").is_file()
 
