@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import click
 
-from benchmarks.reports.figures import figure, median, paired_ratio
+from benchmarks.reports.figures import Interval, figure, median, median_interval, paired_ratio
 from benchmarks.reports.table import Report, Table, Target
 
 BEFORE = "before"
 """The setting of a server of another checkout: usually of the commit before a change."""
 LEAST = 0.97
-"""Of the rate of the commit before a change. Less is a loss, and not noise."""
+"""Lower bound of the interval of the median ratio: a rate below it is a loss, and not noise."""
 MOST = 1.03
 """Of its processor time a request."""
-COLUMNS = ("setting", "unit", BEFORE, "now", f"now / {BEFORE}, median", "lowest – highest")
+COLUMNS = ("setting", "unit", BEFORE, "now", f"now / {BEFORE}, median", "95 % interval", "lowest – highest")
 
 
 class Pair(NamedTuple):
@@ -27,6 +27,10 @@ class Pair(NamedTuple):
     unit: str
     now: Sequence[float]
     before: Sequence[float]
+
+    def interval(self) -> Interval:
+        """Return the 95 % interval of the median of the rounds' ratios, now to before."""
+        return median_interval([now / before for now, before in zip(self.now, self.before, strict=True)])
 
 
 def before_option(measure: Callable[..., None]) -> Callable[..., None]:
@@ -52,9 +56,10 @@ def compare(
     costs: Sequence[Pair] = (),
     most: float = MOST,
 ) -> None:
-    """Adds the table of the ratios, and a target for each: at `least`, or none; of `costs`, at `most`.
+    """Add the table of the ratios, and a target for each.
 
-    Nothing is added without a pair.
+    The lower bound of a rate's interval is at `least` (None: no target), the median of a cost's ratios at `most`.
+    Without a pair nothing is added.
     """
     if not pairs:
         return
@@ -66,12 +71,16 @@ def compare(
 def _row(pair: Pair) -> Sequence[str]:
     middle, low, high = paired_ratio(pair.now, pair.before)
     figures = (figure(median(pair.before)), figure(median(pair.now)))
-    return (pair.setting, pair.unit, *figures, f"{middle:.3f}", f"{low:.3f} – {high:.3f}")
+    return (pair.setting, pair.unit, *figures, f"{middle:.3f}", _range(*pair.interval()), _range(low, high))
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.3f} – {high:.3f}"
 
 
 def _target(pair: Pair, least: float) -> Target:
-    middle = paired_ratio(pair.now, pair.before)[0]
-    return Target(f"{pair.setting}: {pair.unit} of {BEFORE}", f"{middle:.3f}", f"≥ {least:g}", middle >= least)
+    low = pair.interval().low
+    return Target(f"{pair.setting}: {pair.unit} of {BEFORE}, lower bound", f"{low:.3f}", f"≥ {least:g}", low >= least)
 
 
 def _cost_target(pair: Pair, most: float) -> Target:

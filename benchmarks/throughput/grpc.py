@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import grpc
 
-from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
 from benchmarks.contests.contest import Contestant, play_round, rotated, table
+from benchmarks.contests.rounds import settling_rounds
 from benchmarks.contests.verdicts import pairs_with_before, targets
 from benchmarks.load.client import Address
 from benchmarks.load.h2load import grpc_load
@@ -65,24 +67,24 @@ def main(
         for contestant in contestants:
             _check_echo(contestant, data)
         answer = Response(prediction=data).SerializeToString()
+        pairs = partial(pairs_with_before, contestants, [in_flight], load="call")
         loads = {
             one.name: stack.enter_context(grpc_load(_request(one.name, data).SerializeToString(), answer))
             for one in contestants
         }
         for contestant in contestants:
             loads[contestant.name].run(contestant.address, PATH, connections=in_flight, seconds=warm_up)
-        for number in range(rounds):
+        for number in settling_rounds("grpc", rounds, pairs):
             for contestant in rotated(contestants, number):
                 play_round(loads[contestant.name], [contestant], [in_flight], seconds)
-            progress(f"grpc: round {number + 1} of {rounds}")
         version = loads[OURS].version
-        report.notes.append(f"Load: {version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
+        report.notes.append(f"Load: {version}, 1 thread, {number + 1} rounds of {seconds:g} s, {body} bytes a request")
     title = f"Unary echo, {in_flight} in flight"
     report.tables.append(table(title, contestants, in_flight, [PEER, BARE]))
     rates = {one.name: one.rates(in_flight) for one in contestants}
     report.plots.append(Bars("grpc", f"gRPC, {body} bytes", "requests/s", {title: rates}, CAPTION))
     report.targets += targets(contestants, in_flight, [OURS], PEER, TARGET, f"{in_flight} in flight")
-    compare(report, pairs_with_before(contestants, [in_flight], load="call"), what="Unary echo")
+    compare(report, pairs(), what="Unary echo")
 
 
 CAPTION = "The calls that each server answers in a second; longer is better."

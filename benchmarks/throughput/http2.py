@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
 
-from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
 from benchmarks.contests.contest import Contestant, bars, play_round, rotated, table
+from benchmarks.contests.rounds import settling_rounds
 from benchmarks.contests.verdicts import costs_with_before, pairs_with_before, targets
 from benchmarks.load.h2load import H2load, rest_load
 from benchmarks.reports.table import Report
@@ -47,12 +49,12 @@ def main(
         field = [one for one in field if _answers(one, loads[version(one.name)], report)]
         for one in field:
             one.warm_up(loads[version(one.name)], in_flight, warm_up)
-        for number in range(rounds):
+        pairs = partial(pairs_with_before, field, [in_flight], load="request")
+        for number in settling_rounds("http2", rounds, pairs):
             for one in rotated(field, number):
                 play_round(loads[version(one.name)], [one], [in_flight], seconds)
-            progress(f"http2: round {number + 1} of {rounds}")
         used = next(iter(loads.values())).version
-    report.notes.append(f"Load: {used}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
+    report.notes.append(f"Load: {used}, 1 thread, {number + 1} rounds of {seconds:g} s, {body} bytes a request")
     tell(report, field, in_flight)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
-from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare
 from benchmarks.contests.contest import Contestant, at, bars, play_round, rotated, table
 from benchmarks.contests.echo import (
@@ -23,6 +24,7 @@ from benchmarks.contests.echo import (
     torchserve_echo,
     versions,
 )
+from benchmarks.contests.rounds import settling_rounds
 from benchmarks.contests.verdicts import (
     costs_with_before,
     latency_targets,
@@ -165,7 +167,7 @@ def main(
     """
     plan = Plan(rounds, seconds, warm_up, connections, body, before)
     with wrk(body) as load:
-        report.notes.append(f"Load: {load.version}, 1 thread, {rounds} rounds of {seconds:g} s, {body} bytes a request")
+        report.notes.append(f"Load: {load.version}, 1 thread, turns of {seconds:g} s, {body} bytes a request")
         report.notes += [versions(only), _ceiling(load, plan)]
         for name in contest:
             _hold(CONTESTS[name], name, plan, load, only, report)
@@ -177,15 +179,15 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
         field = enter(stack, _with_before(entrants, plan.before), plan.body, report)
         for contestant in field:
             contestant.warm_up(load, max(plan.connections), plan.warm_up)
-        for number in range(plan.rounds):
+        pairs = partial(pairs_with_before, field, plan.connections)
+        for number in settling_rounds(f"overhead: {name}", plan.rounds, pairs):
             play_round(load, rotated(field, number), plan.connections, plan.seconds)
-            progress(f"overhead: {name}, round {number + 1} of {plan.rounds}")
     peers = [peer.name for peer in contest.peers]
+    report.notes.append(f"{contest.title}: {number + 1} rounds")
     report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]
     report.plots.append(bars(contest.plot, f"{contest.title}, {plan.body} bytes", field, plan.connections))
     report.targets += contest.targets(field, plan.connections)
-    rates, costs = (pairs(field, plan.connections) for pairs in (pairs_with_before, costs_with_before))
-    compare(report, rates, what=contest.title, costs=costs)
+    compare(report, pairs(), what=contest.title, costs=costs_with_before(field, plan.connections))
 
 
 def _with_before(entrants: Sequence[Entrant], program: Path | None) -> list[Entrant]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
 
-from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
 from benchmarks.contests.contest import Contestant, play_round, rotated, table
+from benchmarks.contests.rounds import settling_rounds
 from benchmarks.contests.verdicts import pairs_with_before, targets
 from benchmarks.load.streams import EVENT, StreamLoad, allow_files
 from benchmarks.peers import mosec
@@ -77,15 +79,15 @@ def main(
         play_round(load, contestants, [streams], 0.1)
         for contestant in contestants:
             contestant.turns.clear()  # that was the warm-up
-        for number in range(rounds):
+        pairs = partial(pairs_with_before, contestants, [streams], unit="event", load="stream")
+        for number in settling_rounds("stream", rounds, pairs):
             play_round(load, rotated(contestants, number), [streams], seconds)
-            progress(f"stream: round {number + 1} of {rounds}")
     report.notes += [
-        f"Load: {streams:,} streams at once, {chunks} events of {len(EVENT)} bytes each; {rounds} rounds",
+        f"Load: {streams:,} streams at once, {chunks} events of {len(EVENT)} bytes each; {number + 1} rounds",
         f"The client took at most {max(load.cores):.2f} of a core while it read from these servers",
     ]
     _compare(report, contestants, streams, f"{streams:,} streams of {chunks} events")
-    compare(report, pairs_with_before(contestants, [streams], unit="event", load="stream"), what="Streams")
+    compare(report, pairs(), what="Streams")
     report.tables.append(_client(streams, chunks, rounds))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from benchmarks.reports.figures import figure, paired_ratio, spread
+from benchmarks.reports.figures import figure, median_interval, paired_ratio, spread
 
 
 def test_ratios_are_taken_round_by_round() -> None:
@@ -36,3 +37,16 @@ def test_figure(value: float, text: str) -> None:
 def test_spread() -> None:
     assert spread([3.0, 1.0, 2.0]) == "1.00 – 3.00"
     assert spread([2, 2]) == "2"
+
+
+def test_the_interval_of_a_median() -> None:
+    """Of a normal sample it is 2 × 1.96 × 1.2533 σ/√n wide (the median's standard error), here 0.025."""
+    sample = np.random.default_rng(1).normal(1, 0.1, 400)
+    found = median_interval([*sample])
+    assert found.low < np.median(sample) < found.high
+    assert found.width == pytest.approx(0.025, rel=0.3)
+    assert median_interval([*sample]) == found
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    assert median_interval([0.98] * 10) == (0.98, 0.98)
