@@ -15,6 +15,8 @@ REMOTE = ("http", "https", "file", *HUBS)
 
 MOST_SHOWN = 1000
 """Characters of the URL of a hub's model in a message."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+"""`urlsplit` removes some of them, so that `.<tab>.` would become `..`."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,7 @@ class ArchiveUrl:
         if not text:
             raise ArchiveNotFound("empty url")
         url = cls.split(text)
-        if ".." in text:
-            raise ArchiveNotFound(f"Relative path is not allowed in url: {url.shown}")
+        url._check_relative()
         return url
 
     @classmethod
@@ -97,6 +98,30 @@ class ArchiveUrl:
         return self.parts._replace(netloc=netloc, query="", fragment="").geturl()
 
     def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:
-        """Raises ArchiveNotFound unless one of the patterns matches the whole URL, in upper or lower case."""
-        if not any(re.fullmatch(pattern.pattern, self.text, re.IGNORECASE) for pattern in allowed):
-            raise ArchiveNotFound(f"Given URL {self.shown} does not match any allowed URL(s)")
+        """Raises ArchiveNotFound unless one of the patterns matches the whole URL, in upper or lower case, both as it
+        was sent and as whoever opens it will read it."""
+        self._check_relative()
+        forms = (self.text, self._opened)
+        if any(_CONTROL.search(form) for form in forms):
+            raise ArchiveNotFound(f"{self._not_allowed}: it has a control character, which no pattern allows.")
+        if not any(all(re.fullmatch(one.pattern, form, re.IGNORECASE) for form in forms) for one in allowed):
+            raise ArchiveNotFound(self._not_allowed)
+
+    def _check_relative(self) -> None:
+        """Refuse `..`, also percent-encoded once or twice, because proxies and servers decode once each. Raises
+        ArchiveNotFound."""
+        decoded = (once := unquote(self.text), unquote(once)) if self.is_remote else ()
+        if any(".." in form for form in (self.text, *decoded)):
+            raise ArchiveNotFound(f"Relative path is not allowed in url: {self.shown}")
+
+    @property
+    def _opened(self) -> str:
+        """The URL decoded, without what is not asked for: a fragment, and the query of a file."""
+        if self.parts is None or self.is_hub:
+            return unquote(self.text)
+        asked = self.parts._replace(fragment="", query="" if self.parts.scheme == "file" else self.parts.query)
+        return unquote(asked.geturl())
+
+    @property
+    def _not_allowed(self) -> str:
+        return f"Given URL {self.shown} does not match any allowed URL(s)"

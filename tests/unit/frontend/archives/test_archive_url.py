@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
-from pathlib import Path
+from os.path import normpath
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote, unquote
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
@@ -77,6 +82,94 @@ def test_allowed_urls(allowed: tuple[re.Pattern[str], ...], url: str, is_allowed
         return
     with pytest.raises(ArchiveNotFound, match=r"does not match any allowed URL\(s\)"):
         ArchiveUrl.parse(url).check_allowed(allowed)
+
+
+OUTSIDE = [
+    "file:///good/%2e%2e/bad/m.mar",
+    "file:///good/%2E%2E%2Fbad/m.mar",
+    "file:///good/.%2e/bad/m.mar",
+    "file:///good/.\t./bad/m.mar",
+    "file:///good/%252e%252e/bad/m.mar",
+    "http://host/good/%2e%2e/bad/m.mar",
+    "http://host/good/%2e%2e%5Cbad/m.mar",
+    "http://host/good/%252e./bad/m.mar",
+    "https://host/good/m.mar?file=%2e%2e/bad",
+    "s3://bucket/good/%2e%2e/bad/m.mar",
+    "http://host/good/../bad/m.mar",
+]
+
+
+@pytest.mark.parametrize("url", OUTSIDE)
+def test_nothing_leaves_the_folder_that_is_allowed(url: str) -> None:
+    """Whether a registration names it or a redirect, which is not parsed as a registration is."""
+    for made in (ArchiveUrl.parse, ArchiveUrl.split):
+        with pytest.raises(ArchiveNotFound, match=r"Relative path is not allowed in url: |does not match any allowed"):
+            made(url).check_allowed((re.compile(f"{url.partition('good')[0]}good/.*"),))
+
+
+@pytest.mark.parametrize(
+    ("allowed", "url"),
+    [
+        ("http://host/(?!private/).*", "http://host/%70rivate/m.mar"),
+        (r"file:///good/.*\.mar", "file:///good/key.pem?.mar"),
+        (r"file:///good/.*\.mar", "file:///good/key.pem#.mar"),
+        (r"http://host/.*\.mar", "http://host/key.pem#.mar"),
+        ("file:///good/.*", "file:///good/%00.mar"),
+    ],
+)
+def test_what_is_opened_has_to_match_too(allowed: str, url: str) -> None:
+    with pytest.raises(ArchiveNotFound, match=r"does not match any allowed URL\(s\)"):
+        ArchiveUrl.parse(url).check_allowed((re.compile(allowed),))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///good/my%20model.mar",
+        "https://host/good/my%20model.mar?X-Amz-Credential=A%2F20130524%2Fs3&X-Amz-Signature=1%2B2%3D",
+        "https://host/good/a%2Fb.mar",
+        "https://host/good/100%25.mar",
+        "hf://good/m#sha256=" + "a" * 64,
+    ],
+)
+def test_what_is_encoded_is_allowed_and_stays_byte_for_byte(url: str) -> None:
+    parsed = ArchiveUrl.parse(url)
+    parsed.check_allowed((re.compile(f"{url.partition('good')[0]}good/.*"),))
+    assert parsed.text == url
+
+
+def _spelled(plain: str) -> st.SearchStrategy[str]:
+    """Spellings of a path: each character as it is, or percent-encoded once, twice or thrice; a tab anywhere."""
+
+    def spelled(character: str) -> st.SearchStrategy[str]:
+        once = st.sampled_from([f"%{ord(character):02x}", f"%{ord(character):02X}"])
+        more = [once.map(lambda code, by=by: code.replace("%", by)) for by in ("%25", "%2525")]  # type: ignore[misc]
+        return st.one_of(st.just(character), once, *more, st.just(f"{character}\t"))
+
+    return st.tuples(*map(spelled, plain)).map("".join)
+
+
+PATHS = st.lists(st.sampled_from(["..", ".", "a", "good", "bad", "\\", "//", "a b", "m.mar", "..;x"]), max_size=6)
+
+
+@given(PATHS.flatmap(lambda parts: _spelled("/".join(["", "good", *parts]))), st.sampled_from(["file://", "http://h"]))
+def test_no_spelling_leaves_the_folder_that_is_allowed(path: str, host: str) -> None:
+    """As a server reads the path that decodes it not at all, once (as `file://` is opened) or twice."""
+    url = ArchiveUrl.split(f"{host}{path}")
+    try:
+        url.check_allowed((re.compile(f"{host}/good/.*"),))
+    except ArchiveNotFound:
+        return
+    assert url.parts is not None
+    asked = httpx.URL(url.text).raw_path.decode() if host == "http://h" else url.parts.path
+    for read in (asked, unquote(asked), unquote(unquote(asked))):
+        assert PurePosixPath(normpath(read.replace("\\", "/").replace(";", "/"))).is_relative_to("/good")
+
+
+@given(st.text(st.characters(exclude_categories=("C", "Z"), exclude_characters="."), min_size=1))
+def test_every_name_that_is_encoded_once_is_allowed(name: str) -> None:
+    for host in ("file://", "https://h"):
+        ArchiveUrl.parse(f"{host}/good/{quote(name)}.mar").check_allowed((re.compile(f"{host}/good/.*"),))
 
 
 def test_secrets_are_not_shown() -> None:

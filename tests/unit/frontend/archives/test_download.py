@@ -95,6 +95,14 @@ def test_a_redirect_must_be_allowed(root: Path, web: FileServer) -> None:
     assert message == f"Given URL {other} does not match any allowed URL(s)"
 
 
+def test_a_redirect_does_not_leave_the_folder_that_is_allowed(root: Path, web: FileServer) -> None:
+    web.put("/bad/m.mar", DATA)
+    allowed = (re.compile(f"{web.url}/good/.*"),)
+    for number, up in enumerate(("..", "%2e%2e", ".%2E")):
+        url = web.redirect(f"/good/{number}.mar", f"{web.url}/good/{up}/bad/m.mar")
+        assert "Relative path is not allowed in url" in failed(root, url, ArchiveNotFound, allowed_urls=allowed)
+
+
 @pytest.mark.parametrize("location", ["file:///etc/passwd", "ftp://host/m.mar"])
 def test_a_redirect_stays_on_the_web(root: Path, web: FileServer, location: str) -> None:
     url = web.redirect("/away", location)
