@@ -21,6 +21,19 @@ BREAKS = (
     "    raise RuntimeError('the weights are damaged')\n\n\n"
     "def handle(data, context):\n    return ['mended' for _ in data]\n"
 )
+DIES = """
+import os, pathlib, signal
+
+left = pathlib.Path({!r})
+if count := int(left.read_text()):
+    left.write_text(str(count - 1))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def handle(data, context):
+    return ["loaded" for _ in data]
+"""
+"""Kills itself while it loads, as often as a file says."""
 
 
 def folder_archive(store: Path, name: str, code: str, config: str) -> Path:
@@ -42,8 +55,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     code = BREAKS.replace("pathlib.Path(__file__).with_name('broken')", f"pathlib.Path({str(mark)!r})")
     mark.touch()
     folder_archive(store, "breaks", code, "minWorkers: 0\n" + QUICK)
+    kills = folder / "kills"
+    folder_archive(store, "dies", DIES.format(str(kills)), "minWorkers: 0\n" + QUICK)
     folder_archive(store, "plain", WAITS, "minWorkers: 0\n")
-    with run_server(folder, "--models", "waits", "breaks", "plain") as running:
+    with run_server(folder, "--models", "waits", "breaks", "dies", "plain") as running:
         yield running
 
 
@@ -93,6 +108,20 @@ def test_a_load_that_fails_is_told_and_tried_again_later(server: RunningServer) 
         lambda: (reply := server.predict("breaks", b"x")).status_code == 200 and reply, "it serves", server.tail
     )
     assert mended.text == "mended"
+
+
+def test_requests_outlive_two_kills_of_the_load_that_they_wait_for(server: RunningServer) -> None:
+    kills = server.folder / "kills"
+    kills.write_text("2")
+    with ThreadPoolExecutor(8) as clients:
+        asked = [clients.submit(server.predict, "dies", b"x") for _ in range(8)]
+        assert {(one.result().status_code, one.result().text) for one in asked} == {(200, "loaded")}
+    wait_until(lambda: gone(server, "dies"), "no worker is left", server.tail)
+    kills.write_text("3")
+    refused = server.predict("dies", b"x")
+    assert (refused.status_code, kills.read_text()) == (503, "0")
+    assert "starts it again: killed by SIGKILL, perhaps out of memory" in refused.text
+    assert int(refused.headers["retry-after"]) >= 1
 
 
 def test_without_it_a_model_without_workers_refuses(server: RunningServer) -> None:

@@ -223,14 +223,14 @@ class ModelVersion(ObservedVersion):
 
     async def settled(self) -> GroupEnd | None:
         """Wait until all workers are ready or wait for resources: returns None. Returns the end of a worker whose first
-        load failed.
+        load failed; one that was killed and starts again at once has not.
 
         Raises RequirementsFailed when the version has no workers and the requirements cannot be installed.
         """
         if not self.replicas:
             await self.environment.ready()
         while True:
-            ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY)
+            ended = (r.last_end for r in self.replicas if r.state is not ReplicaState.READY and not r.excused)
             if failed := next((end for end in ended if end is not None and not end.elsewhere), None):
                 return failed
             if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.replicas):

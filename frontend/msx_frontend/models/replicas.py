@@ -13,6 +13,7 @@ from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.killed_loads import KilledLoads
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_sdk._internal.config import ModelConfig
 
@@ -47,6 +48,7 @@ class Replicas:
         self._judge = judge
         self.all: list[Replica] = []
         self._places: dict[Replica, int] = {}
+        self._kills = KilledLoads()
         self.least = self.most = self.asked = 0
         self._scaling = asyncio.Lock()
         self._dismissals: set[asyncio.Task[None]] = set()
@@ -157,6 +159,7 @@ class Replicas:
             Backoff(self._config.max_retry_timeout_in_sec),
             self._owner,
             self._metrics,
+            self._kills,
         )
         self._places[replica] = place
         return replica

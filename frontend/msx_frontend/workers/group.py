@@ -16,6 +16,7 @@ from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, LaunchedRank, Launcher
+from msx_frontend.workers.load_errors import LoadErrors
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.segments.allowance import SegmentSocket
@@ -79,6 +80,7 @@ class WorkerGroup:
         self.runner = BatchRunner(spec, self.ranks.leader, events, self._replied)
         self._port: SegmentPort | None = None
         self._watchdog = Watchdog(spec, self.ranks, self.runner, self._end)
+        self._load_errors = LoadErrors(len(self.ranks), self._end)
         loop = asyncio.get_running_loop()
         self._loaded: asyncio.Future[None] = loop.create_future()
         self._ended: asyncio.Future[GroupEnd] = loop.create_future()
@@ -191,7 +193,7 @@ class WorkerGroup:
                 self._describe_handler(message)
             self._ready_when_all_are()
         elif isinstance(message, LoadFailed):
-            self._end(group_end.load_failed(message, self.ranks.named(rank.rank)))
+            self._load_errors.failed(rank.rank, group_end.load_failed(message, self.ranks.named(rank.rank)))
 
     def _describe_handler(self, message: Loaded) -> None:
         self.runner.configure(message)
@@ -228,9 +230,9 @@ class WorkerGroup:
                 self._end(self._drained)
         elif status.lost:
             self._end(group_end.lost(rank, status.lost))
-        else:
-            ended = self.ranks[rank]
-            self._end(group_end.exited(rank, ended.status.pid, status.code, ended.crash_cause))
+        elif not self._load_errors.explains(rank):
+            ended, name = self.ranks[rank], self.ranks.named(rank)
+            self._end(group_end.exited(rank, ended.status.pid, status.code, ended.crash_cause, name))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
         """The first reason counts. Running jobs fail; jobs that waited behind them go back to the queue."""
@@ -238,6 +240,7 @@ class WorkerGroup:
             return self._ended.result()
         self._become(GroupState.ENDED)
         self._watchdog.close()
+        self._load_errors.close()
         self.ranks.kill()
         self._ended.set_result(end)
         self._events.group_ended(self)

@@ -24,6 +24,8 @@ class GroupEnd:
     traceback: str = ""
     brief: str = ""
     """A shorter reason, for readers that know the model and the group."""
+    killed: bool = False
+    """From outside, by a signal or with its node: the model has not failed by itself."""
     elsewhere: bool = False
     """It was not at fault: it starts again at once, on other devices."""
 
@@ -118,19 +120,31 @@ def too_much_memory(rank: int, pid: int, taken: int, limit: int) -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason, killed=True), out_of_memory=True)
 
 
-def exited(rank: int, pid: int, code: int, crash_cause: str) -> GroupEnd:
-    """A negative code is the signal. SIGKILL is the OOM killer's: TorchServe answers 507."""
-    killed = code == -signal.SIGKILL
+_KILLS = {-signal.SIGKILL: "killed by SIGKILL, perhaps out of memory", -signal.SIGTERM: "killed by SIGTERM"}
+"""Exit codes of processes that others have ended: the OOM killer and the likes of earlyoom, or an operator."""
+
+
+def exited(rank: int, pid: int, code: int, crash_cause: str, name: str = "") -> GroupEnd:
+    """A negative code is the signal. SIGKILL is the OOM killer's: TorchServe answers 507. `name`: the rank's, where
+    there are several."""
+    out_of_memory = code == -signal.SIGKILL
     reason = f"Rank {rank} (pid {pid}) {_how(code)}."
-    if crash_cause and not killed:
+    if crash_cause and not out_of_memory:
         reason += f" Its last words: {crash_cause}"
-    return GroupEnd(reason, WorkerDied(reason, killed=killed), out_of_memory=killed)
+    kill = _KILLS.get(code, "")
+    return GroupEnd(
+        reason,
+        WorkerDied(reason, killed=out_of_memory),
+        out_of_memory=out_of_memory,
+        brief=f"{name}: {kill}" if name and kill else kill,
+        killed=bool(kill),
+    )
 
 
 def lost(rank: int, reason: str) -> GroupEnd:
     """`reason` is a sentence without its full stop: nobody knows how the rank ended."""
     sentence = f"Rank {rank} was lost: {reason}."
-    return GroupEnd(sentence, WorkerDied(sentence))
+    return GroupEnd(sentence, WorkerDied(sentence), killed=True)
 
 
 def _how(code: int) -> str:

@@ -20,6 +20,7 @@ from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_maker import GroupMaker
+from msx_frontend.workers.killed_loads import KilledLoads
 from msx_frontend.workers.torchserve_lines import TorchServeLines
 
 log = logging.getLogger("msx.workers")
@@ -57,18 +58,23 @@ class Replica:
         backoff: Backoff,
         owner: ReplicaOwner,
         metrics: ModelMetrics,
+        kills: KilledLoads | None = None,
     ) -> None:
+        """`kills` are counted for all workers of the version."""
         self.number = number
         self._claim = claim
         self._recipe = recipe
         self._backoff = backoff
         self._owner = owner
         self._metrics = metrics
+        self._kills = kills or KilledLoads()
         self.state = ReplicaState.WAITING if claim.shortage else ReplicaState.STARTING
         self.group: WorkerGroup | None = None
         self.last_end: GroupEnd | None = None
         self.unloaded: GroupEnd | None = None
         """Why its last try to load the model failed; None once one has succeeded, whatever came after."""
+        self.excused = False
+        """It was killed while it loaded, which is no failure yet: it starts again at once."""
         self.generation = 0
         self._loaded = False
         self._lines = TorchServeLines(number)
@@ -128,11 +134,18 @@ class Replica:
             if self._claim.revoked and not self._stopping.is_set():
                 self._start_elsewhere()
                 continue
-            self.unloaded = None if self._loaded else end
+            self._judge_load(end)
             if self._stopping.is_set() or not await self._may_restart(end):
                 break
         if self.state is not ReplicaState.FAILED:
             self._move(ReplicaState.STOPPED)
+
+    def _judge_load(self, end: GroupEnd) -> None:
+        """A load that was stopped has not failed, nor one of the first that were killed."""
+        tried = not self._loaded and not self._stopping.is_set()
+        self.excused = tried and self._kills.excuses(end)
+        if tried and not self.excused:
+            self.unloaded = end
 
     async def _next_end(self) -> GroupEnd:
         """Any error while a generation starts counts as its failure; this task goes on."""
@@ -217,6 +230,7 @@ class Replica:
             self._lines.loaded()
             self._backoff.ready()
             self._loaded, self.unloaded = True, None
+            self._kills.loaded()
             self._metrics.worker_loaded(self.number, group.load_seconds)
             self._move(ReplicaState.READY)
             self._owner.group_has_room(group.runner)
@@ -230,8 +244,13 @@ class Replica:
         delay = self._backoff.failed()
         if delay is None:
             log.error("worker %d is given up: it failed for longer than maxRetryTimeoutInSec", self.number)
+            if self.excused:
+                self.excused, self.unloaded = False, end
             self._move(ReplicaState.FAILED)
             return False
+        if self.excused:
+            log.warning("worker %d was killed while it loaded: it starts again at once", self.number)
+            delay = 0
         self._lines.retries(delay)
         self._metrics.restarts.inc()
         self._move(ReplicaState.RESTARTING)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
-from msx_frontend.management_errors import RequirementsFailed
+from msx_frontend.management_errors import RequirementsFailed, WorkersNotStarted
 from msx_frontend.models.states import ModelState
 from msx_frontend.workers import group_end
 from msx_frontend.workers.group_end import GroupEnd
@@ -31,6 +32,11 @@ async def failed(harness: Harness, end: GroupEnd = BROKEN) -> None:
     await until(lambda: harness.groups())
     harness.groups()[0].end(end)
     await until(lambda: harness.groups() and harness.registry.find("m").replicas[0].generation == 2)
+
+
+async def of_generation(harness: Harness, number: int) -> FakeGroup:
+    await until(lambda: harness.groups() and harness.groups()[0].spec.generation == number)
+    return harness.groups()[0]
 
 
 def refused(harness: Harness, model: str = "m") -> str:
@@ -109,6 +115,26 @@ def test_one_that_has_served_is_waited_for_beside_another_that_never_loads(tmp_p
         FakeGroup.loading.clear()
         await until(lambda: job.started)
         harness.registry.find("m").cancel_all(ServiceError("over"))
+
+    in_harness(tmp_path, test)
+
+
+def test_a_registration_outlives_two_kills_of_its_load(tmp_path: Path) -> None:
+    """Requests wait meanwhile. The third kill in a row is the reason that the registration hears."""
+
+    async def test(harness: Harness) -> None:
+        FakeGroup.loading.add("m")
+        registering = asyncio.ensure_future(harness.register("m"))
+        for generation in (1, 2):
+            (await of_generation(harness, generation)).end(KILLED)
+        last = await of_generation(harness, 3)
+        job = harness.submit("m")
+        assert not registering.done()
+        last.end(KILLED)
+        with pytest.raises(WorkersNotStarted, match="SIGKILL"):
+            await registering
+        assert isinstance(error_of(job), ServiceUnavailable)
+        assert error_of(job).message.endswith("killed by SIGKILL, perhaps out of memory")
 
     in_harness(tmp_path, test)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ from msx_frontend.devices.lease import Lease
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.workers import load_errors
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
@@ -316,3 +318,67 @@ def test_only_the_local_launcher_knows_processes() -> None:
     words = ("import subprocess", "import socket", "import psutil", "import signal", "os.kill", "/proc/", "os.pipe")
     knowing = {file.stem for file in FOLDER.glob("*.py") if any(word in file.read_text() for word in words)}
     assert knowing - {"group_end"} <= LOCAL, "group_end names signals by their numbers"
+
+
+class SlowRank(FakeRank):
+    """Loads until the test says how that ends."""
+
+    began = False
+
+    def begin_to_load(self) -> None:
+        self.began = True
+        self.say(LoadProgress("initializing"))
+
+
+async def loading(launcher: FakeLauncher) -> list[FakeRank]:
+    await until(lambda: launcher.groups and all(rank.began for rank in launcher.ranks if isinstance(rank, SlowRank)))
+    return launcher.ranks
+
+
+def test_a_rank_that_was_killed_is_the_cause_of_what_the_others_raise() -> None:
+    """Their collectives break with it, and they say so before its end is known."""
+
+    async def test() -> None:
+        launcher = FakeLauncher(SlowRank)
+        async with replica_of(launcher, ranks=3) as (replica, _):
+            ranks = await loading(launcher)
+            ranks[0].fail_to_load("connection reset by peer", "Traceback")
+            ranks[0].end(1)
+            await asyncio.sleep(0)
+            assert replica.last_end is None
+            ranks[1].end(-signal.SIGKILL)
+            await until(lambda: replica.last_end)
+            assert replica.last_end is not None
+            assert replica.last_end.brief == "rank 1: killed by SIGKILL, perhaps out of memory"
+            assert replica.excused
+
+    run(test())
+
+
+def test_an_error_of_all_ranks_is_told_at_once() -> None:
+    async def test() -> None:
+        launcher = FakeLauncher(SlowRank)
+        async with replica_of(launcher, ranks=2) as (replica, _):
+            for number, rank in enumerate(await loading(launcher)):
+                rank.fail_to_load(f"no weights {number}", "Traceback")
+            await until(lambda: replica.last_end)
+            assert replica.last_end is not None
+            assert replica.last_end.brief == "rank 0: no weights 0"
+
+    run(test())
+
+
+def test_an_error_of_one_rank_alone_is_told_when_no_other_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load_errors, "PATIENCE", 0.001)
+
+    async def test() -> None:
+        launcher = FakeLauncher(SlowRank)
+        async with replica_of(launcher, ranks=2) as (replica, _):
+            ranks = await loading(launcher)
+            ranks[1].fail_to_load("no weights", "Traceback")
+            ranks[1].end(1)
+            await until(lambda: replica.last_end)
+            assert replica.last_end is not None
+            assert replica.last_end.brief == "rank 1: no weights"
+
+    run(test())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from msx_frontend.models.describe import describe, kserve_ready
 from msx_frontend.models.health import Health
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.workers import group_end
+from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.unit.frontend.jobs import sink_of
@@ -28,6 +31,11 @@ from tests.unit.frontend.jobs import sink_of
 ON = (
     "minWorkers: {}\nmaxWorkers: {}\nautoscaling:\n  targetInFlight: 1\n  upDelay: 1\n  downDelay: 10\n  idleTime: 20\n"
 )
+
+
+KILLED = group_end.exited(0, 4711, -signal.SIGKILL, "")
+TERMINATED = group_end.exited(0, 4711, -signal.SIGTERM, "")
+LOST = group_end.lost(0, "the agent on node a has ended")
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +154,113 @@ def test_a_load_that_fails_is_told_and_tried_again_after_a_pause(tmp_path: Path)
         clock.answer_all()
         assert sink_of(third).error is None
         assert "reason" not in clock.described
+
+    in_harness(tmp_path, test)
+
+
+async def kill_load(harness: Harness, end: GroupEnd = KILLED) -> None:
+    """The worker that loads is ended, and another one begins to load."""
+    await until(lambda: harness.groups())
+    (killed,) = harness.groups()
+    killed.end(end)
+    await until(lambda: harness.groups() and harness.groups() != [killed])
+
+
+@pytest.mark.parametrize("end", [KILLED, TERMINATED, LOST])
+def test_requests_outlive_two_kills_of_the_load_that_they_wait_for(tmp_path: Path, end: GroupEnd) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 0, 2)
+        with patch.object(FakeGroup, "loading", {"m"}):
+            jobs = [harness.submit(), harness.submit()]
+            await kill_load(harness, end)
+            await kill_load(harness, end)
+            jobs.append(harness.submit())
+            assert not any(job.done for job in jobs)
+            assert kserve_ready(clock.version)["ready"]
+        await until(lambda: harness.groups()[0].jobs)
+        while not all(job.done for job in jobs):
+            clock.answer_all()
+            await asyncio.sleep(0.001)
+        assert [sink_of(job).error for job in jobs] == [None] * 3
+
+    in_harness(tmp_path, test)
+
+
+def test_the_third_kill_in_a_row_is_a_failed_load_and_so_is_each_one_after_it(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 0, 2)
+        FakeGroup.loading.add("m")
+        job = harness.submit()
+        await kill_load(harness)
+        await kill_load(harness)
+        await last_kill(clock, job, pause=1)
+        await last_kill(clock, harness.submit(), pause=2)
+        FakeGroup.loading.clear()
+        await loaded(harness, clock)
+        clock.run(30)
+        await clock.settle(0)
+        FakeGroup.loading.add("m")
+        job = harness.submit()
+        await kill_load(harness)
+        assert not job.done, "a load that succeeded ends the row"
+        job.cancel()
+
+    in_harness(tmp_path, test)
+
+
+async def last_kill(clock: Clocked, job: Job, pause: int) -> None:
+    """The load that the job waits for fails by a kill; the pause after it is over at the end."""
+    harness = clock.harness
+    await until(lambda: harness.groups())
+    harness.groups()[0].end(KILLED)
+    await until(lambda: job.done)
+    error = sink_of(job).error
+    assert isinstance(error, ServiceUnavailable)
+    words = f"after a pause of {pause} s starts it again: killed by SIGKILL, perhaps out of memory"
+    assert error.message.endswith(words)
+    assert dict(error.headers)["retry-after"]
+    with pytest.raises(ServiceUnavailable, match=words):
+        harness.submit()
+    await until(lambda: clock.version.replicas == [])
+    clock.run(3)
+
+
+async def loaded(harness: Harness, clock: Clocked) -> None:
+    job = harness.submit()
+    await until(lambda: harness.groups() and harness.groups()[0].jobs)
+    clock.answer_all()
+    assert sink_of(job).error is None
+
+
+def test_a_kill_does_not_outlive_max_retry_timeout(tmp_path: Path) -> None:
+    """Nothing would start a worker that was given up: it is a failed load, and a later request tries again."""
+
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 0, 2, "maxRetryTimeoutInSec: 0\n")
+        FakeGroup.loading.add("m")
+        job = harness.submit()
+        await until(lambda: harness.groups())
+        harness.groups()[0].end(KILLED)
+        await until(lambda: job.done)
+        await until(lambda: clock.version.replicas == [])
+        assert "killed by SIGKILL" in clock.described["reason"]
+        FakeGroup.loading.clear()
+        clock.run(2)
+        await loaded(harness, clock)
+
+    in_harness(tmp_path, test)
+
+
+def test_a_load_that_crashes_by_itself_fails_at_once(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        await clocked(harness, 0, 2)
+        FakeGroup.loading.add("m")
+        job = harness.submit()
+        await until(lambda: harness.groups())
+        harness.groups()[0].end(group_end.exited(0, 4711, -signal.SIGSEGV, "Fatal Python error: Segmentation fault"))
+        await until(lambda: job.done)
+        with pytest.raises(ServiceUnavailable, match=r"signal 11 \(SIGSEGV\). Its last words: Fatal Python error"):
+            harness.submit()
 
     in_harness(tmp_path, test)
 
