@@ -31,6 +31,7 @@ def test_each_archive_has_a_user_of_its_own(folder: Path) -> None:
         first = ask(server, "one", [])
         secrets = [server.info["key_file"], state / "state.db", state / "status.sock", f"/proc/{pid}/environ"]
         closed = [*map(str, secrets), str(state), str(state / "run"), str(state / "models"), first["model_dir"]]
+        closed += [str(folder / "logs" / name) for name in ("access_log.log", "ts_log.log", "model_log.log")]
         closed += [first["cwd"], first["home"], str(state / "compiled" / Path(first["model_dir"]).name)]
         second = ask(server, "two", [*closed, (own := "rights.py")])
         assert second["readable"] == {**dict.fromkeys(closed, False), own: True}

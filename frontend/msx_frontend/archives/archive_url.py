@@ -10,11 +10,10 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from msx_frontend.archives.schemes import HF, HUBS, MODELSCOPE
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
+from msx_frontend.shown_url import shown_url
 
 REMOTE = ("http", "https", "file", *HUBS)
 
-MOST_SHOWN = 1000
-"""Characters of the URL of a hub's model in a message."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 """`urlsplit` removes some of them, so that `.<tab>.` would become `..`."""
 
@@ -42,8 +41,8 @@ class ArchiveUrl:
             return cls(text, None)
         try:
             return cls(text, urlsplit(text))
-        except ValueError as error:
-            raise DownloadFailed(text.partition("?")[0], str(error)) from None
+        except ValueError:  # its text may have the password
+            raise DownloadFailed(shown_url(text), "it is not a well-formed URL") from None
 
     @property
     def is_remote(self) -> bool:
@@ -88,14 +87,8 @@ class ArchiveUrl:
 
     @property
     def shown(self) -> str:
-        """For messages: without a password, and without the query, which may be a signature."""
-        if self.parts is None:
-            return self.text
-        host = self.parts.netloc.rpartition("@")[2]
-        netloc = f"***@{host}" if "@" in self.parts.netloc else host
-        if self.is_hub:
-            return self.text[:MOST_SHOWN]
-        return self.parts._replace(netloc=netloc, query="", fragment="").geturl()
+        """For messages, logs and answers, see `shown_url`."""
+        return shown_url(self.text)
 
     def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:
         """Raises ArchiveNotFound unless one of the patterns matches the whole URL, in upper or lower case, both as it

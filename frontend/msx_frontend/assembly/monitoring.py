@@ -103,7 +103,7 @@ class CountedCalls:
 
 
 def _logs(output: LogOutput, env: Mapping[str, str]) -> MetricLogs:
-    return MetricLogs(Path(env.get("METRICS_LOCATION") or "logs"), _mirror(output))
+    return MetricLogs(Path(env.get("METRICS_LOCATION") or "logs"), _mirror(output), output.file_mode)
 
 
 def _mirror(output: LogOutput) -> Mirror:

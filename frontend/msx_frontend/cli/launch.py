@@ -85,14 +85,17 @@ async def _serve(
     from msx_frontend.config.load import configuration_file
     from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
+    from msx_frontend.logs.file_mode import file_mode
     from msx_frontend.logs.output import set_up_logging
 
     over = time.monotonic() + options.wait_timeout
-    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ))
+    mode = file_mode(config.log_file_mode)
+    output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ), file_mode=mode)
     for notice in notices:
         logging.getLogger("msx.config").warning("%s", notice)
     start = partial(start_server, config, configuration_file(options.ts_config, options.env), output)
-    tasks = [asyncio.create_task(BackgroundLog(Path(path)).watch()) for path in [options.env.get(LOG_FILE)] if path]
+    background = [BackgroundLog(Path(path), file_mode=mode) for path in [options.env.get(LOG_FILE)] if path]
+    tasks = [asyncio.create_task(one.watch()) for one in background]
 
     async def tell_when_ready(server: Server) -> None:
         left = over - time.monotonic()
@@ -212,13 +215,14 @@ def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
 def _log_file(config: ServerConfig) -> Path:
     from msx_archiver.room import why
     from msx_frontend.config.state_folder import StateFolderError, state_folder
+    from msx_frontend.logs.file_mode import file_mode, open_log
 
     state = state_folder(config)
     state.make()
     path = state.logs / "msx.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
+        os.close(open_log(path, os.O_WRONLY | os.O_CREAT, file_mode(config.log_file_mode)))
     except OSError as error:
         raise StateFolderError(f"The state folder {state.path} cannot be written: {why(error, path)}: {path}") from None
     return path

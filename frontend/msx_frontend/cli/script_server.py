@@ -116,12 +116,15 @@ def _logging(settings: GivenSettings) -> LogOutput:
     StartError."""
     from msx_frontend.config.state_folder import state_folder
     from msx_frontend.config.surroundings import log_location, settle_logs
+    from msx_frontend.logs.file_mode import file_mode, set_mode
     from msx_frontend.logs.output import HumanFormatter, set_up_logging
 
     state = state_folder(settings.config)
     state.make()
     settle_logs(os.environ, state)
-    output = set_up_logging(settings.config.log_config, sys.stdout, folder=log_location(os.environ))
+    mode = file_mode(settings.config.log_file_mode)
+    set_mode([sys.stdout.fileno()], mode)
+    output = set_up_logging(settings.config.log_config, sys.stdout, log_location(os.environ), mode)
     for notice in settings.notices:
         logging.getLogger("msx.config").warning("%s", notice)
     if settings.config.log_config is None and not _same_file():

@@ -36,6 +36,10 @@ Origins = Annotated[
         "a comma-separated list of origins, or *, in at most 1000 characters",
     ),
 ]
+FileMode = Annotated[
+    str,
+    Meta(pattern=r"^0?6[0246]{2}$", description="a file mode from 0600 to 0666 in octal digits, such as 0640"),
+]
 _PORT = r":[0-9]{1,5}"
 ClusterAddress = Annotated[
     str,
@@ -231,6 +235,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     system_metrics_cmd: Text | None = None
     metric_time_interval: Positive = 60
     log_config: PathName | None = None
+    log_file_mode: FileMode = "0640"
     console: Switch | None = None
     otlp_endpoint: OtlpEndpoint | None = None
     trace_sample_ratio: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] | None = None

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from msx_frontend.logs.log4j_time import date_and_time
+from msx_frontend.shown_url import shown_target
 
 MOST_REQUESTS, LONGEST_TARGET = 2048, 256
 MOST_DURATIONS = 4096
@@ -29,7 +30,7 @@ class LoggedRequest(NamedTuple):
     @property
     def line(self) -> str:
         key = f" {self.key}" if self.key else ""
-        return f'/{self.client}{key} "{self.method} {self.target} {self.protocol}"'
+        return f'/{self.client}{key} "{self.method} {shown_target(self.target)} {self.protocol}"'
 
 
 Request = tuple[str, str, str, str, str, int]
@@ -108,7 +109,7 @@ class AccessLines:
         return texts
 
     def _json_request(self, asked: LoggedRequest) -> str:
-        client, method, path = quoted(asked.client), quoted(asked.method), quoted(asked.target)
+        client, method, path = quoted(asked.client), quoted(asked.method), quoted(shown_target(asked.target))
         key = f'"key":{quoted(asked.key)},' if asked.key else ""
         return f'"client":{client},{key}"method":{method},"path":{path},"status":{asked.status},"ms":'
 

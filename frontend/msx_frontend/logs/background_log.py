@@ -7,6 +7,7 @@ import logging
 import os
 from pathlib import Path
 
+from msx_frontend.logs.file_mode import DEFAULT, open_log, set_mode
 from msx_frontend.logs.rotating import KEPT, MOST_BYTES
 
 LOOK_EVERY = 10.0
@@ -16,8 +17,12 @@ log = logging.getLogger("msx.server")
 
 
 class BackgroundLog:
-    def __init__(self, path: Path, most_bytes: int = MOST_BYTES, *, fds: tuple[int, ...] = (1, 2)) -> None:
-        self._path, self._most, self._fds = path, most_bytes, fds
+    def __init__(
+        self, path: Path, most_bytes: int = MOST_BYTES, *, fds: tuple[int, ...] = (1, 2), file_mode: int = DEFAULT
+    ) -> None:
+        """Gives the log and the older ones their mode, `file_mode`."""
+        self._path, self._most, self._fds, self._mode = path, most_bytes, fds, file_mode
+        set_mode([path, *map(self._aside, range(1, KEPT + 1))], file_mode)
 
     async def watch(self) -> None:
         """Until cancelled."""
@@ -38,7 +43,7 @@ class BackgroundLog:
             if (older := self._aside(number)).exists():
                 older.replace(self._aside(number + 1))
         self._path.rename(self._aside(1))
-        fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        fd = open_log(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, self._mode)
         for target in self._fds:
             os.dup2(fd, target)
         os.close(fd)

@@ -22,13 +22,13 @@ class Log4jFormatter(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
-def add_log_files(folder: Path) -> RotatingFile:
+def add_log_files(folder: Path, file_mode: int) -> RotatingFile:
     """Add the files to the root logger; returns that of the access log, which takes whole lines. All files exist
     from now on."""
     root = logging.getLogger()
-    access = RotatingFile(folder / "access_log.log")
+    access = RotatingFile(folder / "access_log.log", file_mode=file_mode)
     for name, of_models in (("ts_log.log", False), ("model_log.log", True)):
-        handler = RotatingFile(folder / name)
+        handler = RotatingFile(folder / name, file_mode=file_mode)
         handler.setFormatter(Log4jFormatter())
         handler.addFilter(lambda record, of_models=of_models: (record.name == MODEL) is of_models)  # type: ignore[misc]
         root.addHandler(handler)

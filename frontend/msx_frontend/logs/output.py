@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from msx_frontend.logs.configured import LogConfigError, LogDestinations, apply, is_for_java
+from msx_frontend.logs.file_mode import DEFAULT
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
 
@@ -37,6 +38,8 @@ class LogOutput:
     """TorchServe's access_log.log."""
     places: LogDestinations | None = None
     """The destinations of the user's configuration, if there is one."""
+    file_mode: int = DEFAULT
+    """Of all log files but those of the user's configuration."""
 
     def files(self, background: str | None) -> list[str]:
         """The files of the log; `background` is the file of stdout and stderr, if they are redirected to one."""
@@ -69,7 +72,9 @@ class HumanFormatter(logging.Formatter):
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
-def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder: Path | None = None) -> LogOutput:
+def set_up_logging(
+    log_config: Path | None, stream: TextIO = sys.stdout, folder: Path | None = None, file_mode: int = DEFAULT
+) -> LogOutput:
     """`log_config` is a logging.config dictionary in YAML or JSON, or an ini file; one of log4j is ignored. `folder`
     is that of TorchServe's log files, which are written without a `log_config`.
 
@@ -85,7 +90,7 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
         handler.setFormatter(HumanFormatter() if human else JsonFormatter())
         logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
-        access_file = add_log_files(folder) if folder is not None else None
+        access_file = add_log_files(folder, file_mode) if folder is not None else None
     if for_java:
         log.warning("%s", _NOT_FOLLOWED.format(log_config))
 
@@ -94,7 +99,7 @@ def set_up_logging(log_config: Path | None, stream: TextIO = sys.stdout, folder:
         stream.flush()
 
     logger = logging.getLogger("msx.access") if log_config and not for_java else None
-    return LogOutput(write, not human, logger, access_file, places)
+    return LogOutput(write, not human, logger, access_file, places, file_mode)
 
 
 def _origin(record: logging.LogRecord) -> str:

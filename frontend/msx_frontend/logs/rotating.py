@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+
+from msx_frontend.logs.file_mode import DEFAULT, open_log, set_mode
 
 MOST_BYTES = 100 << 20
 KEPT = 5
@@ -20,12 +23,13 @@ class RotatingFile(RotatingFileHandler):
     Lines that cannot be written are lost; the first failure is logged.
     """
 
-    def __init__(self, path: Path, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: Path, most_bytes: int = MOST_BYTES, *, file_mode: int = DEFAULT) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=KEPT, delay=True, encoding="utf-8", errors="replace")
-        self._told = False
+        self._file_mode, self._told = file_mode, False
 
     def create(self) -> None:
-        """Create the file before its first line, for programs that follow it."""
+        """Create the file before its first line, for programs that follow it; older ones get its mode."""
+        set_mode([Path(f"{self.baseFilename}.{number}") for number in range(1, KEPT + 1)], self._file_mode)
         try:
             self._open().close()
         except OSError:
@@ -37,7 +41,8 @@ class RotatingFile(RotatingFileHandler):
 
     def _open(self) -> TextIOWrapper:
         Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
-        return super()._open()
+        fd = open_log(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, self._file_mode)
+        return open(fd, "a", encoding=self.encoding, errors=self.errors)
 
     def handleError(self, record: logging.LogRecord) -> None:
         self._tell()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from msx_frontend.logs.file_mode import DEFAULT
 from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.rotating import RotatingFile
 from msx_frontend.metrics.declared import HOSTNAME
@@ -32,8 +33,8 @@ Mirror = Callable[[str, list[MetricLine]], object]
 
 
 class MetricLog:
-    def __init__(self, path: Path, name: str, mirror: Mirror | None = None) -> None:
-        self._file = RotatingFile(path)
+    def __init__(self, path: Path, name: str, mirror: Mirror | None = None, file_mode: int = DEFAULT) -> None:
+        self._file = RotatingFile(path, file_mode=file_mode)
         self._name = name
         self._mirror = mirror
         self._file.create()
@@ -66,9 +67,9 @@ class MetricLog:
 class MetricLogs:
     """Both metric logs, and the task that writes them."""
 
-    def __init__(self, folder: Path, mirror: Mirror | None = None) -> None:
-        self.ts = MetricLog(folder / "ts_metrics.log", "TS_METRICS", mirror)
-        self.model = MetricLog(folder / "model_metrics.log", "MODEL_METRICS", mirror)
+    def __init__(self, folder: Path, mirror: Mirror | None = None, file_mode: int = DEFAULT) -> None:
+        self.ts = MetricLog(folder / "ts_metrics.log", "TS_METRICS", mirror, file_mode)
+        self.model = MetricLog(folder / "model_metrics.log", "MODEL_METRICS", mirror, file_mode)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -19,7 +19,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     described: dict[str, Any] = {
         "modelName": source.name,
         "modelVersion": source.version,
-        **({"modelUrl": source.url} if source.url else {}),
+        **({"modelUrl": source.archive.shown} if source.url else {}),
         "runtime": source.manifest.get("runtime", "python"),
         "minWorkers": version.min_workers,
         "maxWorkers": version.max_workers,

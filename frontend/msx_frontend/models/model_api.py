@@ -45,7 +45,7 @@ class ModelApi:
         registry = self._management.registry
         listed = [version for name in registry.names() if (version := registry.find(name)).source.url]
         following, shown = page(listed, values)
-        entries = [{"modelName": version.source.name, "modelUrl": version.source.url} for version in shown]
+        entries = [{"modelName": version.source.name, "modelUrl": version.source.archive.shown} for version in shown]
         return {**following, "models": entries}
 
     async def describe(self, name: str, number: str | None, values: Values, request_id: str) -> list[dict[str, Any]]:

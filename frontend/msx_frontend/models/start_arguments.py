@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
+from msx_frontend.shown_url import shown_url, without_secrets
 from msx_frontend.start_errors import StartError
 from msx_sdk._internal.names import MODEL_NAME
 
@@ -32,7 +33,8 @@ def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | Archi
         return [(name, url)]
     path = Path(location) if Path(location).exists() else store.root / location
     if not path.exists():
-        nowhere = f"--models {model}: {location} is neither a path nor in the model store {store.root}"
+        where = f"neither a path nor in the model store {store.root}"
+        nowhere = f"--models {without_secrets(model)}: {shown_url(location)} is {where}"
         raise StartupError(nowhere + _meant(model, store.all_archives()))
     return [(name, Path(os.path.abspath(path)))]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from msx_archiver.room import room, why
@@ -44,8 +44,7 @@ class StateFile:
         self._committed = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # URLs may hold credentials. SQLite gives its journal the same mode.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _make_private(path)
         except OSError as exc:
             raise StateStoreError(
                 f"{path}: the server's state cannot be opened: {why(exc, path, _MOST_OF_A_CHANGE)}"
@@ -126,6 +125,15 @@ class StateFile:
             f"{self.path} was written by a newer MSX (schema {version}, this one knows {known}): "
             f"upgrade, or {older}, or start with --ncs"
         )
+
+
+def _make_private(path: Path) -> None:
+    """Readable by the server's user alone, also a copy that was put there, because URLs may hold credentials. SQLite
+    gives its journal the same mode. Raises OSError."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    with suppress(PermissionError):  # the file of another user, which this one may write
+        os.fchmod(fd, 0o600)
+    os.close(fd)
 
 
 def copy_of_schema(path: Path, version: int) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -59,7 +58,7 @@ def _version(version: ModelVersion, is_default: bool) -> dict[str, Any]:
     level = config.layout.ranks if config.layout.ranks > 1 else config.parallel_level
     return {
         "defaultVersion": is_default,
-        "marName": _archive(source.url),
+        "marName": source.url,  # the whole URL of what comes from elsewhere: a name would not load it again
         "minWorkers": version.min_workers,
         "maxWorkers": version.max_workers,
         "batchSize": config.batch_size,
@@ -69,11 +68,6 @@ def _version(version: ModelVersion, is_default: bool) -> dict[str, Any]:
         "runtimeType": source.manifest.get("runtime", "python"),
         **({"parallelLevel": level} if level > 1 else {}),
     }
-
-
-def _archive(url: str) -> str:
-    """The name of a download, which is in the model store; the whole path of an archive that is elsewhere."""
-    return Path(url.partition("?")[0]).name if "://" in url else url
 
 
 def text_of(value: Any) -> str:

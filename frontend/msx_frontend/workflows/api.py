@@ -32,7 +32,7 @@ class WorkflowApi:
     def workflows(self, values: Values) -> dict[str, Any]:
         registry = self._management.registry
         following, shown = page(registry.names(), values)
-        entries = [{"workflowName": name, "workflowUrl": registry.find(name).url} for name in shown]
+        entries = [{"workflowName": name, "workflowUrl": registry.find(name).archive.shown} for name in shown]
         return {**following, "workflows": entries}
 
     def describe(self, name: str) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ class WorkflowApi:
         return [
             {
                 "workflowName": workflow.name,
-                "workflowUrl": workflow.url,
+                "workflowUrl": workflow.archive.shown,
                 "minWorkers": defaults.min_workers,
                 "maxWorkers": defaults.most_workers,
                 "batchSize": defaults.batch_size or 1,

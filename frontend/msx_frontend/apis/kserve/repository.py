@@ -36,7 +36,7 @@ class Repository:
         if only_ready:
             return [entry for entry in registered if entry["state"] == READY]
         archives = await asyncio.to_thread(self._management.store.all_archives)
-        used = {Path(version.source.url).name for version in self._management.registry.all_versions()}
+        used = {version.source.archive.file_name for version in self._management.registry.all_versions()}
         return registered + [_archive(_stem(path)) for path in archives if path.name not in used]
 
     async def load(self, name: str, parameters: Mapping[str, Any]) -> None:

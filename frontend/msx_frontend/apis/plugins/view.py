@@ -47,7 +47,7 @@ class View:
         return ModelView(
             name=name,
             version=number,
-            url=version.source.url,
+            url=version.source.archive.shown,
             is_default=self._registry.is_default(version),
             state=version.state.value,
             min_workers=version.min_workers,

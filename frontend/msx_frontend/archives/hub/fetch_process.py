@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.archives.hub.hub_url import HubUrl
+from msx_frontend.shown_url import without_secrets
 
 MOST_LINE = 1 << 16
 _PROCESS = "msx_frontend.archives.hub.process"
@@ -110,7 +111,7 @@ async def _last_line(stream: asyncio.StreamReader) -> str:
     while data := await stream.read(_LAST):
         kept = (kept + data)[-_LAST:]
     lines = kept.decode(errors="replace").strip().splitlines()
-    return lines[-1][:300] if lines else ""
+    return without_secrets(lines[-1])[:300] if lines else ""
 
 
 async def _left(process: asyncio.subprocess.Process) -> None:

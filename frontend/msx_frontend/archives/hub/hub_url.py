@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from msx_frontend.archives.schemes import HF, MODELSCOPE, OBS, S3
 from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
+from msx_frontend.shown_url import shown_url
 
 FORMS = {
     HF: "hf://org/name, or hf://org/name@revision",
@@ -45,7 +46,7 @@ class HubUrl:
         scheme = scheme.lower()
         found = _of_bucket(scheme, rest) if scheme in (S3, OBS) else _of_repository(scheme, rest)
         if found is None:
-            raise ValueError(f"{text[:200]} is not a URL of the form {FORMS[scheme]}")
+            raise ValueError(f"{shown_url(text)[:200]} is not a URL of the form {FORMS[scheme]}")
         return replace(found, content=named[1]) if named else found
 
     @property

@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msx_frontend.shown_url import without_secrets
+
 CHUNK = 1 << 16
 """Bytes that are read at once, and that a break may lose."""
 SILENCE = 60.0
@@ -81,6 +83,6 @@ def skipped(chunks: Iterator[bytes], left: int) -> Iterator[bytes]:
 
 
 def said(error: Exception) -> str:
-    """One line of an error of a library, without the queries of URLs, which may be signatures."""
-    lines = _QUERY.sub("?…", str(error)).splitlines()
+    """One line of an error of a library, without passwords and the queries of URLs, which may be signatures."""
+    lines = _QUERY.sub("?…", without_secrets(str(error))).splitlines()
     return f"{type(error).__name__}: {lines[0][:300]}" if lines else type(error).__name__

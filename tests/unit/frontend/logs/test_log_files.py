@@ -6,14 +6,17 @@ import io
 import logging
 import os
 import re
+import stat
 from pathlib import Path
 
 import pytest
 
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.background_log import BackgroundLog
+from msx_frontend.logs.file_mode import file_mode
 from msx_frontend.logs.output import set_up_logging
 from msx_frontend.logs.rotating import KEPT
+from msx_frontend.metrics.log import MetricLogs
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.logs.test_access_log import Call
 
@@ -111,6 +114,51 @@ def test_the_background_log_is_moved_aside_when_it_is_full(tmp_path: Path) -> No
     assert (tmp_path / "msx.log.1").read_text() == f"line {last}\nmore\n"
     assert path.read_text() == ""
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["msx.log", *(f"msx.log.{n + 1}" for n in range(KEPT))]
+
+
+def _modes(folder: Path) -> dict[str, int]:
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+def test_log_files_are_not_for_every_user(tmp_path: Path) -> None:
+    """Neither those of an earlier server, nor what is made when a file is full."""
+    for name in ("access_log.log", "access_log.log.1"):
+        (tmp_path / name).write_text("earlier\n")
+        (tmp_path / name).chmod(0o644)
+    access = set_up_logging(None, io.StringIO(), tmp_path).access_file
+    assert access is not None
+    MetricLogs(tmp_path)
+    assert set(_modes(tmp_path).values()) == {0o640}
+    access.doRollover()
+    access.write("new\n")
+    access.close()
+    assert len(_modes(tmp_path)) == 7
+    assert set(_modes(tmp_path).values()) == {0o640}
+
+
+def test_log_file_mode(tmp_path: Path) -> None:
+    set_up_logging(None, io.StringIO(), tmp_path, file_mode("0600"))
+    assert set(_modes(tmp_path).values()) == {0o600}
+
+
+def test_log_file_mode_gives_no_more_than_the_umask() -> None:
+    before = os.umask(0o077)
+    try:
+        assert file_mode("0666") == 0o600
+        assert os.umask(0o077) == 0o077
+    finally:
+        os.umask(before)
+
+
+def test_the_mode_of_the_background_log(tmp_path: Path) -> None:
+    path = tmp_path / "msx.log"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.write(fd, b"x" * 100)
+    background = BackgroundLog(path, 10, fds=(fd,))
+    assert _modes(tmp_path) == {"msx.log": 0o640}
+    background.look()
+    os.close(fd)
+    assert _modes(tmp_path) == {"msx.log": 0o640, "msx.log.1": 0o640}
 
 
 def test_a_log_that_another_process_has_moved_is_left_alone(tmp_path: Path) -> None:

@@ -80,6 +80,14 @@ def test_a_backup_is_a_state(store: StateStore, path: Path, tmp_path: Path) -> N
     restored.close()
 
 
+def test_a_state_that_others_could_read_is_closed_to_them(path: Path, store: StateStore) -> None:
+    """A copy that was put there, whose URLs may have passwords."""
+    store.close()
+    path.chmod(0o644)
+    StateStore(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_a_backup_of_a_state_that_nobody_has_with_an_unfinished_change(store: StateStore, path: Path) -> None:
     """As after SIGKILL: the journal of the change is there, and the first reader undoes it."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:

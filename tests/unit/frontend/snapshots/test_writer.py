@@ -13,6 +13,8 @@ import pytest
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.config.load import load_server_config
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.states import ModelState
 from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot
@@ -67,6 +69,34 @@ def test_what_it_says_of_the_models(tmp_path: Path) -> None:
         assert text == json.dumps(said, indent=2), "Gson's layout"
 
     in_harness(tmp_path, test)
+
+
+def test_an_archive_from_elsewhere_is_named_by_its_whole_url(tmp_path: Path) -> None:
+    """So that another server loads it, too; other users cannot read the file."""
+    files, url = SnapshotFiles(tmp_path / "config"), f"file://{tmp_path}/elsewhere/m.mar?signature=1"
+
+    async def first(harness: Harness) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        harness.pack("m").rename(tmp_path / "elsewhere" / "m.mar")
+        await harness.management.register(Registration(url=url))
+        writer = SnapshotWriter(files, ServerConfig(), harness.registry)
+        writer.startup()
+        await writer.close()
+
+    async def second(harness: Harness) -> None:
+        assert isinstance(snapshot, Snapshot)
+        await harness.start(snapshot=snapshot)
+        assert harness.registry.find("m").source.url == url
+        assert harness.registry.find("m").state is ModelState.READY
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    in_harness(tmp_path / "one", first)
+    newest = files.newest()
+    assert newest is not None
+    assert newest.stat().st_mode & 0o777 == 0o600
+    snapshot = load_server_config({}, newest, {})[0].model_snapshot
+    in_harness(tmp_path / "two", second)
 
 
 def test_what_it_says_of_the_settings(tmp_path: Path) -> None:

@@ -105,9 +105,9 @@ def test_a_home_that_is_not_there(hub: HubServer, tmp_path: Path) -> None:
         assert fetched(f"{scheme}://org/name", tmp_path, HOME="/proc/none", **of_hub(scheme, hub))[0] == READ
 
 
-def test_queries_of_urls_are_not_told(tmp_path: Path) -> None:
-    error = OSError("refused: https://cdn/x?X-Amz-Signature=abc&b=c (a reason)")
-    assert module.said(error) == "OSError: refused: https://cdn/x?… (a reason)"
+def test_passwords_and_queries_of_urls_are_not_told() -> None:
+    error = OSError("refused: https://me:secret@cdn/x?X-Amz-Signature=abc&b=c (a reason), url: /x?sig=abc")
+    assert module.said(error) == "OSError: refused: https://***@cdn/x (a reason), url: /x?…"
 
 
 def test_a_token_file_of_the_library(hub: HubServer, tmp_path: Path) -> None:
