@@ -12,6 +12,7 @@ ServiceError
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
+├── ForeignHost, ForeignPage                   a web page of others has made a browser send it
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
 ├── DeadlineExceeded                           the request's own time was up
@@ -28,6 +29,9 @@ from collections.abc import Collection
 from msx_frontend.retry import SHORTEST, retry_headers
 from msx_sdk._internal.bodies import fault
 from msx_sdk._internal.methods import unknown_method
+
+MOST_SHOWN = 200
+"""Characters of a header that an error repeats."""
 
 
 class ServiceError(Exception):
@@ -133,6 +137,39 @@ class PriorityNotAllowed(ServiceError):
             f"{named} is for requests up to the class {allowed} (x-msx-priority), not {asked}: "
             f"its entry in api_keys_file would need priority: {asked}."
         )
+
+
+class ForeignHost(ServiceError):
+    """Management was asked under a name that is not the server's: DNS may lead any name to a loopback address."""
+
+    status, type, grpc_code = 403, "ForbiddenException", "PERMISSION_DENIED"
+
+    def __init__(self, host: str) -> None:
+        super().__init__(
+            f'The header Host names "{_shown(host)}", which is no name of this server: add it to allowed_hosts, or '
+            "turn keys on (disable_token_authorization=false), without which management on a loopback address is open "
+            "to the server's own names only."
+        )
+
+
+class ForeignPage(ServiceError):
+    """A web page of another origin has made a browser send a request that changes something."""
+
+    status, type, grpc_code = 403, "ForbiddenException", "PERMISSION_DENIED"
+
+    def __init__(self, header: str, value: str, origin: str) -> None:
+        """`origin` is the page's; "" where the browser does not say."""
+        page = f'the origin "{_shown(origin)}"' if origin else "its origin"
+        super().__init__(
+            f'The header {header} says "{_shown(value)}", a web page of another origin: add {page} to '
+            "cors_allowed_origin, or turn keys on (disable_token_authorization=false), without which such pages may "
+            "not manage this server."
+        )
+
+
+def _shown(value: str) -> str:
+    """What a client sent, as a part of a sentence."""
+    return value if len(value) <= MOST_SHOWN else f"{value[:MOST_SHOWN]}…"
 
 
 class ServiceUnavailable(ServiceError):

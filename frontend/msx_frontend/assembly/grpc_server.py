@@ -16,6 +16,7 @@ from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
 from msx_frontend.net.grpc.service import ListenerName, Service, limited
+from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.net.tls.clients import GRPC
 from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
 
@@ -39,9 +40,11 @@ class GrpcServer:
         tls: ServerTls | None = None,
         held: HeldBytes | None = None,
         connections: OpenConnections | None = None,
+        guard: PageGuard | None = None,
     ) -> None:
         self._config, self._services, self._registry, self._health = config, list(services), registry, health
         self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
+        self._guard = guard
         self._started: list[GrpcListener] = []
         self.inference = self._listener("inference", _inference_listen(config))
         self.management = self._listener("management", _management_listen(config))
@@ -58,7 +61,7 @@ class GrpcServer:
         reflection = ReflectionService([one.name for one in served])
         return GrpcServed(
             services=[*served, *reflection.services()],
-            admission=Admission(self._tokens),
+            admission=Admission(self._tokens, self._guard),
             on_stop=probes.close,
             tls=tls,
             held=self._held,

@@ -17,6 +17,7 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
+from msx_frontend.assembly.without_keys import page_guard
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
@@ -54,6 +55,7 @@ class HttpFront:
             config.cors_allowed_methods or "",
             config.cors_allowed_headers or "",
         )
+        self.guard = page_guard(config, self._cors) if self._tokens is None else None
         self._held = context.held
         self._http2: dict[str, RestHttp2] = {}
         self.predictions = Predictions(registry.submit, registry.find, registry)
@@ -137,7 +139,7 @@ class HttpFront:
     def _exchange(self, *listeners: ListenerName) -> Exchange:
         """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""
         own = [family for family in self.families if family.listener in listeners]
-        own = [described(own), *own]
+        own = [described(own)._replace(listener=listeners[0]), *own]
         further = None
         if "inference" in listeners:
             further = ModelPaths(self.families[0], self._registry.paths.get, self._registry.submit).match
@@ -151,11 +153,13 @@ class HttpFront:
             tokens=self._tokens_of(listeners),
             cors=self._cors,
             held=self._held,
+            guard=self.guard,
         )
 
     def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:
         title = f"MSX {', '.join(listeners)} API"
-        return openapi(title, own, self._described_models, self._tokens_of(listeners))
+        made = openapi(title, own, self._described_models, self._tokens_of(listeners))
+        return made._replace(listener=listeners[0])
 
     def _tokens_of(self, listeners: tuple[ListenerName, ...]) -> Tokens | None:
         return None if listeners == ("metrics",) else self._tokens

@@ -23,6 +23,7 @@ from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
+from msx_frontend.assembly.without_keys import what_is_open
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
@@ -133,7 +134,9 @@ async def _start_grpc(
     calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
     workflows = models.workflows.registry
     services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held, workflows)
-    grpc = GrpcServer(config, services, registry, health, context.keys.tokens, context.tls, held, context.connections)
+    grpc = GrpcServer(
+        config, services, registry, health, context.keys.tokens, context.tls, held, context.connections, front.guard
+    )
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start(listeners)
     return grpc
@@ -155,6 +158,8 @@ def _watch(context: ServerContext, info: InstanceInfo, parts: AsyncExitStack) ->
     """Start the periodic tasks of a running server: memory, keys, snapshots, certificates."""
     if context.hint:
         log.warning("%s", context.hint)
+    if context.keys.tokens is None and not context.script:
+        log.warning("%s", what_is_open(context.config, info))
     if (free_memory := of_glibc()) is not None:
         parts.callback(asyncio.create_task(free_memory.run(), name="free-memory").cancel)
     context.keys.watch()

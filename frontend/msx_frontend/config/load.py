@@ -152,6 +152,7 @@ def _read(key: str, name: str, value: Any) -> Any:
     if name in _JSON and isinstance(value, str):
         return _json(key, value, _JSON[name])
     if name in (
+        "allowed_hosts",
         "load_models",
         "allowed_urls",
         "plugins_path",

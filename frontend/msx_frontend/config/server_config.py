@@ -55,6 +55,14 @@ HostName = Annotated[
     str,
     Meta(pattern=r"^([A-Za-z0-9._-]+|[0-9A-Fa-f:.]+)$", description="a host name or an IP address, without a port"),
 ]
+HostNames = Annotated[
+    tuple[Annotated[str, Meta(max_length=253, pattern=r"^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)$")], ...],
+    Meta(
+        max_length=100,
+        description="a comma-separated list of up to 100 host names without ports, such as msx.example.org or "
+        "*.example.org; * for any",
+    ),
+]
 Envelope = Annotated[
     str,
     Meta(
@@ -223,6 +231,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     token_expiration_min: Annotated[float, Meta(ge=0, le=1e9, description="a number of minutes, or 0 for never")] = 60.0
     keep_tokens: Switch = False
     api_keys_file: PathName | None = None
+    allowed_hosts: HostNames = ()
     cors_allowed_origin: Origins | None = None
     cors_allowed_methods: HeaderText | None = None
     cors_allowed_headers: HeaderText | None = None

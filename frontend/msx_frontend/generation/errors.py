@@ -117,6 +117,8 @@ TABLE: dict[type[ServiceError], Row] = {
     errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
     errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
     errors.PriorityNotAllowed: Row(403, INVALID, "priority_not_allowed", 403, "forbidden", 403),
+    errors.ForeignHost: Row(403, INVALID, "foreign_host", 403, "forbidden", 403),
+    errors.ForeignPage: Row(403, INVALID, "foreign_page", 403, "forbidden", 403),
     errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
     errors.Overloaded: _OVERLOADED,
     errors.ServiceUnavailable: _UNAVAILABLE,

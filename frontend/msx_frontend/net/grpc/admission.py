@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.ids import new_request_id
 from msx_frontend.keys.key import Key, Kind, granted_priority
+from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.priorities import NORMAL
 from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
@@ -72,10 +73,11 @@ class Asks(Protocol):
 
 
 class Admission:
-    """The keys of one listener's services; `tokens` is None when authorization is off."""
+    """The keys of one listener's services; `tokens` is None when authorization is off, and then `guard` judges which
+    web pages may manage the server."""
 
-    def __init__(self, tokens: ChecksTokens | None) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: ChecksTokens | None, guard: PageGuard | None = None) -> None:
+        self._tokens, self.guard = tokens, guard
 
     def admit(self, call: Asks, kind: Kind | None) -> Admitted:
         """Sets the id and the key's name of the call. Raises InvalidKey, TooManyRequests, BadRequest,

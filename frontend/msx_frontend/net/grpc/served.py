@@ -9,6 +9,7 @@ from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.context import LogsCalls
 from msx_frontend.net.grpc.service import Method, Service
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
+from msx_frontend.net.page_guard import PageGuard
 
 
 class ServedMethod(NamedTuple):
@@ -19,6 +20,8 @@ class ServedMethod(NamedTuple):
     """Bytes of one message."""
     target: str
     access_log: LogsCalls | None
+    guard: PageGuard | None
+    """Judges its calls, where it is management and no keys are asked for."""
 
     def encoded(self, response: Any) -> bytes:
         """Raises ResponseTooLarge."""
@@ -31,4 +34,6 @@ class ServedMethod(NamedTuple):
 def served_methods(services: Iterable[Service], admission: Admission, response_limit: int) -> Iterator[ServedMethod]:
     for service in services:
         for method in service.methods:
-            yield ServedMethod(method, service, admission, response_limit, method.target, service.access_log)
+            managed = service.listener == "management" or method.key == "management"
+            guard = admission.guard if managed else None
+            yield ServedMethod(method, service, admission, response_limit, method.target, service.access_log, guard)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.head import Head
@@ -54,7 +55,16 @@ class AsgiRequest(Head):
         return self.key is None or self.key.allows(model)
 
 
-def client_text(client: tuple[str, int] | None) -> str:
+SocketAddress = tuple[str, int] | None
+"""Host and port of one end of a connection; None for a Unix socket's, which has none."""
+
+
+def socket_address(named: Any) -> SocketAddress:
+    """`named` by a transport; IPv6 has four fields."""
+    return (str(named[0]), int(named[1])) if isinstance(named, list | tuple) and len(named) >= 2 else None
+
+
+def client_text(client: SocketAddress) -> str:
     """The client's address for log lines; over a Unix socket it is empty."""
     host, port = client or ("", 0)
     return f"{host}:{port}"

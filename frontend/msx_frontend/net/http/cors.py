@@ -27,6 +27,10 @@ class Cors:
         texts = {b"access-control-allow-methods": methods, b"access-control-allow-headers": headers}
         self._others = [(name, text.encode()) for name, text in texts.items() if text]
 
+    def trusts(self, origin: str) -> bool:
+        """Whether pages of this origin are among those that the keys name."""
+        return self._only == ANY or origin.lower().encode("latin-1") in self._listed
+
     def allowed(self, head: Head) -> bytes:
         """The origin that the reply to this request allows; empty for none."""
         if self._only or not self._listed:

@@ -56,7 +56,10 @@ class Flushed(Protocol):
 
 
 class Direct:
-    """`tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
+    """`tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size).
+
+    Without `takes_management` jobs that are management go the ASGI way, which judges them.
+    """
 
     def __init__(
         self,
@@ -66,8 +69,11 @@ class Direct:
         cors: Cors,
         held: HeldBytes,
         limit: int,
+        *,
+        takes_management: bool = True,
     ) -> None:
         self._router, self._tokens = router, tokens
+        self._takes_management = takes_management
         self._log = access_log.write_entry
         self._cors, self.held, self.limit = cors, held, limit
         self._cors_headers: dict[bytes, RawHeaders] = {}
@@ -83,6 +89,8 @@ class Direct:
             path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
             match = self._router.find(METHODS[method], path)
             if match.route is None or not isinstance(match.route.answer, JobRoute):
+                return None
+            if match.is_management and not self._takes_management:
                 return None
             target = Target(match, match.route.answer, path, raw_path, parsed.query or b"")
             if match.route.when is None and len(url) <= LONGEST_URL:

@@ -41,12 +41,16 @@ from msx_frontend.net.http.wire import (
     send_whole,
     start_message,
 )
+from msx_frontend.net.page_guard import PageGuard
 
 log = logging.getLogger("msx.http")
 
 
 class Exchange:
-    """Pure ASGI. `tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size)."""
+    """Pure ASGI. `tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size).
+
+    `guard` judges requests for management where no keys are asked for.
+    """
 
     def __init__(
         self,
@@ -57,15 +61,18 @@ class Exchange:
         tokens: ChecksKeys | None = None,
         cors: Cors | None = None,
         held: HeldBytes | None = None,
+        guard: PageGuard | None = None,
     ) -> None:
         self._router, self._access_log = router, access_log
         self._limit, self._tokens = limit, tokens
         self._cors = cors or Cors()
         self._held = held or HeldBytes()
+        self._guard = guard
 
     def direct(self) -> Direct:
         """For connections that answer jobs by themselves, by the same rules."""
-        return Direct(self._router, self._access_log, self._tokens, self._cors, self._held, self._limit)
+        router, log, takes_management = self._router, self._access_log, self._guard is None
+        return Direct(router, log, self._tokens, self._cors, self._held, self._limit, takes_management=takes_management)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -103,6 +110,8 @@ class Exchange:
         try:
             if _is_preflight(call, match):
                 return await _preflight(match, call, send)
+            if self._guard is not None and match.is_management:
+                self._guard.check(call.method, call.header, call.scope["server"])
             if self._tokens is not None:
                 call.key = admitted(self._tokens, match, call.authorization)
                 check_model(match, call.key)

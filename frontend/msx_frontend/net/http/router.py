@@ -23,6 +23,11 @@ class Match(NamedTuple):
     """The kinds of keys of which one opens the route; none where it is public."""
     allowed: tuple[str, ...] = ()
 
+    @property
+    def is_management(self) -> bool:
+        """The listener of its family, or the only kind of key that opens it, is that of management."""
+        return self.family.listener == "management" or self.kinds == ("management",)
+
 
 Further = Callable[[str, str], Match | None]
 """Given a method and a path."""

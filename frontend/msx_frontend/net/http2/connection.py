@@ -61,7 +61,8 @@ class Http2Protocol(IncomingFrames):
         self._on_lost, self._on_made = on_lost, on_made
         self._shutting_down = False
         self.peer: Any = None
-        """As the transport names it."""
+        self.own: Any = None
+        """The ends of the connection, as the transport names them."""
 
     @property
     def streams(self) -> int:
@@ -77,7 +78,7 @@ class Http2Protocol(IncomingFrames):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
-        self.peer = transport.get_extra_info("peername")
+        self.peer, self.own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         self._stall = StallWatch[Sender](self._limits.stall_timeout, transport.get_write_buffer_size, self._stalled)
         self._output = Output(transport, FlowControl(self._limits), self._stall, self.abort)
         self._streams = Streams(self._output, self._emptied)

@@ -17,7 +17,7 @@ from msx_frontend.assembly.server import Server
 from msx_frontend.cli import status
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.models.describe import describe
-from tests.unit.frontend.assembly.test_server import _own_environment, config_of, started  # noqa: F401  # a fixture
+from tests.unit.frontend.assembly.in_process import config_of, started
 from tests.unit.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator
 from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run

@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from msx_frontend.assembly.server import Server, start_server
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
-from msx_frontend.logs.output import set_up_logging
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore
 from msx_frontend.net.grpc.listen import GrpcListenError
 from msx_frontend.net.listening.bind import ListenError
 from msx_frontend.start_errors import StartError
 from tests.free_ports import free_port
+from tests.unit.frontend.assembly.in_process import config_of, started
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
 
 pytestmark = pytest.mark.usefixtures("_own_environment")
-
-
-@pytest.fixture
-def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of this process, which is the server here."""
-    monkeypatch.setattr(os, "environ", dict(os.environ))
-    monkeypatch.chdir(tmp_path)
-
-
-def config_of(folder: Path, **options: Any) -> ServerConfig:
-    store = folder / "store"
-    store.mkdir(exist_ok=True)
-    free = Address("http", "127.0.0.1", 0)
-    given = {
-        "model_store": store,
-        "inference_address": free,
-        "management_address": free,
-        "metrics_address": free,
-        "grpc_inference_port": 0,
-        "grpc_management_port": 0,
-        "number_of_npu": 0,
-        "disable_token_authorization": True,
-        "disable_system_metrics": True,
-        **options,
-    }
-    return ServerConfig(**given)
-
-
-async def started(config: ServerConfig, parts: AsyncExitStack) -> Server:
-    return await start_server(config, None, set_up_logging(None, io.StringIO()), parts)
 
 
 def remembered(folder: Path) -> list[str]:

@@ -85,6 +85,13 @@ def test_a_file_written_for_torchserve(write: Write, tmp_path: Path) -> None:
     assert config.model_snapshot == Snapshot({"n": {"2": ModelDefaults(mar_name="n.mar")}})
 
 
+@pytest.mark.parametrize(
+    ("text", "hosts"), [("none", ()), ("*", ("*",)), ("msx.lan, *.example.org", ("msx.lan", "*.example.org"))]
+)
+def test_allowed_hosts(write: Write, text: str, hosts: tuple[str, ...]) -> None:
+    assert quiet(file=write(f"allowed_hosts={text}")).allowed_hosts == hosts
+
+
 @pytest.mark.parametrize(("text", "models"), [("none", ()), ("", ()), ("all", ("all",)), ("a.mar,", ("a.mar",))])
 def test_load_models(write: Write, text: str, models: tuple[str, ...]) -> None:
     assert quiet(file=write(f"load_models={text}")).load_models == models
@@ -198,6 +205,9 @@ def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
         ("inference_address", "localhost:80", "'localhost:80' is not an address like http://127.0.0.1:8080 or unix:/p"),
         ("blacklist_env_vars", "a(", "'a(' is not a regular expression: 'a(': missing ), unterminated subpattern"),
         ("allowed_urls", "a(,b", "['a(', 'b'] is not a comma-separated list of regular expressions: 'a(': missing )"),
+        ("allowed_hosts", "http://a", "['http://a'] is not a comma-separated list of up to 100 host names"),
+        ("allowed_hosts", "a:80,b", "['a:80', 'b'] is not a comma-separated list of up to 100 host names"),
+        ("allowed_hosts", "a.*", "['a.*'] is not a comma-separated list of up to 100 host names without ports"),
         ("models", "{", "'{' is not JSON of models and their versions: Input data was truncated"),
         ("models", '{"m": {"1": {"batchSize": "x"}}}', '\'{"m": {"1": {"batchSize": "x"}}}\' is not JSON of models'),
     ],

@@ -10,17 +10,19 @@ from typing import Any
 import grpc
 from grpc import StatusCode
 
-from msx_frontend.errors import RequestCancelled
+from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.ids import valid_request_id
 from msx_frontend.job import SESSION
 from msx_frontend.net.grpc.answer import answer_call
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.metadata import REQUEST_ID
-from msx_frontend.net.grpc.outcome import Outcome
+from msx_frontend.net.grpc.outcome import Outcome, failure
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.priorities import HEADER as PRIORITY
 from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceHeaders
+
+PAGE = ("origin", "sec-fetch-site", "x-forwarded-host")
 
 
 def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHandler[Any, Any]]:
@@ -38,7 +40,7 @@ def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
         code = Code.CANCELLED
         try:
             messages = await _begun(context)
-            outcome = await answer_call(served, messages, call)
+            outcome = _page_refused(served, call) or await answer_call(served, messages, call)
             code = outcome.code
             await call.end(outcome)
         except asyncio.CancelledError:
@@ -50,6 +52,16 @@ def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
                 served.access_log.write(call.line(served.target), code.value)
 
     return handle
+
+
+def _page_refused(served: ServedMethod, call: AioCall) -> Outcome | None:
+    """By its origin: grpc does not say under which name the server was asked."""
+    try:
+        if served.guard is not None:
+            served.guard.check("POST", lambda name: call.page.get(name.decode(), ""), None)
+    except ServiceError as error:
+        return failure(error, served.service, call.id)
+    return None
 
 
 async def _begun(context: Any) -> AsyncIterator[bytes]:
@@ -90,6 +102,8 @@ class AioCall:
         self.given_id: str | None = None
         self.authorization: str | None = None
         self.asked_priority = self.session = ""
+        self.page: dict[str, str] = {}
+        """The headers by which a browser says whose page has made it call."""
         found: dict[str, str] = {}
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
@@ -102,6 +116,8 @@ class AioCall:
                 self.session = str(value)
             elif key in (PARENT, STATE):
                 found[key] = str(value)
+            elif key in PAGE:
+                self.page[key] = str(value)
         self.trace: TraceHeaders | None = (found[PARENT], found.get(STATE, "")) if PARENT in found else None
 
     @property

@@ -52,12 +52,17 @@ class CallConnection:
         return JobCall(self._calls, stream, head, served, self.client, job)
 
     def _read(self, headers: Headers) -> CallHead:
-        head = CallHead(headers, self._methods)
+        head = CallHead(headers, self._methods, self._server)
         if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
             if len(self._heads) >= KEPT_HEADS:
                 self._heads.clear()
             self._heads[id(headers)] = head
         return head
+
+    @property
+    def _server(self) -> tuple[str, int] | None:
+        own = self.protocol.own
+        return own[:2] if isinstance(own, tuple) else None
 
     @property
     def client(self) -> str:

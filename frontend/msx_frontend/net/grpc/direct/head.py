@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msx_frontend.errors import ServiceError
 from msx_frontend.ids import valid_request_id
 from msx_frontend.job import SESSION as SESSION_TEXT
 from msx_frontend.net.grpc.codes import Code
@@ -12,6 +13,7 @@ from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTI
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
+from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.priorities import HEADER
 from msx_sdk._internal.tracing.trace_context import PARENT as PARENT_TEXT
 from msx_sdk._internal.tracing.trace_context import STATE as STATE_TEXT
@@ -45,7 +47,10 @@ class CallHead:
         "trace",
     )
 
-    def __init__(self, headers: Headers, methods: Mapping[bytes, ServedMethod]) -> None:
+    def __init__(
+        self, headers: Headers, methods: Mapping[bytes, ServedMethod], server: tuple[str, int] | None = None
+    ) -> None:
+        """`server` is the server's end of the connection; None for a Unix socket."""
         self.headers = headers
         self.encoding = IDENTITY
         self.timeout: float | None = None
@@ -56,11 +61,13 @@ class CallHead:
         self.served: ServedMethod | None = None
         self.refused: Refused | None = None
         try:
-            self._read(dict(headers), methods)
+            self._read(dict(headers), methods, server)
         except Refused as refused:
             self.refused = refused
 
-    def _read(self, fields: dict[bytes, bytes], methods: Mapping[bytes, ServedMethod]) -> None:
+    def _read(
+        self, fields: dict[bytes, bytes], methods: Mapping[bytes, ServedMethod], server: tuple[str, int] | None
+    ) -> None:
         if fields.get(b":method") != b"POST":
             raise _no_call(405, "This port speaks gRPC: its calls are POST requests.", (b"allow", b"POST"))
         if not CONTENT_TYPE.fullmatch(fields.get(b"content-type", b"")):
@@ -68,6 +75,8 @@ class CallHead:
         served = methods.get(fields.get(b":path", b""))
         if served is None:
             raise Refused(Code.UNIMPLEMENTED, "Method not found!")  # grpc's words
+        if served.guard is not None:
+            _check_page(served.guard, fields, server)
         self.encoding = _encoding(fields.get(b"grpc-encoding"))
         self.timeout = _timeout(fields.get(b"grpc-timeout"))
         if (authorization := fields.get(b"authorization")) is not None:
@@ -82,6 +91,15 @@ class CallHead:
 
 def _no_call(http_status: int, message: str, *headers: tuple[bytes, bytes]) -> Refused:
     return Refused(Code.UNKNOWN, message, http_status=http_status, headers=headers)
+
+
+def _check_page(guard: PageGuard, fields: dict[bytes, bytes], server: tuple[str, int] | None) -> None:
+    """Raises Refused."""
+    headers = {**fields, b"host": fields.get(b":authority") or fields.get(b"host", b"")}
+    try:
+        guard.check("POST", lambda name: headers.get(name, b"").decode("latin-1"), server)
+    except ServiceError as error:
+        raise Refused(Code[error.grpc_code], error.message) from None
 
 
 def _encoding(given: bytes | None) -> str:

@@ -9,28 +9,23 @@ from typing import Any, NamedTuple
 import httptools
 
 from msx_frontend.errors import BadRequest
+from msx_frontend.net.http.asgi_request import SocketAddress, socket_address
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.wire import Scope
 
 
 class Endpoints(NamedTuple):
-    """Of one connection. Those of a Unix socket have no addresses."""
+    """Of one connection."""
 
-    client: tuple[str, int] | None
-    server: tuple[str, int] | None
+    client: SocketAddress
+    server: SocketAddress
     scheme: str
 
 
 def endpoints(transport: asyncio.Transport) -> Endpoints:
     scheme = "https" if transport.get_extra_info("sslcontext") else "http"
-    return Endpoints(
-        _address(transport.get_extra_info("peername")), _address(transport.get_extra_info("sockname")), scheme
-    )
-
-
-def _address(info: Any) -> tuple[str, int] | None:
-    """IPv6 has four fields."""
-    return (str(info[0]), int(info[1])) if isinstance(info, list | tuple) and len(info) >= 2 else None
+    peer, own = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+    return Endpoints(socket_address(peer), socket_address(own), scheme)
 
 
 def scope_of(request: IncomingRequest, ends: Endpoints, app_state: dict[str, Any]) -> Scope:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msx_frontend.errors import BadRequest
-from msx_frontend.net.http.asgi_request import client_text
+from msx_frontend.net.http.asgi_request import SocketAddress, client_text, socket_address
 from msx_frontend.net.http.head_errors import TooManyHeaders
 from msx_frontend.net.http.v2.asgi_stream import AsgiStream
 from msx_frontend.net.http.v2.beginnings import JobBeginning, Refusal
@@ -33,7 +32,8 @@ class RequestConnection:
         self._calls: Calls | None = None
         self._kept: dict[int, tuple[Begin, Fields]] = {}
         """By the identity of the headers, which are kept so that no others have it."""
-        self._client: tuple[str, int] | None = None
+        self._client: SocketAddress = None
+        self._server: SocketAddress = None
         self._client_text = ""
 
     def accept(self, stream: Stream, headers: Fields, ended: bool) -> StreamEvents:
@@ -44,7 +44,7 @@ class RequestConnection:
     def _read(self, headers: Fields) -> Begin:
         """What begins requests with these headers."""
         if not self._client_text:
-            self._learn_client(self.protocol.peer)
+            self._learn_ends()
         begin = self._beginning(headers)
         if sum(len(name) + len(value) for name, value in headers) <= LONGEST_HEAD:
             if len(self._kept) >= KEPT_HEADS:
@@ -68,7 +68,9 @@ class RequestConnection:
         return lambda stream, ended: self._begin_asgi(stream, head, ended=ended)
 
     def _begin_asgi(self, stream: Stream, head: Http2Head, *, ended: bool) -> AsgiStream:
-        request = AsgiStream(stream, head.scope(self._client), ended=ended, expects_continue=head.expects_continue)
+        request = AsgiStream(
+            stream, head.scope(self._client, self._server), ended=ended, expects_continue=head.expects_continue
+        )
         self._port.run(request)
         return request
 
@@ -78,7 +80,6 @@ class RequestConnection:
             self._calls.protocol = self.protocol
         return self._calls
 
-    def _learn_client(self, peer: Any) -> None:
-        """A Unix socket's has no name."""
-        self._client = (str(peer[0]), int(peer[1])) if isinstance(peer, tuple) else None
+    def _learn_ends(self) -> None:
+        self._client, self._server = socket_address(self.protocol.peer), socket_address(self.protocol.own)
         self._client_text = client_text(self._client)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import urllib.parse
 from typing import NamedTuple
 
+from msx_frontend.net.http.asgi_request import SocketAddress
 from msx_frontend.net.http.wire import RawHeaders, Scope
 
 Fields = list[tuple[bytes, bytes]]
@@ -28,14 +29,14 @@ class Http2Head(NamedTuple):
     def expects_continue(self) -> bool:
         return any(name == b"expect" and value.lower() == b"100-continue" for name, value in self.headers)
 
-    def scope(self, client: tuple[str, int] | None) -> Scope:
+    def scope(self, client: SocketAddress, server: SocketAddress) -> Scope:
         """ASGI's, new for each request."""
         raw_path, _, query = self.target.partition(b"#")[0].partition(b"?")
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "2",
-            "server": None,
+            "server": server,
             "client": client,
             "scheme": self.scheme.decode("latin-1"),
             "root_path": "",

@@ -20,6 +20,7 @@ from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.admission import ChecksTokens
 from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.net.tls.listeners import ServerTls
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
@@ -165,6 +166,7 @@ async def serving(
     tokens: ChecksTokens | None = None,
     tls: ServerTls | None = None,
     held: HeldBytes | None = None,
+    guard: PageGuard | None = None,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     settings |= {"grpc_inference_port": 0, "grpc_management_port": 0}
@@ -180,7 +182,7 @@ async def serving(
         held=held,
     )
     services = [inference.service(), ManagementService(models, access_log).service()]
-    server = GrpcServer(config, services, registry, health, tokens, tls, held)
+    server = GrpcServer(config, services, registry, health, tokens, tls, held, guard=guard)
     await server.start()
     options = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(server.inference.address, options=options) as channel:

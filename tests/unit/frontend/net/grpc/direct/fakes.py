@@ -174,7 +174,7 @@ class Peer:
 
 
 class _Protocol:
-    peer = ("127.0.0.1", 5)
+    peer, own = ("127.0.0.1", 5), ("127.0.0.1", 7070)
 
 
 def _name(name: str) -> bytes:
