@@ -43,7 +43,9 @@ class StateFile:
         """The file was created by this start."""
         self._committed = False
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            self.new = not path.exists()
+            if self.new:
+                _create(path)
             _make_private(path)
         except OSError as exc:
             raise StateStoreError(
@@ -93,6 +95,8 @@ class StateFile:
     def _prepare(self) -> None:
         self.db.execute("PRAGMA locking_mode = EXCLUSIVE")  # a log of an older MSX is read on any file system then
         version = schema_of(self.db)
+        if not version:
+            raise sqlite3.DatabaseError("it has no tables" if self.path.stat().st_size else "it is empty")
         if version > len(state_schema.SCRIPTS):
             raise StateStoreError(self._too_new(version))
         check(self.db)
@@ -100,10 +104,8 @@ class StateFile:
         self.db.execute("PRAGMA locking_mode = NORMAL")
         schema_of(self.db)  # lets the lock go
         self.db.execute("PRAGMA synchronous = EXTRA")
-        self.new = version == 0
         if version < len(state_schema.SCRIPTS):
-            if not self.new:
-                self._keep(version)
+            self._keep(version)
             self.db.executescript(state_schema.migration(version))
 
     def _keep(self, version: int) -> None:
@@ -125,6 +127,17 @@ class StateFile:
             f"{self.path} was written by a newer MSX (schema {version}, this one knows {known}): "
             f"upgrade, or {older}, or start with --ncs"
         )
+
+
+def _create(path: Path) -> None:
+    """Make the file with its folder, in one step, so that one without tables is never a start that was killed. A
+    journal that is there already belongs to a file that was removed. Raises OSError, StateStoreError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for kind in ("journal", "wal", "shm"):
+        path.with_name(f"{path.name}-{kind}").unlink(missing_ok=True)
+    with errors_named(path), closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        made.executescript(state_schema.migration(0))
+        copy_whole(made, path)
 
 
 def _make_private(path: Path) -> None:
@@ -177,7 +190,7 @@ def _on_disk(folder: Path) -> None:
 
 
 def schema_of(db: sqlite3.Connection) -> int:
-    """0 for a file without tables."""
+    """0 for a file without tables of ours."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -139,6 +139,72 @@ def test_a_damaged_state_leaves_the_backup_of_before(store: StateStore, path: Pa
     with pytest.raises(StateStoreError, match="is damaged"):
         back_up(path, tmp_path / "b")
     assert versions(made.path) == 1
+
+
+# -- a file that was emptied --
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def without_tables(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA application_id = 7")
+
+
+def without_its_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 0")
+
+
+@pytest.mark.parametrize("lose", [emptied, without_tables, without_its_version])
+def test_a_state_that_has_lost_everything_is_damaged(
+    store: StateStore, path: Path, lose: Callable[[Path], None]
+) -> None:
+    store.close()
+    lose(path)
+    left = path.read_bytes()
+    for _ in range(2):
+        with pytest.raises(StateStoreError, match=rf"^{path} is damaged \(.*\): put a backup in its place, or remove"):
+            StateStore(path)
+        assert path.read_bytes() == left
+    path.unlink()
+    StateStore(path).close()
+
+
+def test_a_server_that_is_killed_while_it_makes_the_file_leaves_no_empty_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def killed(*_: object) -> None:
+        seen.extend(entry.name for entry in path.parent.iterdir())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        StateStore(path)
+    assert seen
+    assert "state.db" not in seen
+
+
+def test_the_journal_of_a_state_that_was_removed_is_not_read(store: StateStore, path: Path) -> None:
+    """It would undo pages that the new file has not."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE versions SET url = ?", ("x" * 100_000,))
+        journal = (path.parent / "state.db-journal").read_bytes()
+        db.execute("ROLLBACK")
+    store.close()
+    path.unlink()
+    (path.parent / "state.db-journal").write_bytes(journal)
+    again = StateStore(path)
+    assert again.new
+    assert again.load_all() == []
+    again.close()
 
 
 # -- upgrade and downgrade --
