@@ -76,11 +76,11 @@ class TextStream:
     def _show(self, text: str) -> TextPiece:
         if self._early > 0 or not self._looks:
             return TextPiece(text)
+        found = self._stops.feed(text)
         text = self._held + text
-        found = self._stops.find(text)
         if found is not None:
             self._over = True
             return TextPiece(text[: found.end if self._keep_stop else found.start], found.stop)
-        safe = self._stops.safe(text)
+        safe = len(text) - self._stops.held
         self._held = text[safe:]
         return TextPiece(text[:safe])

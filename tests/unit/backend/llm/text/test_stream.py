@@ -89,7 +89,7 @@ STOPS = st.lists(st.text("abcé😀 ", min_size=1, max_size=4), max_size=3).map(
 @given(WORDS, STOPS, st.booleans())
 def test_stop_strings_never_leak(text: str, stops: tuple[str, ...], keep: bool) -> None:
     texts, stop = shown(TextStream(BYTES, stops, keep), ids(text))
-    found = StopFinder(stops).find(text)
+    found = StopFinder(stops).feed(text)
     if found is None:
         assert ("".join(texts), stop) == (text, None)
     else:
