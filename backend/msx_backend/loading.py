@@ -210,5 +210,6 @@ def _model_info(load: Load) -> ModelInfo:
         limit_max_image_pixels=load.limit_max_image_pixels,
         server_version=load.server_version,
         sequence_keys=SequenceKeys.from_env(),
+        text_limits=load.text_limits,
         servable=load.servable,
     )

@@ -124,7 +124,7 @@ class TextGenerationHandler(Handler):
         if context.get_request_header(0, "explain") == "True":
             raise PredictionError(501, f"{type(self).__name__} has no explanations")
         offered = self.capabilities()
-        request = request_of_item(item, offered)
+        request = request_of_item(item, offered, context.info.text_limits)
         if isinstance(request, EmbedRequest):
             context.set_response_content_type(0, "application/json")
             yield memoryview((await self.embed(request, context)).embedding).cast("f").tolist()

@@ -70,7 +70,7 @@ class HttpFront:
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
-                texts=TextModels(registry, config.default_llm or ""),
+                texts=TextModels(registry, config.default_llm or "", config.text_limits),
                 adapters=LoadedAdapters(management, AdapterFolder(config)),
                 models=self.model_api,
                 workflows=models.workflows.registry,

@@ -13,6 +13,7 @@ from msgspec import Meta
 from msx_frontend.config.address import Address
 from msx_frontend.start_errors import StartError
 from msx_sdk._internal.sequences import SequenceKeys
+from msx_sdk._internal.text_limits import TextLimits
 from msx_sdk._internal.values import Count, Positive, Seconds, Switch, Text
 
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
@@ -112,8 +113,9 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
     load_models: Names = ()
 
 
-class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in s, sizes in bytes, `max_worker_memory` in MiB, ages in ms, `token_expiration_min` in minutes."""
+class ServerConfig(TextLimits, frozen=True, kw_only=True):
+    """The members of `TextLimits` are keys, too. Timeouts in s, sizes in bytes, `max_worker_memory` in MiB, ages in ms,
+    `token_expiration_min` in minutes."""
 
     inference_address: Address = Address("http", "127.0.0.1", 8080)
     management_address: Address = Address("http", "127.0.0.1", 8081)
@@ -260,6 +262,11 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     def merged(self) -> bool:
         """One listener serves inference and management. Port 0 gives each a free one of its own."""
         return self.inference_address == self.management_address and self.inference_address.port != 0
+
+    @property
+    def text_limits(self) -> TextLimits:
+        """The limits of requests to language models alone."""
+        return TextLimits(**{name: getattr(self, name) for name in TextLimits.__struct_fields__})
 
     @property
     def sequence_keys(self) -> SequenceKeys:

@@ -56,15 +56,16 @@ def constraint_name(fields: ConstraintFields) -> str | None:
 
 
 def constraint_of(fields: ConstraintFields, offered: Capabilities) -> Constraint | None:
-    """Raises WrongParameter for two at once, for a malformed one, and for one that the model cannot keep to."""
+    """Raises WrongParameter for two that differ (guidance sends one by both of vLLM's names), for a malformed one, and
+    for one that the model cannot keep to."""
     if _members(fields) == _NOTHING:
         return None
     found = list(_constraints(fields))
-    if len(found) > 1:
-        raise WrongParameter(found[1][0], f"not together with {found[0][0]}: the text can keep to one of them")
     if not found:
         return None
     name, constraint = found[0]
+    if other := next((other for other, one in found if one != constraint), None):
+        raise WrongParameter(other, f"not together with {name}: the text can keep to one of them")
     check_offered(name, constraint, offered)
     return constraint
 

@@ -8,14 +8,13 @@ from msx_frontend.generation.errors import NoChatTemplate, WrongParameter
 from msx_frontend.generation.sampling import SamplingFields
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities
-from msx_sdk.generation._wire import Template
 
 READ_BY_SERVER = frozenset({"add_generation_prompt", "continue_final_message"})
 
 
 class ConversationFields(SamplingFields, kw_only=True):
     chat_template_kwargs: dict[str, Any] | None = None
-    chat_template: Template | None = None
+    chat_template: str | None = None
     add_generation_prompt: bool | None = None
     continue_final_message: bool | None = None
     documents: list[dict[str, Any]] | None = None

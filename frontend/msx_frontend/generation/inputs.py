@@ -7,9 +7,6 @@ from collections.abc import Sized
 from msx_frontend.generation.errors import WrongParameter
 from msx_sdk.generation._wire import Integer
 
-MOST_INPUTS = 2048
-"""OpenAI's limit of the texts in one request, and ours of documents and pairs."""
-
 Inputs = str | list[str | Integer | list[Integer]]
 
 
@@ -21,15 +18,12 @@ def text_inputs(name: str, given: Inputs) -> list[str | tuple[int, ...]]:
         given = [given]  # type: ignore[list-item]  # which all() has proved
     if not given or not all(item != "" and item != [] for item in given):
         raise WrongParameter(name, "a text, token ids, or a list of them is needed, and none of them empty")
-    check_count(name, given)
     if any(isinstance(item, int) for item in given):
         raise WrongParameter(name, "token ids and texts in one list")
     return [tuple(item) if isinstance(item, list) else str(item) for item in given]
 
 
-def check_count(name: str, given: Sized) -> None:
-    """Raises WrongParameter for more than `MOST_INPUTS`, or none."""
+def check_some(name: str, given: Sized) -> None:
+    """Raises WrongParameter for none."""
     if not given:
         raise WrongParameter(name, "at least one is needed")
-    if len(given) > MOST_INPUTS:
-        raise WrongParameter(name, f"at most {MOST_INPUTS} in one request, not {len(given)}")

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
@@ -67,7 +66,7 @@ class Ranking(Struct):
 
 def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
     """For clients that name the model."""
-    asked = decode(request.body, RerankRequest)
+    asked = request.read(RerankRequest)
     return ranking(request, asked, request.directory.find(asked.model, RERANK))
 
 
@@ -76,7 +75,7 @@ def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -
     request.names = {"truncate": "truncate_prompt_tokens", "input": "query"}
     texts = [one if isinstance(one, str) else one.text for one in asked.documents]
     check_query(asked.query)
-    check_count("documents", texts)
+    check_some("documents", texts)
     if asked.max_tokens_per_doc is not None:
         raise WrongParameter("max_tokens_per_doc", "not served: truncate_prompt_tokens bounds a query and its document")
     most = asked.truncate_prompt_tokens or (version.capabilities or Capabilities()).max_input_tokens

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -42,9 +41,9 @@ class DecodeTokens(Struct, kw_only=True):
 
 def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     """A list of tokens for each text."""
-    asked = decode(request.body, TokenizeTexts)
+    asked = request.read(TokenizeTexts)
     texts = [asked.inputs] if isinstance(asked.inputs, str) else asked.inputs
-    check_count("inputs", texts)
+    check_some("inputs", texts)
     if "" in texts:
         raise WrongParameter("inputs", "texts of at least one character are needed")
     if asked.prompt_name is not None:
@@ -60,7 +59,7 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def decode_tokens(request: TextRequest) -> OperationReply[TokenizeReply]:
     """A text for each list of ids."""
-    asked = decode(request.body, DecodeTokens)
+    asked = request.read(DecodeTokens)
     request.names = {"tokens": "ids"}
     version = request.directory.find_for_tokens(asked.model)
     skip = asked.skip_special_tokens
@@ -74,7 +73,7 @@ def decode_tokens(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def _lists(given: list[int | list[int]]) -> list[Tokens]:
     """Raises WrongParameter."""
-    check_count("ids", given)
+    check_some("ids", given)
     lists = given if any(isinstance(one, list) for one in given) else [given]
     try:
         return msgspec.convert(lists, list[Tokens])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from msx_frontend.errors import MalformedJson, RequestCancelled, ServiceError
 from msx_frontend.generation.beginning import beginning_of
+from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.errors import TextFailure
+from msx_frontend.generation.errors import TextFailure, WrongParameter
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Beginning, Field, Job, Sink
 from msx_frontend.keys.key import Key
@@ -20,6 +21,7 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk.generation import GenerateRequest
 from msx_sdk.generation._wire import encode
 
@@ -29,6 +31,7 @@ IGNORED = "x-msx-ignored"
 MOST_IGNORED = 16
 
 Headers = list[tuple[str, str]]
+M = TypeVar("M", bound=msgspec.Struct)
 
 _json = msgspec.json.Encoder().encode
 
@@ -39,6 +42,7 @@ class TextApi(NamedTuple):
     submit: Callable[[Job], None]
     directory: Directory
     failure: Callable[[ServiceError], TextFailure]
+    limits: TextLimits = DEFAULT_LIMITS
 
 
 class TextJob(Job):
@@ -105,6 +109,15 @@ class TextRequest:
     def directory(self) -> Directory:
         """The models that its key may use."""
         return self.api.directory.asked_by(self._key, self._headers)
+
+    def read(self, kind: type[M]) -> M:
+        """Its body as this struct. Raises MalformedJson, and WrongParameter, for more than a limit allows, too."""
+        asked = decode(self.body, kind)
+        try:
+            check(asked, self.api.limits, len(self.body))
+        except TooMuch as error:
+            raise WrongParameter(error.name, error.text) from None
+        return asked
 
     def submit(self, version: ModelVersion, operation: str, message: msgspec.Struct, sink: Sink) -> Job:
         """Queue a job. Raises ServiceError when it cannot be taken, or the request's key is for other models."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk._internal.servable_start import ServableStart
+from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
 
 @dataclass(frozen=True)
@@ -32,5 +33,6 @@ class ModelInfo:
     limit_max_image_pixels: bool = True
     server_version: str = ""
     sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
+    text_limits: TextLimits = DEFAULT_LIMITS
     servable: ServableStart | None = None
     """What a start script of MindSpore Serving says of the servable; None for all other models."""

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities, ClassifyRequest, EmbedRequest, GenerateRequest, SamplingParams
@@ -42,12 +43,23 @@ _UNSAID = (
 )
 
 
-def request_of_item(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | OfText:
+def request_of_item(
+    item: dict[str, Any], offered: Capabilities, limits: TextLimits = DEFAULT_LIMITS
+) -> GenerateRequest | OfText:
     """Raises InvalidInput, which names the parameter and its limit.
 
     Values that are not given are the model's defaults. Without defaults it is greedy, unless there is a temperature, or
     `do_sample` as in TGI.
     """
+    request = _request(item, offered)
+    try:
+        check(request, limits)
+    except TooMuch as error:
+        raise InvalidInput(str(error).removeprefix("params.")) from None
+    return request
+
+
+def _request(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | OfText:
     values, are_text = _values(item)
     values = {name: value for name, value in values.items() if value is not None}
     if offered.embed and not offered.generate:

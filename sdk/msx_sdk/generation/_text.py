@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation._adapters import AdapterFiles
 from msx_sdk.generation._sampling import SamplingParams
-from msx_sdk.generation._wire import Integer, Positive, Template, WireStruct
+from msx_sdk.generation._wire import Integer, Positive, WireStruct
 
 FinishReason = Literal["stop", "eos", "length"]
 """`stop`: a stop string or token of the request; `eos`: the model's own end; `length`: a limit."""
@@ -38,7 +38,7 @@ class GenerateRequest(WireStruct):
     """Begin a new message for the answer after the messages. None: unless the last message is continued."""
     continue_final_message: bool = False
     """The text continues the last message."""
-    chat_template: Template | None = None
+    chat_template: str | None = None
     """Replaces the model's own template; only if `Capabilities.request_templates` is true. It comes from a client, and
     is not trusted."""
     adapter: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk.generation._wire import Template, Tokens, WireStruct
+from msx_sdk.generation._wire import Tokens, WireStruct
 
 
 class TokenizeRequest(WireStruct):
@@ -18,7 +18,7 @@ class TokenizeRequest(WireStruct):
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
     continue_final_message: bool = False
-    chat_template: Template | None = None
+    chat_template: str | None = None
     add_special_tokens: bool = True
     """Of a prompt: the template writes those of messages."""
     skip_special_tokens: bool = False

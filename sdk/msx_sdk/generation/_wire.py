@@ -15,9 +15,8 @@ Integer = Annotated[int, Meta(ge=-MOST_INTEGER - 1, le=MOST_INTEGER)]
 Natural = Annotated[int, Meta(ge=0, le=MOST_INTEGER)]
 Positive = Annotated[int, Meta(ge=1, le=MOST_INTEGER)]
 Share = Annotated[float, Meta(ge=0, le=1)]
-Words = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=256)], ...], Meta(max_length=1024)]
-Tokens = Annotated[tuple[Natural, ...], Meta(max_length=16384)]
-Template = Annotated[str, Meta(max_length=64 << 10)]
+Words = tuple[Annotated[str, Meta(min_length=1)], ...]
+Tokens = tuple[Natural, ...]
 
 
 class WireStruct(msgspec.Struct, kw_only=True, omit_defaults=True):

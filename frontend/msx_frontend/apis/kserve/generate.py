@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, JsonReply, StreamedTextReply, event
@@ -47,7 +46,7 @@ EXAMPLE = {"text_input": "Once upon a time", "parameters": {"max_tokens": 16}}
 
 def generate(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     """`stream` among the parameters asks for a stream, as in Triton."""
-    asked = decode(request.body, KserveRequest)
+    asked = request.read(KserveRequest)
     if asked.parameters is not None and asked.parameters.stream:
         return _stream(request, asked)
     version, generation = _generation(request, asked, stream=False)
@@ -60,7 +59,7 @@ def generate(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
 
 
 def generate_stream(request: TextRequest) -> StreamedTextReply:
-    return _stream(request, decode(request.body, KserveRequest))
+    return _stream(request, request.read(KserveRequest))
 
 
 def _stream(request: TextRequest, asked: KserveRequest) -> StreamedTextReply:
@@ -101,7 +100,7 @@ def _generation(request: TextRequest, asked: KserveRequest, *, stream: bool) -> 
         priority=fields.priority or 0,
         truncate=fields.truncate_prompt_tokens,
     )
-    return version, Generation(version, [message])
+    return version, Generation(version, [message], request.api.limits)
 
 
 def _head(version: ModelVersion, asked: KserveRequest) -> dict[str, Any]:

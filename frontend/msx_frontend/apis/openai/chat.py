@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from msx_frontend.apis.openai.logprobs import chat_logprobs, prompt_logprobs
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import (
     DONE,
@@ -30,14 +29,14 @@ from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDel
 
 
 def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
-    asked = decode(request.body, ChatRequest)
+    asked = request.read(ChatRequest)
     told_usage = asked.told_usage
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)
     tools = asked_tools(asked)
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
     request.session = asked.prompt_cache_key or ""
-    generation = Generation(version, [chat_generation(asked, version, tools, adapter)])
+    generation = Generation(version, [chat_generation(asked, version, tools, adapter)], request.api.limits)
     shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
         return StreamedTextReply(generation, _ChatStream(shape, generation, told_usage))

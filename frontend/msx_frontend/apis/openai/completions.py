@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs, prompt_logprobs
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import (
@@ -39,7 +38,6 @@ from msx_sdk.generation._wire import Integer, Natural
 
 DEFAULT_TOKENS = 16
 """OpenAI's limit."""
-MOST_PROMPTS = 2048
 
 Ids = list[Integer]
 Prompt = str | tuple[int, ...]
@@ -58,7 +56,7 @@ class CompletionRequest(SamplingFields, kw_only=True):
 
 
 def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
-    asked = decode(request.body, CompletionRequest)
+    asked = request.read(CompletionRequest)
     request.names = names_of(asked)
     told_usage = asked.told_usage
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)
@@ -67,7 +65,7 @@ def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     shape = _CompletionShape(asked, version, prompts, f"cmpl-{request.id}")
     params = _params(asked, version.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params, adapter) for prompt in prompts]
-    generation = Generation(version, messages)
+    generation = Generation(version, messages, request.api.limits)
     if asked.stream:
         return StreamedTextReply(generation, _CompletionStream(shape, generation, told_usage))
 
@@ -88,8 +86,6 @@ def prompts_of(given: str | list[str | int | Ids] | None) -> list[Prompt]:
         return [_ids(given)]
     if any(isinstance(item, int) for item in given):
         raise WrongParameter("prompt", "token ids and texts in one list")
-    if len(given) > MOST_PROMPTS:
-        raise WrongParameter("prompt", f"at most {MOST_PROMPTS} prompts in one request, not {len(given)}")
     return [item if isinstance(item, str) else _ids(item) for item in given]
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, text_inputs
 from msx_frontend.generation.operations import OperationReply, count_tokens
@@ -27,7 +26,7 @@ class EmbeddingRequest(msgspec.Struct, kw_only=True):
 
 
 def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
-    asked = decode(request.body, EmbeddingRequest)
+    asked = request.read(EmbeddingRequest)
     request.names = {"truncate": "truncate_prompt_tokens"}
     version = request.directory.find(asked.model, EMBED)
     _check_dimensions(asked.dimensions, version.capabilities or Capabilities())

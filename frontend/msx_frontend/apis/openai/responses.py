@@ -16,7 +16,6 @@ from msx_frontend.apis.openai.responses_request import (
 )
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
 from msx_frontend.generation.text_request import TextRequest
@@ -25,7 +24,7 @@ from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 
 
 def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
-    asked = decode(request.body, ResponsesRequest)
+    asked = request.read(ResponsesRequest)
     request.names = NAMES
     chat = chat_request(asked)
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)
@@ -33,7 +32,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     request.names = {**NAMES, **response_names(chat, tools)}
     request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked)]
     request.session = asked.prompt_cache_key or ""
-    generation = Generation(version, [chat_generation(chat, version, tools, adapter)])
+    generation = Generation(version, [chat_generation(chat, version, tools, adapter)], request.api.limits)
     shape = _ResponseShape(asked, request.id, version.source.name)
     reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:

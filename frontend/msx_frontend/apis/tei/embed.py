@@ -7,9 +7,8 @@ import struct
 import msgspec
 
 from msx_frontend.apis.tei.truncation import is_left, limit
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.inputs import Inputs, check_count, text_inputs
+from msx_frontend.generation.inputs import Inputs, check_some, text_inputs
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -48,7 +47,7 @@ class SimilarityRequest(msgspec.Struct, kw_only=True):
 
 
 def embed(request: TextRequest) -> OperationReply[EmbedReply]:
-    asked = decode(request.body, EmbedTexts)
+    asked = request.read(EmbedTexts)
     request.names = {"input": "inputs"}
     left = is_left(asked.truncation_direction)
     texts = text_inputs("inputs", asked.inputs)
@@ -74,11 +73,11 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
 
 def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     """Cosines of the angles between the first text's vector and the others'."""
-    asked = decode(request.body, SimilarityRequest)
+    asked = request.read(SimilarityRequest)
     request.names = {"input": "inputs"}
     parameters = asked.parameters or SimilarityParameters()
     left = is_left(parameters.truncation_direction)
-    check_count("inputs.sentences", asked.inputs.sentences)
+    check_some("inputs.sentences", asked.inputs.sentences)
     texts = [asked.inputs.source_sentence, *asked.inputs.sentences]
     if "" in texts:
         raise WrongParameter("inputs", "texts of at least one character are needed")

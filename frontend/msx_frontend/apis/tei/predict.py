@@ -7,9 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from msx_frontend.apis.tei.truncation import is_left, limit
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.ranking import scale_of
 from msx_frontend.generation.replies import JsonReply, model_header
@@ -42,7 +41,7 @@ class Pair(NamedTuple):
 
 
 def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
-    asked = decode(request.body, PredictRequest)
+    asked = request.read(PredictRequest)
     request.names = {"input": "inputs"}
     left = is_left(asked.truncation_direction)
     pairs, batch = _pairs(asked.inputs)
@@ -65,7 +64,7 @@ def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
 def _pairs(given: Inputs) -> tuple[list[Pair], bool]:
     """The texts, and whether they are a list of several. Raises WrongParameter."""
     batch = isinstance(given, list) and not all(isinstance(one, str) for one in given)
-    check_count("inputs", given)
+    check_some("inputs", given)
     parts = list(given) if batch else [given]
     pairs = [_pair([one] if isinstance(one, str) else one) for one in parts]
     return pairs, batch

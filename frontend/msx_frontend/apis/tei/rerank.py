@@ -6,9 +6,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from msx_frontend.apis.tei.truncation import is_left, limit
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.inputs import check_count
+from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.ranking import (
     RERANK,
@@ -49,7 +48,7 @@ class RankedText(msgspec.Struct, kw_only=True):
 
 
 def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
-    asked = decode(request.body, RerankTexts)
+    asked = request.read(RerankTexts)
     if (asked.texts is None) == (asked.documents is None):
         raise WrongParameter("texts", "needed, or documents; one of them alone")
     version = request.directory.find_for_tei(asked.model, RERANK)
@@ -59,7 +58,7 @@ def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
     request.names = {"input": "query"}
     check_query(asked.query)
     left = is_left(asked.truncation_direction)
-    check_count("texts", texts)
+    check_some("texts", texts)
     scale, most = scale_of(raw=asked.raw_scores), limit(version, asked.truncate)
     messages = [
         ClassifyRequest(input=asked.query, pair=text, scale=scale, truncate=most, truncate_left=left) for text in texts

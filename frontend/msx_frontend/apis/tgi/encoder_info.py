@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.reply_schemas import Ids, Info
-from msx_frontend.generation.inputs import MOST_INPUTS
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk.generation import Capabilities
 
 
-def encoder_info(version: ModelVersion) -> Info:
+def encoder_info(version: ModelVersion, most_texts: int) -> Info:
     offered = version.capabilities or Capabilities()
     return Info(
         model_id=offered.model_id or version.source.name,
@@ -20,7 +19,7 @@ def encoder_info(version: ModelVersion) -> Info:
         max_input_length=offered.max_input_tokens,
         max_batch_tokens=None,
         max_batch_requests=None,
-        max_client_batch_size=MOST_INPUTS,
+        max_client_batch_size=most_texts,
         auto_truncate=False,
         tokenization_workers=1,
         router="msx-serve",

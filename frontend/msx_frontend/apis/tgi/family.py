@@ -30,7 +30,11 @@ def failure(error: ServiceError) -> Failure:
 
 def _routes(models: TextModels) -> Iterator[Route]:
     """`/` is TorchServe's, too: only POST is TGI's, and only where a model generates; else it is TEI's."""
-    api, info, directory = models.api(tgi_failure), ServerInfo(models.directory), models.directory
+    api, info, directory = (
+        models.api(tgi_failure),
+        ServerInfo(models.directory, models.limits.max_texts_per_request),
+        models.directory,
+    )
     yield _generating(
         "/generate", text_route(api, generate), summary="Generate a text", response_schema=schemas.Generated
     )

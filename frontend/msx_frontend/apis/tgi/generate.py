@@ -9,7 +9,6 @@ from msgspec import structs
 
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import checked
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event, model_header
@@ -21,16 +20,16 @@ from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
 
 
 def generate(request: TextRequest) -> CompleteTextReply:
-    return _whole(request, decode(request.body, TgiRequest))
+    return _whole(request, request.read(TgiRequest))
 
 
 def generate_stream(request: TextRequest) -> StreamedTextReply:
-    return _stream(request, decode(request.body, TgiRequest))
+    return _stream(request, request.read(TgiRequest))
 
 
 def generate_compatible(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     """Without a stream the reply is a list of one, as its clients expect."""
-    asked = decode(request.body, TgiRequest)
+    asked = request.read(TgiRequest)
     return _stream(request, asked) if asked.stream else _whole(request, asked, in_list=True)
 
 
@@ -40,8 +39,9 @@ def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tup
     check(asked, offered, stream=stream)
     if asked.asked.adapter_id:
         checked(version, asked.asked.adapter_id)
+    request.names = {"n": "best_of"}
     request.ignored = ignored(held_schemas(asked), offered.unheld_keywords)
-    return version, Generation(version, [generate_request(asked, offered, stream=stream)])
+    return version, Generation(version, [generate_request(asked, offered, stream=stream)], request.api.limits)
 
 
 def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) -> CompleteTextReply:

@@ -42,7 +42,7 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
         return tokenize_prompt(request)
     if isinstance(form.inputs, list) or not _generates(request, form.model):
         return tokenize_texts(request)
-    asked = decode(request.body, TgiRequest)
+    asked = request.read(TgiRequest)
     if not asked.inputs:
         raise Invalid("`inputs` cannot be empty")
     version = request.directory.find_for_tokens(asked.model)
@@ -61,7 +61,7 @@ def _generates(request: TextRequest, model: str | None) -> bool:
 
 
 def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
-    asked = decode(request.body, ChatRequest)
+    asked = request.read(ChatRequest)
     version = request.directory.find_for_tokens(asked.model)
     if version.capabilities and not version.capabilities.chat:
         raise NoChatTemplate(version.source.name)
@@ -78,8 +78,8 @@ def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
 class ServerInfo:
     """The description of the server, with TGI's members."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, directory: Directory, most_texts: int) -> None:
+        self._directory, self._most_texts = directory, most_texts
 
     async def info(self, request: Request) -> Reply:
         """Of the model that TGI's clients mean; where none generates, of the first that embeds, else classifies."""
@@ -89,7 +89,9 @@ class ServerInfo:
             version = directory.find_for_tgi(None, GENERATE)
             return Reply(msgspec.json.encode(_described(version)), headers=[*JSON, model_header(version)])
         version = directory.find_for_tei(None, EMBED if EMBED in offered else CLASSIFY)
-        return Reply(msgspec.json.encode(encoder_info(version)), headers=[*JSON, model_header(version)])
+        return Reply(
+            msgspec.json.encode(encoder_info(version, self._most_texts)), headers=[*JSON, model_header(version)]
+        )
 
     async def health(self, request: Request) -> Reply:
         """200 without a body while a language model answers."""

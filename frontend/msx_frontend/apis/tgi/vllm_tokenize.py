@@ -9,7 +9,6 @@ import msgspec
 
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
 from msx_frontend.generation.conversation_fields import check_template
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
@@ -52,7 +51,7 @@ class VllmTokens(msgspec.Struct):
 
 
 def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
-    asked = decode(request.body, _TokenizePrompt)
+    asked = request.read(_TokenizePrompt)
     version = request.directory.find_for_tokens(asked.model)
     message = TokenizeRequest(prompt=asked.prompt, add_special_tokens=asked.add_special_tokens)
     return _reply(version, message, told=bool(asked.return_token_strs))
@@ -60,7 +59,7 @@ def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
     """Raises WrongParameter and NoChatTemplate."""
-    asked = decode(request.body, _TokenizeMessages)
+    asked = request.read(_TokenizeMessages)
     version = request.directory.find_for_tokens(asked.model)
     check_template(asked, version)
     message = TokenizeRequest(
@@ -75,7 +74,7 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 
 def detokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
-    asked = decode(request.body, Detokenize)
+    asked = request.read(Detokenize)
     version = request.directory.find_for_tokens(asked.model)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:

@@ -25,6 +25,7 @@ from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.admission import ChecksKeys
 from msx_frontend.net.http.family import Route
 from msx_frontend.net.http.router import Router
+from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_sdk.generation import (
     CLASSIFY,
     EMBED,
@@ -112,6 +113,8 @@ class Speaker:
     came: asyncio.Event = field(default_factory=asyncio.Event)
     check_token: Callable[[str | None], Key] | None = None
     default_llm: str = ""
+    limits: TextLimits = DEFAULT_LIMITS
+    size: int = 10_000
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -120,11 +123,11 @@ class Speaker:
             for name, offered in self.models.items()
         }
         self.log = FakeAccessLog()
-        texts = TextModels(cast(Registry, self), self.default_llm)
+        texts = TextModels(cast(Registry, self), self.default_llm, self.limits)
         families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
         self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
-        self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=10_000, tokens=tokens)
+        self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=self.size, tokens=tokens)
 
     # -- as the server's keys --
 

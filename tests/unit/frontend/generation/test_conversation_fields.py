@@ -5,9 +5,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.generation.chat_request import ChatRequest
-from msx_frontend.generation.decoding import decode
-from msx_frontend.generation.errors import WrongParameter
 from msx_sdk.generation import Capabilities, GenerateDelta, GenerateRequest, Token, Usage
 from tests.unit.frontend.generation.speaker import ALL, Speaker, events, refused, words
 from tests.unit.frontend.jobs import run
@@ -72,8 +69,10 @@ def test_a_template_of_the_request(path: str) -> None:
 
 
 def test_the_length_of_a_template() -> None:
-    with pytest.raises(WrongParameter, match="chat_template: expected `str` of length <= 65536"):
-        decode(msgspec.json.encode({**LEAST[CHAT], "chat_template": "x" * 65537}), ChatRequest)
+    body = {**LEAST[CHAT], "chat_template": "x" * 65537}
+    error = run(refused(Speaker(size=100_000), CHAT, body, 400))["error"]
+    assert error["param"] == "chat_template"
+    assert "at most 65536 characters are allowed, not 65537; max_chat_template_length" in error["message"]
 
 
 def test_without_what_the_model_thought() -> None:

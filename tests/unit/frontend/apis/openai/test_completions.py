@@ -218,7 +218,7 @@ def test_best_of() -> None:
         ({"prompt": [[]]}, "prompt: token ids are at least 0, and at least one is needed"),
         ({"prompt": [-1]}, "prompt: token ids are at least 0"),
         ({"prompt": ["a", 1]}, "prompt: token ids and texts in one list"),
-        ({"prompt": ["a"] * 2049}, "prompt: at most 2048 prompts in one request, not 2049"),
+        ({"prompt": ["a"] * 2049}, "prompt: at most 2048 texts are allowed, not 2049"),
         ({"prompt": "x", "suffix": "y"}, "suffix: not served"),
         ({"prompt": "x", "n": 3, "best_of": 2}, "best_of: at least n (3), not 2"),
         ({"prompt": "x", "stream": True, "best_of": 2}, "best_of: not together with stream"),

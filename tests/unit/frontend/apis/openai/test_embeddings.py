@@ -87,7 +87,7 @@ def test_a_reply_of_another_kind() -> None:
         ({"input": []}, "input: a text, token ids"),
         ({"input": [[]]}, "input: a text, token ids"),
         ({"input": ["x", 1]}, "input: token ids and texts in one list"),
-        ({"input": ["x"] * 2049}, "input: at most 2048 in one request, not 2049"),
+        ({"input": ["x"] * 2049}, "input: at most 2048 texts are allowed, not 2049"),
         ({"input": "x", "dimensions": 9}, "dimensions: at most 8, not 9"),
         ({"input": "x", "encoding_format": "hex"}, "encoding_format: invalid enum value 'hex'"),
     ],

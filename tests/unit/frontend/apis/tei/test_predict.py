@@ -62,7 +62,11 @@ def test_labels_that_the_handler_does_not_name_are_numbered() -> None:
         ([], "inputs: at least one is needed"),
         (["x", "y", "z"], "inputs: a text, a pair of texts, or a list of lists of one or two texts is needed"),
         ([["x", ""]], "inputs: a text, a pair of texts, or a list of lists of one or two texts is needed"),
-        ([["x"], *["x"] * 2048], "inputs: at most 2048 in one request, not 2049"),
+        (
+            [["x"], *["x"] * 2048],
+            "inputs: at most 2048 texts are allowed, not 2049; "
+            "max_texts_per_request of the server's config.properties is the limit",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(inputs: Any, message: str) -> None:

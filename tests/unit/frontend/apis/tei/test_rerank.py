@@ -85,7 +85,7 @@ def test_documents_are_not_in_the_reply_unless_asked_for() -> None:
         ("/v1/rerank", {"query": "", "documents": ["a"]}, 400, "query: a text of at least one character is needed"),
         ("/v1/rerank", COHERES | {"top_n": 0}, 400, "top_n: expected `int` >= 1"),
         ("/v1/rerank", COHERES | {"model": "llm"}, 400, 'Model "llm" does not rerank text'),
-        ("/rerank", {"query": "q", "texts": ["a"] * 2049}, 422, "at most 2048 in one request, not 2049"),
+        ("/rerank", {"query": "q", "texts": ["a"] * 2049}, 422, "texts: at most 2048 texts are allowed, not 2049"),
         ("/v2/rerank", COHERES | {"model": "ranker", "max_tokens_per_doc": 9}, 400, "max_tokens_per_doc: not served"),
         ("/rerank", {"query": "q"}, 422, "texts: needed, or documents; one of them alone"),
         ("/rerank", ASKED | COHERES, 422, "texts: needed, or documents; one of them alone"),
