@@ -80,7 +80,13 @@ def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _rank(worker: str, rank: dict[str, Any]) -> tuple[str, ...]:
-    return f"{worker} rank {rank['rank']}", str(rank["pid"]), rank["state"], rank.get("host", ""), _megabytes(rank)
+    return (
+        f"{worker} rank {rank['rank']}",
+        str(rank.get("pid", "-")),
+        rank["state"],
+        rank.get("host", ""),
+        _megabytes(rank),
+    )
 
 
 def _on_nodes(nodes: dict[str, list[str]]) -> str:

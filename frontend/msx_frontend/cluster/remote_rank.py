@@ -38,7 +38,7 @@ class RemoteRank:
         kill: Callable[[], None],
     ) -> None:
         """`folders`: what the folders of the server are called on the node."""
-        self._host, self._pid, self._folders = host, pid, folders
+        self._host, self.pid, self._folders = host, pid, folders
         self.data, self.control = streams["data"], streams["control"]
         self.stdout, self.stderr = streams["stdout"], streams["stderr"]
         self._kill = kill
@@ -77,7 +77,8 @@ class RemoteRank:
             stream.close()
 
     def describe(self) -> RankStatus:
-        return RankStatus(host=self._host, pid=self._pid, memory=self._memory, own_memory=self._own)
+        pid = None if self.ended.done() else self.pid
+        return RankStatus(host=self._host, pid=pid, memory=self._memory, own_memory=self._own)
 
     async def memory_taken(self) -> int:
         return self._own

@@ -232,7 +232,7 @@ class WorkerGroup:
             self._end(group_end.lost(rank, status.lost))
         elif not self._load_errors.explains(rank):
             ended, name = self.ranks[rank], self.ranks.named(rank)
-            self._end(group_end.exited(rank, ended.status.pid, status.code, ended.crash_cause, name))
+            self._end(group_end.exited(rank, ended.pid, status.code, ended.crash_cause, name))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
         """The first reason counts. Running jobs fail; jobs that waited behind them go back to the queue."""
@@ -266,8 +266,8 @@ class WorkerGroup:
         return self.ranks.phase if self.state in (GroupState.STARTING, GroupState.LOADING) else ""
 
     @property
-    def pid(self) -> int:
-        """Of rank 0."""
+    def pid(self) -> int | None:
+        """Of rank 0; None while it has no process."""
         return self.ranks.leader.status.pid
 
     @property

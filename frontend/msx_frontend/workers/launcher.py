@@ -77,10 +77,11 @@ class ExitStatus(NamedTuple):
 
 
 class RankStatus(NamedTuple):
-    """Bytes: `memory` is resident, `own_memory` is what other processes do not share. All 0 when the rank is gone."""
+    """Bytes: `memory` is resident, `own_memory` is what other processes do not share; 0 when the rank is gone."""
 
     host: str = ""
-    pid: int = 0
+    pid: int | None = None
+    """None unless there is a process of this number that is the rank's: 0 means the caller's own group to kill(1)."""
     memory: int = 0
     own_memory: int = 0
 
@@ -96,6 +97,10 @@ class ByteStream(Protocol):
 
 class LaunchedRank(Protocol):
     """A rank that has been started. Its streams reach their end when it has ended."""
+
+    @property
+    def pid(self) -> int:
+        """Of the process that was started; `describe` has it only while there is that process."""
 
     @property
     def data(self) -> ByteStream:

@@ -126,7 +126,7 @@ class LocalRank:
 
     def describe(self) -> RankStatus:
         if not self._exists:
-            return RankStatus(host=socket.gethostname(), pid=self.pid)
+            return RankStatus(host=socket.gethostname())
         return RankStatus(
             host=socket.gethostname(),
             pid=self.pid,

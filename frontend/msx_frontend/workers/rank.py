@@ -100,6 +100,11 @@ class Rank:
         return 0 if self._launched is None else await self._launched.memory_taken()
 
     @property
+    def pid(self) -> int:
+        """Of the process that was started, for messages; 0 if there was none."""
+        return 0 if self._launched is None else self._launched.pid
+
+    @property
     def status(self) -> RankStatus:
         return RankStatus() if self._launched is None else self._launched.describe()
 
@@ -110,10 +115,15 @@ class Rank:
 
     def describe(self) -> dict[str, Any]:
         state, status = "READY" if self.loaded else "ENDED" if self.exited else "LOADING", self.status
-        described = {"rank": self.rank, "pid": status.pid, "memoryUsage": status.memory, "state": state}
-        if status.host:
-            described["host"] = status.host
-        return {**described, "phase": self.phase} if self.phase else described
+        described = {
+            "rank": self.rank,
+            "pid": status.pid,
+            "memoryUsage": status.memory,
+            "state": state,
+            "host": status.host or None,
+            "phase": self.phase or None,
+        }
+        return {name: value for name, value in described.items() if value is not None}
 
     def _ponged(self, pong: Pong, body: bytes) -> None:
         self._events.ponged(self.rank, pong)

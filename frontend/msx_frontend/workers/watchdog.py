@@ -95,5 +95,5 @@ class Watchdog:
         self._end(group_end.diverged(sentence))
 
     def _too_much_memory(self, rank: int, taken: int) -> None:
-        pid, limit = self._ranks[rank].status.pid, self._spec.max_memory or 0
+        pid, limit = self._ranks[rank].pid, self._spec.max_memory or 0
         self._end(group_end.too_much_memory(rank, pid, taken, limit))

@@ -68,11 +68,13 @@ def test_ranks_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     ranks = [
         {"rank": 0, "pid": 7, "state": "READY", "memoryUsage": 1e6, "host": "node-a"},
         {"rank": 1, "pid": 7, "state": "READY", "memoryUsage": 1e6, "host": "node-b"},
+        {"rank": 2, "state": "LOADING", "memoryUsage": 0},
     ]
     worker = {"id": "9000", "pid": 7, "status": "READY", "memoryUsage": 2e6, "devices": "0,3", "ranks": ranks}
     nodes = {"node-a": ["0"], "node-b": ["3"]}
     one = {"modelName": "m", "modelVersion": "1.0", "state": "READY", "workers": [{**worker, "nodes": nodes}]}
     monkeypatch.setattr(status, "ask", lambda path: Status([one]))
     assert status.show(info(tmp_path))
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-3:]]
-    assert [row[-4:-2] for row in rows] == [["node-a:0", "node-b:3"], ["READY", "node-a"], ["READY", "node-b"]]
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-4:]]
+    assert [row[-4:-2] for row in rows[:3]] == [["node-a:0", "node-b:3"], ["READY", "node-a"], ["READY", "node-b"]]
+    assert rows[3][-4:-2] == ["-", "LOADING"]

@@ -88,6 +88,7 @@ class FakeRank:
 
     def __init__(self, spec: RankSpec) -> None:
         self.load: Load = spec.load
+        self.pid = PID + spec.load.rank
         self.env = spec.env
         self.data, self.control = FakeStream(self._data), FakeStream(self._control)
         self.stdout, self.stderr = FakeStream(), FakeStream()
@@ -138,8 +139,9 @@ class FakeRank:
         await self.ended
 
     def describe(self) -> RankStatus:
-        memory = 0 if self.ended.done() else MEMORY
-        return RankStatus(host="nowhere", pid=PID + self.load.rank, memory=memory, own_memory=memory)
+        if self.ended.done():
+            return RankStatus(host="nowhere")
+        return RankStatus(host="nowhere", pid=self.pid, memory=MEMORY, own_memory=MEMORY)
 
     def adapt(self, load: Load) -> Load:
         return load

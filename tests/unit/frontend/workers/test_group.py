@@ -488,7 +488,7 @@ def test_a_cancelled_job_does_not_go_back(tmp_path: Path) -> None:
         bench.predict(b"/dev/null")
         stays, leaves = bench.predict(b"x", b"y")
         leaves.cancel()
-        os.kill(bench.group.pid, signal.SIGKILL)
+        os.kill(bench.group.ranks.leader.pid, signal.SIGKILL)
         await bench.group.wait_ended()
         assert bench.owner.returned == [stays]
 
@@ -516,7 +516,7 @@ def handle(data, context):
         first.cancel()
         await until(lambda: len(lines_of(mark)) == 2)
         await until(lambda: bench.group.runner.busy == 1)
-        os.kill(bench.group.pid, signal.SIGKILL)
+        os.kill(bench.group.ranks.leader.pid, signal.SIGKILL)
         await bench.group.wait_ended()
         assert error_of(second).status == 507
         assert bench.owner.returned == []
@@ -660,7 +660,7 @@ def test_an_idle_worker_that_answers_no_ping(tmp_path: Path, monkeypatch: pytest
 
     async def test(bench: Bench) -> None:
         await bench.answers(b"x")
-        os.kill(bench.group.pid, signal.SIGSTOP)
+        os.kill(bench.group.ranks.leader.pid, signal.SIGSTOP)
         end = await bench.group.wait_ended()
         assert end.reason.startswith("The worker missed its heartbeat for 0.3 s")
 

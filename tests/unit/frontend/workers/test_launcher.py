@@ -117,8 +117,32 @@ def test_a_replica_from_start_to_end(ranks: int) -> None:
             leader.answer()
             assert [sink_of(job).events for job in (one, two)] == [[200, b"one", "end"], [200, b"two", "end"]]
         assert owner.ended == [group]
-        assert (group.pid, group.memory) == (PID, 0)
+        assert (group.pid, group.memory) == (None, 0)
         assert replica.state is ReplicaState.STOPPED
+
+    run(test())
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_group_without_a_process_has_no_pid(ranks: int) -> None:
+    """Not 0 either, which `kill` takes for its caller's own group; and not that of a process that has ended."""
+
+    async def test() -> None:
+        launcher = FakeLauncher()
+        launcher.may_start.clear()
+        async with replica_of(launcher, ranks) as (replica, _):
+            await until(lambda: launcher.specs)
+            group = replica.group
+            assert group is not None
+            assert group.pid is None
+            assert not any("pid" in rank.describe() for rank in group.ranks)
+            launcher.may_start.set()
+            await until(lambda: replica.state is ReplicaState.READY)
+            assert group.pid == PID
+            launcher.ranks[-1].end(3)
+            await until(lambda: group.ranks[ranks - 1].exited)
+            described = group.ranks[ranks - 1].describe()
+            assert (described["state"], "pid" in described) == ("ENDED", False)
 
     run(test())
 
@@ -217,7 +241,7 @@ def test_a_group_whose_ranks_cannot_be_started() -> None:
         end = await group.start()
         assert end is not None
         assert end.reason == "The worker's process could not be started: no more machines."
-        assert (group.pid, group.memory, owner.ended) == (0, 0, [group])
+        assert (group.pid, group.memory, owner.ended) == (None, 0, [group])
         await group.wait_ended()
 
     run(test())

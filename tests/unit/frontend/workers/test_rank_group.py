@@ -150,7 +150,7 @@ def test_the_others_of_a_dead_rank_do_not_end_by_themselves(tmp_path: Path, vict
         async with group_of(tmp_path) as (ranks, events):
             ranks.load()
             await until(lambda: ranks.all_loaded)
-            os.kill(ranks[victim].status.pid, signal.SIGKILL)
+            os.kill(ranks[victim].pid, signal.SIGKILL)
             await until(lambda: events.exits)
             head, body = request(1, b"x")
             ranks.leader.data.write(encode_frame(Predict([head]), body))
