@@ -10,6 +10,7 @@ from functools import partial
 from msx_frontend.apis.cluster.family import Report
 from msx_frontend.config import ServerConfig
 from msx_frontend.metrics.observer import Figure
+from msx_frontend.net.connections.descriptors import Descriptors
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.supply import Supply
@@ -32,6 +33,7 @@ def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, 
         return Workplace(partial(ModelResources, resources), local)
     from msx_frontend.cluster.claims import ClusterResources  # servers without a cluster do not load it
     from msx_frontend.cluster.cluster import Cluster
+    from msx_frontend.cluster.guest_rooms import GuestRooms
     from msx_frontend.cluster.launcher import ClusterLauncher
     from msx_frontend.cluster.report import cluster_report
 
@@ -39,5 +41,6 @@ def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, 
     cluster.start()
     parts.push_async_callback(cluster.close)
     placed = ClusterResources(cluster)
-    launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout)
+    rooms = GuestRooms(Descriptors.of_process().for_agents)
+    launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout, rooms)
     return Workplace(placed.of, launcher, partial(cluster_report, placed), placed.figures, lambda: cluster.problem)

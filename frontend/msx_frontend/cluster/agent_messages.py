@@ -50,7 +50,7 @@ class RankStart(msgspec.Struct, frozen=True):
 
 class Begin(WireMessage, tag=1):
     """Start a generation of the share's ranks: prepare, then Ready. `key` opens the streams of this generation. The
-    agent that has rank 0 says where the ranks meet."""
+    agent that has rank 0 says where the ranks meet. `agents` are the addresses of all agents of the group."""
 
     generation: int
     name: str
@@ -59,6 +59,7 @@ class Begin(WireMessage, tag=1):
     ranks: list[RankStart]
     contents: list[NodeContent]
     world_size: int
+    agents: list[str] = []
 
 
 class Meet(WireMessage, tag=2):

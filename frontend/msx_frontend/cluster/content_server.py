@@ -6,8 +6,8 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.content_source import ContentSource, Offered
-from msx_frontend.cluster.door import AgentStream
 
 log = logging.getLogger("msx.cluster")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msx_frontend.cluster.agent_messages import AgentInfo, FromAgent
-from msx_frontend.cluster.door import AgentStream
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.remote_rank import broken
 from msx_frontend.workers.channel import Channel

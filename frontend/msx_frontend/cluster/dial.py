@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
@@ -10,10 +11,15 @@ from typing import TypeVar, cast
 import msgspec
 
 from msx_frontend.cluster.agent_messages import HELLO, WELCOME, Hello
+from msx_frontend.cluster.agent_stream import feed
 from msx_frontend.cluster.tls import check_pin, client_context, tune
 
 ANSWER = 10.0
 """Seconds for each step: connecting, the handshake, and the welcome."""
+
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds before each further try where the connection is closed before the welcome: others may crowd the port, which
+closes those that have waited longest."""
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -55,7 +61,11 @@ class _Knock(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.welcome.done():
-            self.welcome.set_exception(ConnectionError("it closed the connection"))
+            self.welcome.set_exception(_ClosedError("it closed the connection"))
+
+
+class _ClosedError(ConnectionError):
+    """The other side closed the connection before it said the welcome."""
 
 
 async def dial(target: DialTarget, hello: Hello, protocol: P) -> P:
@@ -63,41 +73,42 @@ async def dial(target: DialTarget, hello: Hello, protocol: P) -> P:
     failures = []
     for address in target.addresses:
         try:
-            return await _dial(address, target, hello, protocol)
+            return await _dial_again(address, target, hello, protocol)
         except (OSError, asyncio.TimeoutError) as error:
             failures.append(f"{address}:{target.port}: {error or 'no answer'}")
     raise ConnectionError("; ".join(failures))
 
 
+async def _dial_again(address: str, target: DialTarget, hello: Hello, protocol: P) -> P:
+    """Try again where the connection is closed."""
+    for pause in PAUSES:
+        try:
+            return await _dial(address, target, hello, protocol)
+        except _ClosedError:
+            await asyncio.sleep(pause)
+    return await _dial(address, target, hello, protocol)
+
+
 async def _dial(address: str, target: DialTarget, hello: Hello, protocol: P) -> P:
     loop = asyncio.get_running_loop()
     connecting = loop.create_connection(lambda: _Knock(hello), address, target.port, ssl=client_context())
-    transport, knock = await asyncio.wait_for(connecting, ANSWER)
+    try:
+        transport, knock = await asyncio.wait_for(connecting, ANSWER)
+    except (ConnectionResetError, ConnectionAbortedError, ssl.SSLEOFError) as error:
+        raise _ClosedError("it closed the connection") from error
     try:
         check_pin(transport, target.pin)
         tune(transport)
         knock.knock()
         await asyncio.wait_for(knock.welcome, ANSWER)
         if transport.is_closing():
-            raise ConnectionError("it closed the connection")  # which the next protocol would not be told
+            raise _ClosedError("it closed the connection")  # which the next protocol would not be told
     except BaseException:
         transport.abort()
         raise
     transport.set_protocol(protocol)
     protocol.connection_made(transport)
     if knock.rest:
-        _feed(protocol, knock.rest)
+        feed(protocol, knock.rest)
     transport.resume_reading()
     return protocol
-
-
-def _feed(protocol: asyncio.BaseProtocol, data: bytes) -> None:
-    if isinstance(protocol, asyncio.BufferedProtocol):
-        while data:
-            space = memoryview(protocol.get_buffer(len(data)))
-            count = min(len(space), len(data))
-            space[:count] = data[:count]
-            protocol.buffer_updated(count)
-            data = data[count:]
-    else:
-        cast(asyncio.Protocol, protocol).data_received(data)

@@ -3,56 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import secrets
 import socket
 import ssl
 from collections.abc import Callable, Collection
-from typing import cast
 
-import msgspec
-
-from msx_frontend.cluster.agent_messages import CONTENT, HELLO, KEY_SIZE, WELCOME, Hello
-from msx_frontend.cluster.tls import tune
+from msx_frontend.cluster.agent_messages import CONTENT, KEY_SIZE, Hello
+from msx_frontend.cluster.agent_stream import AgentStream
+from msx_frontend.cluster.guest import Guest
+from msx_frontend.cluster.guest_rooms import GuestRooms
 
 log = logging.getLogger("msx.cluster")
 
-HANDSHAKE = 10.0
-"""Seconds that a connection has for its handshake, and then for its first bytes."""
-BACKLOG = 256
-GUESTS = 64
-"""Connections at once that have not said the key, beyond the expected ones; more are closed."""
+BACKLOG = 2048
+"""Connections that wait in the kernel until they are accepted."""
+BATCH = 16
+"""Connections that are accepted in one turn of the loop: fewer than there is room for, so that none is closed before
+its first bytes are looked for."""
+RETRY = 0.1
+"""Seconds until accepting is tried again where the system has no room for another connection."""
+_NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 StreamName = tuple[str, int]
 """The kind of a stream, and the number of its rank or share."""
-
-
-class AgentStream:
-    """An accepted connection. `connect` gives it to its reader (a `ByteStream` of the launcher)."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self.transport = transport
-        self._taken = False
-        self._early = b""
-
-    async def connect(self, reader: asyncio.BaseProtocol) -> None:
-        if self._taken or self.transport.is_closing():
-            raise ConnectionError("The connection with the node has ended.")
-        self._taken = True
-        self.transport.set_protocol(reader)
-        reader.connection_made(self.transport)
-        if self._early:
-            cast(asyncio.Protocol, reader).data_received(self._early)
-        self.transport.resume_reading()
-
-    def keep(self, data: bytes) -> None:
-        """What a loop had decrypted before it was told to pause."""
-        self._early += data
-
-    def close(self) -> None:
-        """Unless it was connected: then its reader closes it."""
-        if not self._taken:
-            self.transport.abort()
 
 
 class Door:
@@ -67,26 +42,33 @@ class Door:
         expected: Collection[StreamName],
         content: Callable[[AgentStream], None] | None = None,
         key: str = "",
+        agents: Collection[str] = (),
+        rooms: GuestRooms | None = None,
     ) -> None:
-        """Without `key` it makes one."""
+        """Without `key` it makes one. `agents` are the addresses of the agents that are expected, as far as they are
+        known: connections of others cannot take their room. `rooms` are shared by all doors of a process."""
         self.key = key or secrets.token_hex(KEY_SIZE)
-        self._context = context
+        self.context = context
+        self.rooms = rooms or GuestRooms()
+        self._agents = list(agents)
         self._missing = set(expected)
-        self._room = len(self._missing) + GUESTS
         self._content = content
         self._streams: dict[StreamName, AgentStream] = {}
-        self._server: asyncio.Server | None = None
-        self._open: set[_Guest] = set()
-        self.arrived: asyncio.Future[dict[StreamName, AgentStream]] = asyncio.get_running_loop().create_future()
+        self._listening: socket.socket | None = None
+        self._retry: asyncio.TimerHandle | None = None
+        self._guests: set[Guest] = set()
+        self._refused = 0
+        self._loop = asyncio.get_running_loop()
+        self.arrived: asyncio.Future[dict[StreamName, AgentStream]] = self._loop.create_future()
 
     async def open(self, address: str) -> int:
         """Returns the port. Raises OSError."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        listening = socket.create_server((address, 0), family=family, backlog=BACKLOG)
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Guest(self), sock=listening, ssl=self._context, ssl_handshake_timeout=HANDSHAKE
-        )
-        return int(listening.getsockname()[1])
+        self._listening = socket.create_server((address, 0), family=family, backlog=BACKLOG)
+        self._listening.setblocking(False)
+        self.rooms.reserve(self._agents)
+        self._accept_again()
+        return int(self._listening.getsockname()[1])
 
     def close(self, reason: str = "the port was closed") -> None:
         """Streams that have arrived and were not taken end. Idempotent."""
@@ -98,14 +80,45 @@ class Door:
             stream.close()
 
     def _shut(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for guest in list(self._open):
+        if self._listening is None:
+            return
+        self._stop_accepting()
+        self._listening.close()
+        self._listening = None
+        for guest in list(self._guests):
             guest.end()
+        self.rooms.give_back(self._agents)
+        if self._refused > 1:
+            log.warning("%d connections to a port for agents were refused in all", self._refused)
+
+    def _accept_again(self) -> None:
+        self._retry = None
+        if self._listening is not None:
+            self._loop.add_reader(self._listening.fileno(), self._accept_batch, self._listening)
+
+    def _stop_accepting(self) -> None:
+        if self._listening is not None:
+            self._loop.remove_reader(self._listening.fileno())
+        if self._retry is not None:
+            self._retry.cancel()
+
+    def _accept_batch(self, listening: socket.socket) -> None:
+        for _ in range(BATCH):
+            try:
+                sock, address = listening.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    self._stop_accepting()
+                    self._retry = self._loop.call_later(RETRY, self._accept_again)
+                    return
+                continue  # this one is gone
+            sock.setblocking(False)
+            self._guests.add(Guest(self, sock, address[0]))
 
     def admit(self, hello: Hello) -> bool:
-        """Whether these first bytes are of an expected stream."""
+        """See `Host.admit`."""
         if not secrets.compare_digest(hello.key.encode(), self.key.encode()):
             return False
         if hello.stream == CONTENT:
@@ -113,6 +126,7 @@ class Door:
         return _name(hello) in self._missing
 
     def enter(self, hello: Hello, stream: AgentStream) -> None:
+        """See `Host.enter`."""
         if hello.stream == CONTENT and self._content is not None:
             return self._content(stream)
         name = _name(hello)
@@ -123,71 +137,16 @@ class Door:
             self.arrived.set_result(self._streams)
         return None
 
+    def refused(self, guest: Guest) -> None:
+        """See `Host.refused`. One line says the first, another one how many there were."""
+        self._refused += 1
+        if self._refused == 1:
+            log.warning("a connection to a port for agents was refused: it does not have the key (%s)", guest.address)
 
-class _Guest(asyncio.Protocol):
-    """A connection before it has said its key."""
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._read = b""
-        self._transport: asyncio.Transport | None = None
-        self._limit: asyncio.TimerHandle | None = None
-        self._stream: AgentStream | None = None
-        """Once it has been admitted."""
-        self._refused = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if len(self._door._open) >= self._door._room:
-            self._transport.abort()
-            return
-        tune(transport)
-        self._door._open.add(self)
-        self._limit = asyncio.get_running_loop().call_later(HANDSHAKE, self.end)
-
-    def data_received(self, data: bytes) -> None:
-        if self._stream is not None:
-            self._stream.keep(data)
-        elif not self._refused:
-            self._read += data
-            if len(self._read) >= HELLO:
-                self._judge()
-
-    def _judge(self) -> None:
-        hello = _hello(self._read) if len(self._read) == HELLO else None
-        if hello is None or not self._door.admit(hello):
-            log.warning("a connection to a port for agents was refused: it does not have the key")
-            self._refused = True
-            self.end()
-            return
-        self._leave()
-        assert self._transport is not None
-        self._transport.pause_reading()
-        self._transport.write(WELCOME)
-        self._stream = AgentStream(self._transport)
-        self._door.enter(hello, self._stream)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
-
-    def end(self) -> None:
-        self._leave()
-        if self._transport is not None:
-            self._transport.abort()
-
-    def _leave(self) -> None:
-        self._door._open.discard(self)
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
+    def left(self, guest: Guest) -> None:
+        """See `Host.left`."""
+        self._guests.discard(guest)
 
 
 def _name(hello: Hello) -> StreamName:
     return hello.stream, hello.share if hello.stream == "agent" else hello.rank
-
-
-def _hello(data: bytes) -> Hello | None:
-    try:
-        return msgspec.json.decode(data.rstrip(b" "), type=Hello)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None

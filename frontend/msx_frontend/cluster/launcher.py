@@ -11,12 +11,14 @@ from itertools import count
 from pathlib import Path
 
 from msx_frontend.cluster.agent_messages import RANK_STREAMS, NodeContent
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.certificate import Identity
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.content_server import ContentServer
 from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.crew import Crew
-from msx_frontend.cluster.door import AgentStream, Door
+from msx_frontend.cluster.door import Door
+from msx_frontend.cluster.guest_rooms import GuestRooms
 from msx_frontend.cluster.listing import COMPILED, REQUIREMENTS
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import RemoteRank
@@ -33,13 +35,16 @@ class ClusterLauncher:
     """`address`: where agents reach this server, which it listens at while they come; None: by the route to the
     cluster. `join_limit`: seconds that the agents of a reservation have to connect."""
 
-    def __init__(self, cluster: Cluster, address: str | None = None, join_limit: float = 60.0) -> None:
+    def __init__(
+        self, cluster: Cluster, address: str | None = None, join_limit: float = 60.0, rooms: GuestRooms | None = None
+    ) -> None:
         self._cluster = cluster
         self._given = address
         self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By reservation: two launches at once share one crew."""
+        self._rooms = rooms or GuestRooms()
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
         self._making = asyncio.Lock()
@@ -55,7 +60,8 @@ class ClusterLauncher:
         source = ContentServer(offered)
         generation = RemoteGeneration(next(_numbers), spec, placement, crew)
         streams = [(name, rank) for name in RANK_STREAMS for rank in range(len(spec.ranks))]
-        door = Door(await self._tls(), streams, source.take)
+        agents = [share.address for share in placement.shares]
+        door = Door(await self._tls(), streams, source.take, agents=agents, rooms=self._rooms)
         try:
             port = await door.open(self._address)
             return await generation.start(door, port, contents)
@@ -84,7 +90,8 @@ class ClusterLauncher:
         context = await self._tls()
         self._reservation(reservation.id)
         crew = Crew(reservation.places, reservation.lose)
-        door = Door(context, [("agent", share) for share in range(len(reservation.places))])
+        expected = [("agent", share) for share in range(len(reservation.places))]
+        door = Door(context, expected, agents=[place.address for place in reservation.places], rooms=self._rooms)
         reservation.released = lambda: self._leave(reservation.id, crew, door)
         reservation.dropped = lambda: door.close(reservation.lost)
         self._crews[reservation.id] = crew

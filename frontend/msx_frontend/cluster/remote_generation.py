@@ -22,8 +22,9 @@ from msx_frontend.cluster.agent_messages import (
     Ready,
     Started,
 )
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.crew import Crew
-from msx_frontend.cluster.door import AgentStream, Door
+from msx_frontend.cluster.door import Door
 from msx_frontend.cluster.remote_rank import RemoteRank
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.workers.launcher import GroupSpec
@@ -54,8 +55,8 @@ class RemoteGeneration:
         for share, link in zip(self._placement.shares, self._crew.links, strict=True):
             starts = [RankStart(rank, dict(self._spec.ranks[rank].env)) for rank in share.ranks]
             name = f"{self._spec.worker}-{self._spec.generation}"
-            world = len(self._spec.ranks)
-            link.tell(Begin(self.number, name, door.key, port, starts, list(contents), world))
+            world, agents = len(self._spec.ranks), [one.address for one in self._placement.shares]
+            link.tell(Begin(self.number, name, door.key, port, starts, list(contents), world, agents))
         await self._until(lambda: len(self._ready) == len(self._placement.shares))
         lead = next(ready for ready in self._ready.values() if ready.master_port)
         self._crew.tell(Meet(self.number, lead.address, lead.master_port, lead.plan_port, lead.plan_fingerprint))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from msx_frontend.cluster.agent_messages import RankUsage
-from msx_frontend.cluster.door import AgentStream
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.tls import UNACKNOWLEDGED
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_protocol import Load

@@ -14,9 +14,10 @@ from msx_frontend.cluster.agent.ranks import PlanSockets, RankProcess, rank_envi
 from msx_frontend.cluster.agent.relay import Relay
 from msx_frontend.cluster.agent.run_folder import RunFolder
 from msx_frontend.cluster.agent_messages import CONTENT, Begin, CannotStart, Cleared, Hello, Meet, Progress, Ready
+from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.cluster.door import AgentStream, Door, StreamName
+from msx_frontend.cluster.door import Door, StreamName
 from msx_frontend.cluster.tls import server_context
 from msx_frontend.workers.local import free_port
 from msx_protocol.message import WireMessage
@@ -85,7 +86,7 @@ class NodeGeneration:
         others = [("plan", rank) for rank in range(1, self._begin.world_size) if rank not in self._numbers]
         if others:
             identity = await asyncio.to_thread(make_identity)
-            self._door = Door(server_context(identity), others, key=self._begin.key)
+            self._door = Door(server_context(identity), others, key=self._begin.key, agents=self._begin.agents)
             ready.plan_port, ready.plan_fingerprint = await self._door.open(self._address), identity.pin
         return ready
 

@@ -36,6 +36,11 @@ class Descriptors:
         return self.reserve // 4
 
     @property
+    def for_agents(self) -> int:
+        """How many of the reserve silent connections to a cluster's ports for agents may take: a quarter."""
+        return self.reserve // 4
+
+    @property
     def for_connections(self) -> int:
         return self.limit - self.reserve
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import socket
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
 import msgspec
@@ -16,7 +17,8 @@ import pytest
 from msx_frontend.cluster.agent_messages import HELLO, Hello
 from msx_frontend.cluster.certificate import Identity, make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.cluster.door import GUESTS, Door, StreamName, _Guest
+from msx_frontend.cluster.door import Door, StreamName
+from msx_frontend.cluster.guest import Guest
 from msx_frontend.cluster.tls import client_context, server_context
 from tests.unit.frontend.jobs import run
 
@@ -121,7 +123,9 @@ def test_nobody_without_the_key_is_answered(identity: Identity) -> None:
     run(test())
 
 
-def test_a_stream_comes_once(identity: Identity) -> None:
+def test_a_stream_comes_once(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_frontend.cluster.dial.PAUSES", (0.0,))
+
     async def test() -> None:
         first = Bytes()
         async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
@@ -134,7 +138,7 @@ def test_a_stream_comes_once(identity: Identity) -> None:
 
 
 def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.door.HANDSHAKE", 0.1)
+    monkeypatch.setattr("msx_frontend.cluster.guest.GREETING", 0.1)
 
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (_, target):
@@ -153,15 +157,30 @@ class Knocking(asyncio.Transport):
         self.aborted = True
 
 
-def test_so_many_guests_and_no_more(identity: Identity) -> None:
+@contextmanager
+def guest_of(door: Door) -> Iterator[Guest]:
+    """One whose handshake is the test's."""
+    near, far = socket.socketpair()
+    with far:
+        near.setblocking(False)
+        guest = Guest(door, near, HERE)
+        asyncio.get_running_loop().remove_reader(near)
+        yield guest
+        guest.end()
+        near.close()
+
+
+def test_who_leaves_before_the_handshake_is_not_counted(identity: Identity) -> None:
     async def test() -> None:
-        door = Door(server_context(identity), [("data", 0)])
-        guests = [Knocking() for _ in range(GUESTS + 2)]
-        for guest in guests:
-            _Guest(door).connection_made(guest)
-        assert [guest.aborted for guest in guests] == [False] * (GUESTS + 1) + [True]
-        door.close()
-        assert all(guest.aborted for guest in guests)
+        async with opened(identity, ("data", 0)) as (door, target):
+            _, writer = await asyncio.open_connection(HERE, target.port)
+            while not len(door.rooms.silent):
+                await asyncio.sleep(0)
+            await ended(writer)
+            while len(door.rooms.silent):
+                await asyncio.sleep(0)
+            assert not len(door.rooms.speaking)
+            assert not door._guests
 
     run(test())
 
@@ -180,27 +199,35 @@ def test_what_comes_before_the_reader_does_is_kept(identity: Identity) -> None:
 
     async def test() -> None:
         door = Door(server_context(identity), [("data", 0)])
-        _Guest.connection_made(guest := _Guest(door), transport := Calm())
-        guest.data_received(msgspec.json.encode(Hello(door.key, "data")).ljust(HELLO))
-        guest.data_received(b"early")
-        await (await door.arrived)["data", 0].connect(reader := Bytes())
-        assert reader.read == b"early"
-        assert not transport.aborted
+        with guest_of(door) as guest:
+            guest.connection_made(transport := Calm())
+            guest.data_received(msgspec.json.encode(Hello(door.key, "data")).ljust(HELLO))
+            guest.data_received(b"early")
+            await (await door.arrived)["data", 0].connect(reader := Bytes())
+            assert reader.read == b"early"
+            assert not transport.aborted
 
     run(test())
 
 
-def test_who_was_refused_is_not_judged_again(identity: Identity, caplog: pytest.LogCaptureFixture) -> None:
+def test_who_was_refused_is_not_judged_again_and_the_log_stays_short(
+    identity: Identity, caplog: pytest.LogCaptureFixture
+) -> None:
     async def test() -> None:
         door = Door(server_context(identity), [("data", 0)])
-        guest = _Guest(door)
-        guest.connection_made(Knocking())
+        await door.open(HERE)
         for _ in range(3):
-            guest.data_received(b"x" * (HELLO + 1))
+            with guest_of(door) as guest:
+                guest.connection_made(Knocking())
+                for _ in range(3):
+                    guest.data_received(b"x" * (HELLO + 1))
         door.close()
 
     run(test())
-    assert len(caplog.records) == 1
+    assert [one.getMessage() for one in caplog.records] == [
+        "a connection to a port for agents was refused: it does not have the key (127.0.0.1)",
+        "3 connections to a port for agents were refused in all",
+    ]
 
 
 def test_another_certificate(identity: Identity) -> None:

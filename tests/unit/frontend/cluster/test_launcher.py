@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from msx_frontend.cluster import launcher as module
+from msx_frontend.cluster.guest_rooms import SILENT, SPEAKING, GuestRooms
 from msx_frontend.cluster.launcher import ClusterLauncher
 from msx_frontend.cluster.placements import placement_of
 from msx_frontend.cluster.remote_generation import RemoteGeneration
@@ -78,15 +79,32 @@ async def told_by(spec: GroupSpec, launched: Any) -> dict[str, Any]:
     return told
 
 
+class ReservedRooms(GuestRooms):
+    """Remembers for which addresses room was kept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[list[str]] = []
+
+    def reserve(self, addresses: Collection[str]) -> None:
+        super().reserve(addresses)
+        self.kept.append(list(addresses))
+
+
 def test_generations_of_one_reservation_have_the_same_agents(tmp_path: Path) -> None:
+    """While they come, room is kept for the nodes of the reservation."""
+
     async def test(cluster: AgentCluster) -> None:
-        reservation, launcher = cluster.place([1, 1]), ClusterLauncher(cluster, "127.0.0.1")
+        rooms = ReservedRooms()
+        reservation, launcher = cluster.place([1, 1]), ClusterLauncher(cluster, "127.0.0.1", rooms=rooms)
         spec = group_on(reservation, tmp_path)
         for _ in range(2):
             launched = await launcher.launch(spec)
             assert await told_by(spec, launched) == {"of": 2, "ports": None}
             assert [rank.describe().pid for rank in launched] == [None, None], "told_by waits for their ends"
         assert cluster.asked == 1
+        assert rooms.kept == [["10.0.0.9", "10.0.0.9"]] * 3, "for the agents, and for each generation"
+        assert (rooms.silent.places, rooms.speaking.places) == (SILENT, SPEAKING)
 
     in_cluster(tmp_path, test)
 
