@@ -19,6 +19,7 @@ import click
 from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.start_errors import StartError
+from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.instance import InstanceInfo
@@ -176,7 +177,7 @@ class _WaitingCommand:
         if self._fd is not None:
             self._say({"error": reason})
         with contextlib.suppress(OSError):  # a log file on a full disk
-            click.echo(reason, err=True)
+            click.echo(visible(reason), err=True)
         return 1
 
     def _say(self, message: dict[str, str]) -> None:
@@ -189,7 +190,7 @@ class _WaitingCommand:
 def started_text(info: InstanceInfo) -> str:
     lines = [f"  {name:<10}  {place}" for name, place in info.places().items()]
     more = [*info.not_loaded, *([info.hint] if info.hint else [])]
-    return "\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {line}" for line in more)])
+    return visible("\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {line}" for line in more)]))
 
 
 def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
@@ -198,11 +199,11 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
         click.echo(message["text"])
         if failures := message.get("error"):
             log = message.get("log") or log_file
-            click.echo(f"{failures}\nThe server goes on: see {log}; msx-serve --stop ends it.", err=True)
+            click.echo(f"{visible(failures)}\nThe server goes on: see {log}; msx-serve --stop ends it.", err=True)
         return 1 if failures else 0
     code = child.wait()
     reason = message.get("error") or f"The server ended with exit code {code} while starting; see {log_file}."
-    click.echo(reason, err=True)
+    click.echo(visible(reason), err=True)
     return 1
 
 

@@ -15,6 +15,7 @@ from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.assembly.status_socket import Status, ask
 from msx_frontend.cli.launch import started_text
 from msx_frontend.models.states import ModelState
+from msx_frontend.visible import visible
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
 GAP, LEAST = "  ", 10
@@ -39,7 +40,7 @@ def show(info: InstanceInfo) -> bool:
         click.echo(f"{GAP}{NO_MODELS}")
     for version in versions:
         if reason := version.get("reason"):
-            click.echo(f"  {version['modelName']} {version['modelVersion']}: {reason}")
+            click.echo(visible(f"  {version['modelName']} {version['modelVersion']}: {reason}"))
     for line in sorted({line for version in versions for line in _unhealthy(version)}):
         click.echo(f"  {line}")
     return not status.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.rotating import RotatingFile
+from msx_frontend.visible import visible
 
 MODEL = "msx.model"
 
@@ -19,7 +20,7 @@ class Log4jFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         level = _LEVELS.get(record.levelname, record.levelname)
         text = f"{log4j_time(record.created)} [{level:<5}] {_thread(record)} {_logger(record)} - {record.getMessage()}"
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        return visible(f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text)
 
 
 def add_log_files(folder: Path, file_mode: int) -> RotatingFile:

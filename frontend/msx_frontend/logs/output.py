@@ -15,6 +15,7 @@ from msx_frontend.logs.configured import LogConfigError, LogDestinations, apply,
 from msx_frontend.logs.file_mode import DEFAULT
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
+from msx_frontend.visible import visible
 
 _EXTRAS = ("request_id", "trace_id", "model", "version", "worker", "rank", "host", "stream")
 
@@ -69,7 +70,7 @@ class HumanFormatter(logging.Formatter):
         text = f"{moment} [{record.levelname:<7}] {_origin(record)} - {record.getMessage()}"
         if request_id := getattr(record, "request_id", ""):
             text += f" [{request_id}]"
-        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+        return visible(f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text)
 
 
 def set_up_logging(

@@ -14,6 +14,7 @@ from msx_frontend.logs.rotating import RotatingFile
 from msx_frontend.metrics.declared import HOSTNAME
 from msx_frontend.metrics.family import Series
 from msx_frontend.metrics.line import line_ends, metric_line
+from msx_frontend.visible import visible
 
 FLUSH_EVERY = 0.5
 """Seconds."""
@@ -57,7 +58,7 @@ class MetricLog:
         ends = series.ends
         if ends is None:
             ends = series.ends = _ends(series)
-        return MetricLine(moment=moment, text=metric_line(ends, value, request_ids, moment))
+        return MetricLine(moment=moment, text=visible(metric_line(ends, value, request_ids, moment)))
 
     def close(self) -> None:
         self.flush()

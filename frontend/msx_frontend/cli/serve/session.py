@@ -20,6 +20,7 @@ from msx_frontend.cli.serve.banner import banner
 from msx_frontend.cli.serve.file_watch import FileWatch
 from msx_frontend.errors import ServiceError
 from msx_frontend.start_errors import StartError
+from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.server import Server
@@ -115,7 +116,7 @@ class Session:
             await server.models.management.scale(self.name, None, workers, workers, wait=False)
 
     def _tell_failure(self, server: Server, failures: list[str]) -> None:
-        click.echo("\n".join(failures), err=True)
+        click.echo(visible("\n".join(failures)), err=True)
         for version in server.models.context.registry.versions_of(self.name):
             _tell_traceback(version)
         if not self._serving.reload:
@@ -141,7 +142,7 @@ class Session:
             wanted = Registration(url=str(self._made), initial_workers=self._serving.workers or 1, replace=True)
             await server.models.management.register(wanted)
         except (StartError, ArchiveError, OSError, ServiceError) as error:
-            click.echo(f"{error}\nThe old {self.name} goes on.", err=True)
+            click.echo(f"{visible(str(error))}\nThe old {self.name} goes on.", err=True)
             return False
         click.echo(f"{self.name} is ready.")
         return True
@@ -149,4 +150,4 @@ class Session:
 
 def _tell_traceback(version: ModelVersion) -> None:
     if version.last_end is not None and version.last_end.traceback:
-        click.echo(version.last_end.traceback, err=True)
+        click.echo(visible(version.last_end.traceback), err=True)

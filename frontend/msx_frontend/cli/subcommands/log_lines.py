@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import click
 
 from msx_frontend.cli.subcommands.selection import selected, selects_server
+from msx_frontend.visible import visible
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 COLOURS = {"DEBUG": "bright_black", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
@@ -64,7 +65,7 @@ class LineFilter:
         except ValueError:
             entry = None
         if not isinstance(entry, dict) or "level" not in entry:
-            return line if self._model is None else None
+            return visible(line) if self._model is None else None
         is_access = entry.get("logger") == "msx.access"
         if not self._wants(entry, is_access):
             return None
@@ -82,16 +83,16 @@ class LineFilter:
 def _readable(entry: dict[str, Any]) -> str:
     level = str(entry["level"])
     place = " ".join(str(entry[name]) for name in ("model", "version", "worker", "rank") if name in entry)
-    head = f"{_clock(entry)} {click.style(f'{level:<8}', COLOURS.get(level))} {entry.get('logger', '')}"
-    text = f"{head}{f' [{place}]' if place else ''}: {entry.get('message', '')}"
-    return f"{text}\n{entry['traceback']}" if entry.get("traceback") else text
+    text = f"{entry.get('logger', '')}{f' [{place}]' if place else ''}: {entry.get('message', '')}"
+    traceback = f"\n{entry['traceback']}" if entry.get("traceback") else ""
+    return f"{_clock(entry)} {click.style(f'{level:<8}', COLOURS.get(level))} {visible(text + traceback)}"
 
 
 def _access(entry: dict[str, Any]) -> str:
     status = int(entry.get("status", 0))
     colour = "red" if status >= 500 else "yellow" if status >= 400 else "green"
     said = f"{entry.get('method', '')} {entry.get('path', '')} {entry.get('ms', '')} ms {entry.get('client', '')}"
-    return f"{_clock(entry)} {click.style(str(status), colour)}      {said}"
+    return f"{_clock(entry)} {click.style(str(status), colour)}      {visible(said)}"
 
 
 def _clock(entry: dict[str, Any]) -> str:

@@ -38,6 +38,9 @@ def shown(
         (ASKED, "404      GET /models/m 2 ms "),
         (BAD, "ERROR    x: no\nTraceback: y"),
         ("a library's words", "library's words"),
+        ("a \x1b[2J", r"\x1b[2J"),
+        ({**BAD, "message": "\x1b[1m", "traceback": "T: \x9b1m"}, "ERROR    x: \\x1b[1m\nT: \\x9b1m"),
+        ({**ASKED, "path": "/\x1b[1m"}, r"404      GET /\x1b[1m 2 ms "),
         ("{not json", "json"),
     ],
 )

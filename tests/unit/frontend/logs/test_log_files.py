@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import re
@@ -17,6 +18,7 @@ from msx_frontend.logs.file_mode import file_mode
 from msx_frontend.logs.output import set_up_logging
 from msx_frontend.logs.rotating import KEPT
 from msx_frontend.metrics.log import MetricLogs
+from msx_frontend.workers.output import RECORD_SEPARATOR, WorkerOutput
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.logs.test_access_log import Call
 
@@ -43,6 +45,20 @@ def test_the_lines_of_the_servers_and_the_models_log(tmp_path: Path) -> None:
     assert re.fullmatch(rf"{MOMENT} \[ERROR\] W-9000-m_1\.0 msx\.workers - ended", server[1])
     assert re.fullmatch(rf"{MOMENT} \[INFO \] W-9000-m_1\.0-stdout MODEL_LOG - said", models[0])
     assert re.fullmatch(rf"{MOMENT} \[ERROR\] W-9000-m_1\.0-stderr MODEL_LOG - wrong", models[1])
+
+
+def test_terminal_escapes_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+    """Of what workers print and log, by whichever stream: it may be a client's text."""
+    set_up_logging(None, io.StringIO(), tmp_path)
+    record = RECORD_SEPARATOR + json.dumps({"level": "ERROR", "message": "\x1b]0;x\x07", "traceback": "T: \x1b[1m"})
+    for stream in ("stdout", "stderr"):
+        output = WorkerOutput({"model": "m", "version": "1.0", "worker": 9000, "rank": 1}, stream)
+        output.data_received(b"\x1b[31mred\x1b[0m \xc2\x9b2J \xff\n" + record.encode() + b"\n")
+    logging.getLogger("msx.workers").error("Its last words: %s", output.crash_cause)
+    models, server = (tmp_path / "model_log.log").read_text(), (tmp_path / "ts_log.log").read_text()
+    assert models.count("- \\x1b[31mred\\x1b[0m \\x9b2J \ufffd") == 2
+    assert models.count(r"- \x1b]0;x\x07") == models.count(r"T: \x1b[1m") == 2
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", models + server)
 
 
 def test_the_access_log(tmp_path: Path) -> None:

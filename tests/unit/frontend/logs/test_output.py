@@ -61,6 +61,19 @@ def test_human() -> None:
     assert "] m 2.0 rank 1 - hello" in HumanFormatter().format(record(model="m", version="2.0", rank=1))
 
 
+def test_a_terminal_obeys_no_escapes() -> None:
+    """Of handlers' output, of messages and of tracebacks; JSON has its own form."""
+    try:
+        raise ValueError("\x1b[2J")
+    except ValueError:
+        raised = record("\x9b31m%s\r", exc_info=sys.exc_info(), model="m\x1b", version="1")
+    text = HumanFormatter().format(raised)
+    assert r"\x9b31myou\r" in text
+    assert r"ValueError: \x1b[2J" in text
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
+    assert "\x1b" not in JsonFormatter().format(raised)
+
+
 def test_the_terminal_decides() -> None:
     for stream, as_json in ((io.StringIO(), True), (Screen(), False)):
         output = set_up_logging(None, stream)

@@ -123,3 +123,10 @@ def test_many_lines_are_written_in_slices_and_in_order(tmp_path: Path) -> None:
     assert [len(lines) for lines in slices] == [AT_ONCE, AT_ONCE, 1]
     values = re.findall(r" - T\.ms:(.*)\|#\|#hostname:vm", (tmp_path / "x.log").read_text())
     assert values == [f"{number}.0" for number in range(2 * AT_ONCE + 1)]
+
+
+def test_what_a_handler_says_has_no_terminal_escapes(tmp_path: Path) -> None:
+    log = MetricLog(tmp_path / "x.log", "X")
+    MetricFamily("T", "gauge", "ms", ("Level",), None, log).series(("\x1b[2J",)).add(1)
+    log.close()
+    assert "|#Level:\\x1b[2J" in (tmp_path / "x.log").read_text()

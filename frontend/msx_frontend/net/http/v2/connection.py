@@ -59,6 +59,8 @@ class RequestConnection:
         head = request_head(headers)
         if len(head.headers) > port.limits.max_request_headers:
             return Refusal(TooManyHeaders(port.limits))
+        if not head.has_method:
+            return Refusal(BadRequest("The method of the request is not a token."))
         if not head.has_path:
             return Refusal(BadRequest("The target of the request is not a path."))
         if (direct := port.direct) is not None:

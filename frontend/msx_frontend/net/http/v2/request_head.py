@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import urllib.parse
 from typing import NamedTuple
 
 from msx_frontend.net.http.asgi_request import SocketAddress
 from msx_frontend.net.http.wire import RawHeaders, Scope
+
+_PATH = re.compile(rb"/[!-~]*")
+_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Fields = list[tuple[bytes, bytes]]
 """Of a header block: pseudo-headers first, names in lower case."""
@@ -22,8 +26,13 @@ class Http2Head(NamedTuple):
 
     @property
     def has_path(self) -> bool:
-        """Whether the target is one, and not a whole URL or an asterisk."""
-        return self.target.startswith(b"/") and self.target.isascii()
+        """Whether the target is one of visible characters (RFC 3986), and not a whole URL or an asterisk."""
+        return _PATH.fullmatch(self.target) is not None
+
+    @property
+    def has_method(self) -> bool:
+        """Whether the method is a token (RFC 9110, 9.1)."""
+        return _TOKEN.fullmatch(self.method) is not None
 
     @property
     def expects_continue(self) -> bool:

@@ -345,10 +345,13 @@ async def test_too_many_headers_and_targets_that_are_not_paths(direct: bool) -> 
     reply = await bench.client.whole(1)
     assert reply.status == 431
     assert b"max_request_headers (200)" in reply.body
-    for stream_id, method, target in ((3, "OPTIONS", "*"), (5, "GET", "/\xe9")):
-        bench.client.begin(stream_id, head(method, target))
-        reply = await bench.client.whole(stream_id)
+    for stream_id, target in enumerate(("*", "/\xe9", "/\x1b[31m", "/\x7f", "/a b"), 1):
+        bench.client.begin(2 * stream_id + 1, head("OPTIONS", target))
+        reply = await bench.client.whole(2 * stream_id + 1)
         assert (reply.status, b"is not a path" in reply.body) == (400, True)
+    bench.client.begin(21, head("G\x1bET", "/ping"))
+    reply = await bench.client.whole(21)
+    assert (reply.status, b"is not a token" in reply.body) == (400, True)
     assert not bench.client.transport.closed
 
 
