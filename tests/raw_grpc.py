@@ -32,6 +32,7 @@ class RawCall:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
         self._decoder = Decoder()
+        self._status, self._body = "", b""
 
     @classmethod
     async def begin(cls, address: str, path: str, fields: Fields = ()) -> RawCall:
@@ -61,31 +62,35 @@ class RawCall:
         self.send(frames.rst_stream(1, ErrorCode.CANCEL))
 
     async def answer(self, messages: int = 1 << 30) -> RawAnswer:
-        """All that the server says, or what it says up to so many messages."""
+        """All that the server says, or what it says up to so many messages; the connection ends then."""
         try:
-            return await asyncio.wait_for(self._read(messages), LIMIT)
+            return await self.heard(messages)
         finally:
             self.close()
+
+    async def heard(self, messages: int = 1 << 30) -> RawAnswer:
+        """The same, and the call goes on. Messages are counted from its beginning."""
+        return await asyncio.wait_for(self._read(messages), LIMIT)
 
     def close(self) -> None:
         self._writer.close()
 
     async def _read(self, messages: int) -> RawAnswer:
-        status, body, fields = "", b"", dict[str, str]()
+        fields = dict[str, str]()
         while True:
             kind, flags, stream_id, payload = await self._frame()
             if kind == frames.RST_STREAM and stream_id == 1:
                 return RawAnswer(f"reset {int.from_bytes(payload, 'big')}")
             if kind == frames.HEADERS:
                 fields = {str(name): str(value) for name, value in self._decoder.decode(payload)}
-                status = status or fields[":status"]
+                self._status = self._status or fields[":status"]
             elif kind == frames.DATA:
-                body += payload
-            if len(found := _messages(body)) >= messages:
-                return RawAnswer(status, found)
+                self._body += payload
+            if len(found := _messages(self._body)) >= messages:
+                return RawAnswer(self._status, found)
             if flags & frames.END_STREAM and kind in (frames.HEADERS, frames.DATA):
                 kept = {name: value for name, value in fields.items() if value and name not in _NOT_COMPARED}
-                return RawAnswer(status, found, tuple(sorted(kept.items())))
+                return RawAnswer(self._status, found, tuple(sorted(kept.items())))
 
     async def _frame(self) -> tuple[int, int, int, bytes]:
         head = await self._reader.readexactly(frames.HEAD_SIZE)

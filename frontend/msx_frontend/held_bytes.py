@@ -11,13 +11,19 @@ HOLD = "msx.hold"
 """The key of the Hold in the ASGI scope of a request."""
 
 
+PUBLIC = 16 << 20
+"""Bytes of all requests together that need no key: they are counted apart, and take no room of those with keys."""
+
+
 class HeldBytes:
     """The bytes of all listeners together: at most `limit` (the key max_queued_bytes)."""
 
-    __slots__ = ("held", "limit")
+    __slots__ = ("held", "limit", "public")
 
-    def __init__(self, limit: int = 1 << 62) -> None:
+    def __init__(self, limit: int = 1 << 62, *, public: bool = False) -> None:
         self.limit, self.held = limit, 0
+        self.public: HeldBytes = self if public else HeldBytes(PUBLIC, public=True)
+        """Those of probes and other requests that anybody may send."""
 
     def hold(self, size: int = 0) -> Hold:
         """Hold the bytes of one request. Raises the errors of `Hold.resize`; nothing is held then."""
@@ -35,6 +41,10 @@ class Hold:
 
     def __init__(self, every: HeldBytes) -> None:
         self._all, self.size = every, 0
+
+    def count_in(self, every: HeldBytes) -> None:
+        """Count in another sum, before anything is held."""
+        self._all = every
 
     def resize(self, size: int, times: int = 1) -> None:
         """Hold `size` bytes of the request from now on. Raises Overloaded above `times` the limit, or
@@ -58,6 +68,11 @@ class Hold:
 
     def _refusal(self) -> Overloaded | PayloadTooLarge:
         every = self._all
+        if every.public is every:
+            return Overloaded(
+                f"The requests that need no key have {every.held} bytes, more than {every.limit}: ask again later, "
+                "or without a body."
+            )
         if self.size > every.limit:
             return PayloadTooLarge(f"The request is larger than max_queued_bytes ({every.limit} bytes).")
         return Overloaded(

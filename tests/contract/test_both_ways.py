@@ -408,11 +408,26 @@ def _pieces(job: Job, *pieces: bytes) -> None:
 class Served:
     """A server one way, with its keys."""
 
-    def __init__(self, harness: Harness, front: HttpFront, tokens: Tokens | None) -> None:
+    def __init__(self, harness: Harness, front: HttpFront, tokens: Tokens | None, held: HeldBytes) -> None:
         self.harness, self.registry, self.front, self.tokens = harness, harness.registry, front, tokens
+        self.held = held
         keys = msgspec.json.decode(tokens.path.read_bytes()) if tokens else {}
         self.keys = {kind: f"Bearer {keys[kind]['key']}" for kind in keys}
         self.addresses: dict[str, Address] = {}
+
+    def asks_of_routes(self) -> dict[tuple[str, str, str], Ask]:
+        """Of each route that the table asks for, by listener, method and path, one line."""
+        families = self.front.families
+        routers = {
+            listener: Router([family for family in families if family.listener == listener], families[0])
+            for listener in self.addresses
+        }
+        found: dict[tuple[str, str, str], Ask] = {}
+        for ask in TABLE:
+            route = routers[ask.listener].find(ask.method, ask.path.partition("?")[0]).route
+            if route is not None:
+                found.setdefault((ask.listener, route.method, route.path), ask)
+        return found
 
     async def ask(self, client: httpx.AsyncClient, ask: Ask, key: str = "") -> Answer:
         """Status, phrase, headers and body, without what differs from request to request."""
@@ -475,7 +490,7 @@ async def served(
             )
             front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
             front.predictions.only_model = "m"
-            one = Served(harness, front, tokens)
+            one = Served(harness, front, tokens, context.held)
             listeners = front.listen()
             try:
                 for listener in listeners:
@@ -531,17 +546,7 @@ def compare(
 def test_every_route_is_asked(tmp_path: Path) -> None:
     async def test() -> None:
         async with served(tmp_path / "one", direct=True) as one:
-            routers = {
-                listener: Router([family for family in one.front.families if family.listener == listener], default)
-                for listener in one.addresses
-                for default in one.front.families[:1]
-            }
-            asked = [routers[ask.listener].find(ask.method, ask.path.partition("?")[0]) for ask in TABLE]
-            found = {
-                (match.family.listener, match.route.method, match.route.path)
-                for match in asked
-                if match.route is not None
-            }
+            found = one.asks_of_routes().keys()
             routes = {
                 (family.listener, route.method, route.path)
                 for family in one.front.families

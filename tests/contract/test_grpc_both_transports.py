@@ -24,6 +24,7 @@ from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.net.connections.limits import ConnectionLimits
+from msx_frontend.net.grpc.admission import ChecksTokens
 from msx_frontend.net.grpc.messages import POOL, message_class
 from msx_frontend.net.grpc.reflection import NAMES
 from msx_frontend.net.grpc.service import Service
@@ -133,22 +134,22 @@ class Broken:
 CONFIG: dict[str, Any] = {"ts_open_inference_protocol": "oip"}
 
 
-def services_of(config: ServerConfig, access_log: AccessLog, *, broken: bool = False) -> tuple[Any, list[Service]]:
+def services_of(
+    config: ServerConfig, access_log: AccessLog, held: HeldBytes, *, broken: bool = False
+) -> tuple[Any, list[Service]]:
     """The registry, and what a server has."""
     good = AnsweringRegistry(), Health(), ModelOperations(), KnownArchives()
     parts: tuple[Any, ...] = tuple(Broken() for _ in good) if broken else good
     registry, health, models, repository = parts
-    return registry, grpc_services(
-        config, registry, health, models, repository, access_log, HeldBytes(), WorkflowRegistry()
-    )
+    return registry, grpc_services(config, registry, health, models, repository, access_log, held, WorkflowRegistry())
 
 
 class Bench:
     """A server by one of the transports."""
 
-    def __init__(self, inference: str, management: str, registry: Any, access_log: AccessLog) -> None:
+    def __init__(self, inference: str, management: str, registry: Any, access_log: AccessLog, held: HeldBytes) -> None:
         self._inference, self._management = inference, management
-        self.registry, self._access_log = registry, access_log
+        self.registry, self._access_log, self.held = registry, access_log, held
 
     async def begin(self, path: str, *fields: tuple[str, str]) -> RawCall:
         address = self._management if path.startswith((MANAGEMENT, "msx.")) else self._inference
@@ -170,7 +171,7 @@ Way = Literal["direct", "aio", "REST"]
 
 
 @asynccontextmanager
-async def serving(way: Way, *, broken: bool) -> AsyncIterator[Bench]:
+async def serving(way: Way, *, broken: bool = False, tokens: ChecksTokens | None = None) -> AsyncIterator[Bench]:
     config = ServerConfig(
         grpc_inference_port=0,
         grpc_management_port=0,
@@ -179,11 +180,12 @@ async def serving(way: Way, *, broken: bool) -> AsyncIterator[Bench]:
         max_response_size=LIMIT,
         **CONFIG,
     )
-    access_log = AccessLog()
-    registry, services = services_of(config, access_log, broken=broken)
-    server = GrpcServer(config, services, registry, Broken() if broken else Health(), Tokens())
+    access_log, held = AccessLog(), HeldBytes()
+    registry, services = services_of(config, access_log, held, broken=broken)
+    health = Broken() if broken else Health()
+    server = GrpcServer(config, services, registry, health, tokens or Tokens(), held=held)
     async with _on_rest_ports(server) if way == "REST" else _on_its_ports(server) as (inference, management):
-        yield Bench(inference, management, registry, access_log)
+        yield Bench(inference, management, registry, access_log, held)
 
 
 @asynccontextmanager
@@ -230,7 +232,7 @@ def by_both(test: Callable[[Bench], Awaitable[Any]], *, broken: bool = False) ->
 
 def all_paths() -> Iterator[str]:
     """Of a server with all of its services."""
-    _, services = services_of(ServerConfig(**CONFIG), AccessLog())
+    _, services = services_of(ServerConfig(**CONFIG), AccessLog(), HeldBytes())
     for name in [*(one.name for one in services), HEALTH]:
         yield from (f"{name}/{method.name}" for method in POOL.FindServiceByName(name).methods)
 

@@ -152,7 +152,7 @@ class HttpFront:
             limit=self._config.max_request_size,
             tokens=self._tokens_of(listeners),
             cors=self._cors,
-            held=self._held,
+            held=self._held.public if listeners == ("metrics",) else self._held,
             guard=self.guard,
         )
 

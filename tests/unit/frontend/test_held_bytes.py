@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from msx_frontend.errors import Overloaded, PayloadTooLarge
-from msx_frontend.held_bytes import UNCOUNTED, HeldBytes
+from msx_frontend.held_bytes import PUBLIC, UNCOUNTED, HeldBytes
 
 
 def test_what_is_held_and_released() -> None:
@@ -54,3 +54,15 @@ def test_to_become_smaller_is_never_refused() -> None:
     held.limit = 50_000
     grows.resize(9_000)
     assert held.held == 99_000
+
+
+def test_what_needs_no_key_is_counted_apart() -> None:
+    held = HeldBytes(100_000)
+    hold = held.hold()
+    hold.count_in(held.public)
+    hold.resize(PUBLIC)
+    assert (held.held, held.public.held) == (0, PUBLIC)
+    held.hold(100_000)
+    with pytest.raises(Overloaded, match=f"that need no key have {PUBLIC + UNCOUNTED} bytes, more than {PUBLIC}"):
+        held.public.hold(UNCOUNTED)
+    held.public.hold(UNCOUNTED - 1)

@@ -24,7 +24,7 @@ class ConnectionLimits:
     tls_handshake_timeout: float = 10.0
 
     @property
-    def http2(self) -> Http2Times:
+    def http2(self) -> Http2Limits:
         """Keyword arguments of the `Limits` of HTTP/2. `keep_alive_timeout` is not among them: gRPC's connections
         are kept.
         """
@@ -34,15 +34,17 @@ class ConnectionLimits:
             "min_body_rate": self.min_request_body_rate,
             "ping_interval": self.http2_ping_interval,
             "ping_timeout": self.http2_ping_timeout,
+            "max_refused_body": self.max_refused_body_size,
         }
 
 
-class Http2Times(TypedDict):
+class Http2Limits(TypedDict):
     head_timeout: float
     body_grace: float
     min_body_rate: int
     ping_interval: float
     ping_timeout: float
+    max_refused_body: int
 
 
 def connection_limits(config: ServerConfig) -> ConnectionLimits:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from time import time
+from typing import Protocol
 
-from msx_frontend.ids import new_request_id
 from msx_frontend.keys.key import Key, Kind, granted_priority
 from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.priorities import NORMAL
@@ -16,19 +16,72 @@ class ChecksTokens(Protocol):
         """Raises InvalidKey."""
 
 
-class Admitted(NamedTuple):
-    """A call that may go on."""
+class SentKey:
+    """The key in the headers of a call. It is looked up again once it has expired, or was withdrawn or changed."""
 
-    id: str
-    """Of the request, which the client may choose and gets back; empty for public methods."""
-    key: Key | None
-    """None when authorization is off, or the method is public."""
-    priority: int = NORMAL
-    """The class of its requests."""
-    trace: TraceHeaders | None = None
-    """The client's span and its state; None where it sent none."""
-    session: str = ""
-    """What the client calls the requests that belong together."""
+    __slots__ = ("_authorization", "_kind", "_tokens", "key")
+
+    def __init__(self, tokens: ChecksTokens, kind: Kind, authorization: str | None) -> None:
+        self._tokens, self._kind, self._authorization = tokens, kind, authorization
+        self.key: Key | None = None
+        """The one that was found the last time."""
+
+    @property
+    def name(self) -> str:
+        """For the access log; empty for a key without a name."""
+        return "" if self.key is None else self.key.name
+
+    def take(self) -> Key:
+        """Count one call. Raises InvalidKey, TooManyRequests."""
+        key = self.key
+        if key is None or time() >= key.until:
+            key = self._look_up()
+        if key.rate is not None:
+            key.take()
+        return key
+
+    def valid(self) -> Key:
+        """The key as it is now. Raises InvalidKey."""
+        key = self.key
+        return self._look_up() if key is None or time() >= key.until else key
+
+    def _look_up(self) -> Key:
+        self.key = None
+        self.key = self._tokens.check(self._kind, self._authorization)
+        return self.key
+
+
+class Admitted:
+    """A call whose key was judged, and what the key allows."""
+
+    __slots__ = ("_asked_priority", "_sent_key", "id", "key", "priority", "session", "trace")
+
+    def __init__(
+        self,
+        id: str,
+        sent_key: SentKey | None,
+        asked_priority: str = "",
+        trace: TraceHeaders | None = None,
+        session: str = "",
+    ) -> None:
+        """`sent_key` is None when authorization is off, or the method is public. Raises the errors of `ask_again`."""
+        self._sent_key, self._asked_priority = sent_key, asked_priority
+        self.id = id
+        """Of the request, which the client may choose and gets back; empty for public methods."""
+        self.trace = trace
+        """The client's span and its state; None where it sent none."""
+        self.session = session
+        """What the client calls the requests that belong together."""
+        self.key: Key | None = None
+        self.priority = NORMAL
+        """The class of its requests."""
+        self.ask_again()
+
+    def ask_again(self) -> None:
+        """Learn what the key allows now. Raises InvalidKey once it is not valid, PriorityNotAllowed, BadRequest."""
+        self.key = None if self._sent_key is None else self._sent_key.valid()
+        if self._asked_priority:
+            self.priority = granted_priority(self._asked_priority, self.key)
 
     def check_model(self, model: str) -> None:
         """`model` is empty where the request names none. Raises ModelNotAllowed."""
@@ -46,18 +99,15 @@ class Admitted(NamedTuple):
 
 
 class Asks(Protocol):
-    """A call, as far as admission reads and writes it."""
-
-    id: str
-    key_name: str
+    """A call, as far as admission reads it. Its transport has judged `sent_key` when the headers came."""
 
     @property
-    def given_id(self) -> str | None:
-        """The id that the client chose, if it is valid."""
+    def id(self) -> str:
+        """Empty for public methods."""
 
     @property
-    def authorization(self) -> str | None:
-        """The metadata of this name."""
+    def sent_key(self) -> SentKey | None:
+        """None where none is asked for."""
 
     @property
     def asked_priority(self) -> str:
@@ -79,20 +129,12 @@ class Admission:
     def __init__(self, tokens: ChecksTokens | None, guard: PageGuard | None = None) -> None:
         self._tokens, self.guard = tokens, guard
 
-    def admit(self, call: Asks, kind: Kind | None) -> Admitted:
-        """Sets the id and the key's name of the call. Raises InvalidKey, TooManyRequests, BadRequest,
-        PriorityNotAllowed."""
-        if kind is None:
-            return Admitted("", None)
-        call.id = call.given_id or new_request_id()
-        key = self.check(kind, call.authorization)
-        if key is not None:
-            call.key_name = key.name
-            key.take()
-        if kind != "inference" or not call.asked_priority:
-            return Admitted(call.id, key, trace=call.trace, session=call.session)
-        return Admitted(call.id, key, granted_priority(call.asked_priority, key), call.trace, call.session)
+    def sent_key(self, kind: Kind | None, authorization: str | None) -> SentKey | None:
+        """For calls of a method that keys of this kind open, with this metadata; None where no key is asked for."""
+        return None if self._tokens is None or kind is None else SentKey(self._tokens, kind, authorization)
 
-    def check(self, kind: Kind | None, authorization: str | None) -> Key | None:
-        """The key; the request is not counted yet. Raises InvalidKey."""
-        return None if self._tokens is None or kind is None else self._tokens.check(kind, authorization)
+
+def admit(call: Asks, kind: Kind | None) -> Admitted:
+    """Admit a call to a method that keys of this kind open. Raises InvalidKey, BadRequest, PriorityNotAllowed."""
+    asked_priority = call.asked_priority if kind == "inference" else ""
+    return Admitted(call.id, call.sent_key, asked_priority, call.trace, call.session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol
 
-from msx_frontend.net.grpc.admission import Admitted, Asks
+from msx_frontend.net.grpc.admission import Admitted, Asks, admit
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.outcome import Outcome, failure
 from msx_frontend.net.grpc.refused import Refused
@@ -33,16 +33,15 @@ async def answer_call(served: ServedMethod, messages: AsyncIterator[bytes], call
 
 async def _answered(served: ServedMethod, messages: AsyncIterator[bytes], call: OpenCall) -> bytes | None:
     method = served.method
-    admitted = served.admission.admit(call, method.key)
-    context = _Context(served, call, admitted)
-    requests = _Requests(messages, method.parse)
     if method.client_streams:
-        response = await method.answer(requests, context)
+        admitted = admit(call, method.key)
+        response = await method.answer(_Requests(messages, method.parse, admitted), _Context(served, call, admitted))
     else:
-        request = await requests.only()
+        request = parsed(method.parse, await _only(messages))
+        admitted = admit(call, method.key)
         if admitted.key is not None:
             admitted.check_model(method.model_of(request))
-        response = await method.answer(request, context)
+        response = await method.answer(request, _Context(served, call, admitted))
     return None if method.server_streams else served.encoded(response)
 
 
@@ -63,26 +62,32 @@ class _Context:
 
 
 class _Requests:
-    """An async iterator of the parsed messages, or `only` for the single one of a unary call. Both raise Refused."""
+    """The parsed messages of a client's stream. With each the key is asked for again, which may have been withdrawn.
 
-    __slots__ = ("_messages", "_parse")
+    Raises Refused, InvalidKey, PriorityNotAllowed.
+    """
 
-    def __init__(self, messages: AsyncIterator[bytes], parse: Callable[[bytes], Any]) -> None:
-        self._messages, self._parse = messages, parse
+    __slots__ = ("_admitted", "_messages", "_parse")
+
+    def __init__(self, messages: AsyncIterator[bytes], parse: Callable[[bytes], Any], admitted: Admitted) -> None:
+        self._messages, self._parse, self._admitted = messages, parse, admitted
 
     def __aiter__(self) -> _Requests:
         return self
 
     async def __anext__(self) -> Any:
-        return parsed(self._parse, await anext(self._messages))
+        message = await anext(self._messages)
+        self._admitted.ask_again()
+        return parsed(self._parse, message)
 
-    async def only(self) -> Any:
-        """The request, when the client has said that there is no other."""
-        async for request in self:
-            async for _ in self._messages:
-                raise not_one("more")
-            return request
-        raise not_one("none")
+
+async def _only(messages: AsyncIterator[bytes]) -> bytes:
+    """The one message of a client, when it has said that there is no other. Raises Refused."""
+    async for message in messages:
+        async for _ in messages:
+            raise not_one("more")
+        return message
+    raise not_one("none")
 
 
 def parsed(parse: Callable[[bytes], Any], data: bytes) -> Any:

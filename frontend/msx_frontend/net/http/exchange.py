@@ -119,6 +119,8 @@ class Exchange:
             route = _route(match, call)
             if isinstance(route.answer, JobRoute):
                 check_priority(call, call.key)
+            elif not match.kinds:
+                call.scope[HOLD].count_in(self._held.public)
             request.body = await self._read(family, call, receive)
             reply = await _reply(route, request)
             return await _send(family, request, reply, send)

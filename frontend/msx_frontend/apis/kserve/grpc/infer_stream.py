@@ -9,6 +9,7 @@ from typing import Any
 
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.infer import check, opened
+from msx_frontend.errors import ServiceError
 from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.outcome import reported
 from msx_frontend.net.grpc.status import sentence
@@ -39,12 +40,16 @@ class InferStream:
         self._count = 0
 
     async def run(self, requests: AsyncIterator[Any]) -> None:
-        """Until the client has sent all and heard all; when it leaves, all that runs is cancelled."""
+        """Until the client has sent all and heard all; when it leaves, all that runs is cancelled. Raises InvalidKey,
+        once those that came before are answered."""
         try:
             async for request in requests:
                 await self._room.acquire()
                 self._start(request)
             await asyncio.gather(*self._open)
+        except ServiceError:
+            await asyncio.gather(*self._open)
+            raise
         finally:
             for task in self._open:
                 task.cancel()

@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from grpc import StatusCode
 
-from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.ids import valid_request_id
+from msx_frontend.errors import RequestCancelled
+from msx_frontend.ids import new_request_id, valid_request_id
 from msx_frontend.job import SESSION
 from msx_frontend.net.grpc.answer import answer_call
 from msx_frontend.net.grpc.codes import Code
@@ -36,11 +36,10 @@ def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHan
 
 def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
     async def handle(_: Any, context: Any) -> None:
-        call = AioCall(context)
+        call = AioCall(context, served)
         code = Code.CANCELLED
         try:
-            messages = await _begun(context)
-            outcome = _page_refused(served, call) or await answer_call(served, messages, call)
+            outcome = await _answered(served, context, call)
             code = outcome.code
             await call.end(outcome)
         except asyncio.CancelledError:
@@ -54,14 +53,20 @@ def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
     return handle
 
 
-def _page_refused(served: ServedMethod, call: AioCall) -> Outcome | None:
-    """By its origin: grpc does not say under which name the server was asked."""
+def _check_page(served: ServedMethod, call: AioCall) -> None:
+    """By its origin: grpc does not say under which name the server was asked. Raises ServiceError."""
+    if served.guard is not None:
+        served.guard.check("POST", lambda name: call.page.get(name.decode(), ""), None)
+
+
+async def _answered(served: ServedMethod, context: Any, call: AioCall) -> Outcome:
+    """The headers are judged before a message is read: the library holds no more of it then than its window lets in."""
     try:
-        if served.guard is not None:
-            served.guard.check("POST", lambda name: call.page.get(name.decode(), ""), None)
-    except ServiceError as error:
+        _check_page(served, call)
+        call.take()
+    except Exception as error:
         return failure(error, served.service, call.id)
-    return None
+    return await answer_call(served, await _begun(context), call)
 
 
 async def _begun(context: Any) -> AsyncIterator[bytes]:
@@ -93,23 +98,22 @@ class _Messages:
 class AioCall:
     """The OpenCall of grpc's context."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, served: ServedMethod) -> None:
         self._context = context
         self._started = time.monotonic()
-        self.id = self.key_name = ""
         left: float | None = context.time_remaining()
         self.deadline = None if left is None else self._started + left
-        self.given_id: str | None = None
-        self.authorization: str | None = None
+        given_id: str | None = None
+        authorization: str | None = None
         self.asked_priority = self.session = ""
         self.page: dict[str, str] = {}
         """The headers by which a browser says whose page has made it call."""
         found: dict[str, str] = {}
         for key, value in context.invocation_metadata() or ():
             if key == REQUEST_ID:
-                self.given_id = valid_request_id(str(value).encode())
+                given_id = valid_request_id(str(value).encode())
             elif key == "authorization":
-                self.authorization = str(value)
+                authorization = str(value)
             elif key == PRIORITY:
                 self.asked_priority = str(value)
             elif key == SESSION:
@@ -119,6 +123,17 @@ class AioCall:
             elif key in PAGE:
                 self.page[key] = str(value)
         self.trace: TraceHeaders | None = (found[PARENT], found.get(STATE, "")) if PARENT in found else None
+        self.id = "" if served.method.key is None else given_id or new_request_id()
+        self.key_name = ""
+        self.sent_key = served.admission.sent_key(served.method.key, authorization)
+
+    def take(self) -> None:
+        """Count the call. Raises InvalidKey, TooManyRequests."""
+        if self.sent_key is not None:
+            try:
+                self.sent_key.take()
+            finally:
+                self.key_name = self.sent_key.name
 
     @property
     def expired(self) -> bool:

@@ -7,6 +7,8 @@ import time
 
 from msx_frontend.errors import ServiceError, SlowRequest
 from msx_frontend.held_bytes import Hold
+from msx_frontend.ids import new_request_id
+from msx_frontend.keys.key import Key
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEAD, ok_trailers, trailers
 from msx_frontend.net.grpc.direct.framing import framed
@@ -21,7 +23,8 @@ from msx_frontend.net.http2.stream import Stream
 class DirectCall:
     """Begins with its headers, and is over when the client has been told its outcome, or has left.
 
-    It is what the access log writes a line of.
+    It is what the access log writes a line of. `key` is the one that the headers name; None where none is asked for, or
+    there is none.
     """
 
     __slots__ = (
@@ -40,17 +43,20 @@ class DirectCall:
     )
     method, protocol = "gRPC", "HTTP/2.0"
 
-    def __init__(self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
+    def __init__(
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
+    ) -> None:
         self._calls = calls
         self._stream = stream
         self.head = head
         self.served = served
         self.client = client
         self.started = time.monotonic()
-        self.id = self.key_name = ""
+        self.id = "" if served.method.key is None else head.given_id or new_request_id()
+        self.key_name = "" if key is None else key.name
         self.over = self._begun = False
         self._hold: Hold | None = None
-        """Of its bytes, where they are counted."""
+        """Of its bytes, where they are counted: those of public methods apart."""
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout is not None:
             self._timer = asyncio.get_running_loop().call_later(head.timeout, self._expired)
@@ -126,7 +132,8 @@ class DirectCall:
     def _count(self, size: int, times: int = 1) -> None:
         """The call holds so many bytes of the client, until it is over."""
         if self._hold is None:
-            self._hold = self._calls.held.hold()
+            held = self._calls.held
+            self._hold = (held if self.served.method.key is not None else held.public).hold()
         try:
             self._hold.resize(size, times)
         except ServiceError as error:

@@ -9,6 +9,7 @@ from msx_frontend.net.grpc.direct.compression import IDENTITY
 from msx_frontend.net.grpc.direct.head import CONTENT_TYPE, CallHead
 from msx_frontend.net.grpc.direct.job_call import JobCall
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
+from msx_frontend.net.grpc.direct.refused_call import RefusedCall
 from msx_frontend.net.grpc.direct.task_call import TaskCall
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
@@ -45,11 +46,18 @@ class CallConnection:
         """Whether a request is a call, on a port that has other requests, too."""
         return any(name == b"content-type" and CONTENT_TYPE.fullmatch(value) for name, value in headers)
 
-    def _call(self, stream: Stream, head: CallHead, served: ServedMethod) -> JobCall | TaskCall:
+    def _call(self, stream: Stream, head: CallHead, served: ServedMethod) -> JobCall | TaskCall | RefusedCall:
+        """The key is judged here, once a call: before a byte of its messages is held."""
+        sent = head.sent_key
+        try:
+            key = None if sent is None else sent.take()
+        except Exception as error:
+            found = None if sent is None else sent.key
+            return RefusedCall(self._calls, stream, head, served, self.client, found, error)
         job = served.method.job
         if job is None or head.encoding != IDENTITY:
-            return TaskCall(self._calls, stream, head, served, self.client)
-        return JobCall(self._calls, stream, head, served, self.client, job)
+            return TaskCall(self._calls, stream, head, served, self.client, key)
+        return JobCall(self._calls, stream, head, served, self.client, key, job)
 
     def _read(self, headers: Headers) -> CallHead:
         head = CallHead(headers, self._methods, self._server)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from msx_frontend.errors import ServiceError
 from msx_frontend.ids import valid_request_id
 from msx_frontend.job import SESSION as SESSION_TEXT
+from msx_frontend.net.grpc.admission import SentKey
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY
 from msx_frontend.net.grpc.refused import Refused
@@ -36,11 +37,11 @@ class CallHead:
 
     __slots__ = (
         "asked_priority",
-        "authorization",
         "encoding",
         "given_id",
         "headers",
         "refused",
+        "sent_key",
         "served",
         "session",
         "timeout",
@@ -54,7 +55,8 @@ class CallHead:
         self.headers = headers
         self.encoding = IDENTITY
         self.timeout: float | None = None
-        self.authorization: str | None = None
+        self.sent_key: SentKey | None = None
+        """What opens the method; None where no key is asked for."""
         self.asked_priority = self.session = ""
         self.trace: TraceHeaders | None = None
         self.given_id: str | None = None
@@ -79,8 +81,9 @@ class CallHead:
             _check_page(served.guard, fields, server)
         self.encoding = _encoding(fields.get(b"grpc-encoding"))
         self.timeout = _timeout(fields.get(b"grpc-timeout"))
-        if (authorization := fields.get(b"authorization")) is not None:
-            self.authorization = authorization.decode("latin-1")
+        authorization = fields.get(b"authorization")
+        text = None if authorization is None else authorization.decode("latin-1")
+        self.sent_key = served.admission.sent_key(served.method.key, text)
         self.given_id = valid_request_id(fields.get(b"x-request-id"))
         self.asked_priority = fields.get(PRIORITY, b"").decode("latin-1")
         self.session = fields.get(SESSION, b"").decode("latin-1")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import ServiceError
 from msx_frontend.held_bytes import UNCOUNTED
-from msx_frontend.ids import new_request_id
 from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key, granted_priority
 from msx_frontend.net.grpc.answer import not_one, parsed
@@ -26,14 +24,20 @@ from msx_sdk._internal.tracing.trace_context import TraceHeaders
 class JobCall(DirectCall):
     """The sink of its job: no task, future or buffer stands between the worker's answer and the client's stream."""
 
-    __slots__ = ("_chunks", "_job", "_method", "_reader", "_received", "_request", "_size", "priority")
+    __slots__ = ("_chunks", "_job", "_key", "_method", "_reader", "_received", "_request", "_size", "priority")
 
     def __init__(
-        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, method: JobMethod
+        self,
+        calls: OpenCalls,
+        stream: Stream,
+        head: CallHead,
+        served: ServedMethod,
+        client: str,
+        key: Key | None,
+        method: JobMethod,
     ) -> None:
-        super().__init__(calls, stream, head, served, client)
-        self.id = head.given_id or new_request_id()
-        self._method = method
+        super().__init__(calls, stream, head, served, client, key)
+        self._key, self._method = key, method
         self._request: bytes | None = None
         self._reader: MessageReader | None = None
         self._job: Cancellable | None = None
@@ -72,15 +76,6 @@ class JobCall(DirectCall):
                     raise not_compressed()
                 self._request = received.data
         except Refused as refused:
-            self._refuse(refused)
-
-    def _refuse(self, refused: Refused) -> None:
-        """Clients without a key hear of that, and nothing else."""
-        try:
-            self._admit()
-        except ServiceError as error:
-            self.fail(error)
-        else:
             self.fail(refused)
 
     def ended(self) -> None:
@@ -93,30 +88,22 @@ class JobCall(DirectCall):
             self.fail(error)
 
     def _submit(self) -> None:
-        key = self._admit()
         if self._reader is not None:
             self._reader.end()
         if self._request is None:
             raise not_one("none")
         method = self.served.method
         request, self._request = parsed(method.parse, self._request), None
+        key = self._key
         if key is not None and key.models is not None and (model := method.model_of(request)):
             key.check_model(model)
+        if self.head.asked_priority:
+            self.priority = granted_priority(self.head.asked_priority, key)
         if self._timer is not None:
             self._timer.cancel()  # from now on the job has the deadline
         job = self._method.submit(request, self.id, self.deadline, self)
         if not self.over:
             self._job = job
-
-    def _admit(self) -> Key | None:
-        """Raises InvalidKey, TooManyRequests."""
-        key = self.served.admission.check(self.served.method.key, self.head.authorization)
-        if key is not None:
-            self.key_name = key.name
-            key.take()
-        if self.head.asked_priority:
-            self.priority = granted_priority(self.head.asked_priority, key)
-        return key
 
     @property
     def session(self) -> str:

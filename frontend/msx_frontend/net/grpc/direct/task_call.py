@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from msx_frontend.errors import RequestCancelled
+from msx_frontend.keys.key import Key
+from msx_frontend.net.grpc.admission import SentKey
 from msx_frontend.net.grpc.answer import answer_call
 from msx_frontend.net.grpc.direct.blocks import HEAD
 from msx_frontend.net.grpc.direct.call import DirectCall
@@ -24,8 +26,10 @@ class TaskCall(DirectCall):
 
     __slots__ = ("_drained", "_messages", "_task", "_untaken")
 
-    def __init__(self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str) -> None:
-        super().__init__(calls, stream, head, served, client)
+    def __init__(
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
+    ) -> None:
+        super().__init__(calls, stream, head, served, client, key)
         self._messages = RequestMessages(head.encoding, calls.limit, self._consumed)
         self._untaken = 0
         """Bytes of messages that the method has not taken. In a stream of them its service refuses each by itself: the
@@ -55,7 +59,7 @@ class TaskCall(DirectCall):
         self._begin()
 
     def _begin(self) -> None:
-        """Not earlier: grpc.aio's clients take a status that overtakes their first message for a broken transport."""
+        """Not earlier, for the reason that RefusedCall gives."""
         if self._task is None and not self.over:
             self._task = self._calls.start(self._run())
 
@@ -78,12 +82,8 @@ class TaskCall(DirectCall):
     # -- OpenCall --
 
     @property
-    def given_id(self) -> str | None:
-        return self.head.given_id
-
-    @property
-    def authorization(self) -> str | None:
-        return self.head.authorization
+    def sent_key(self) -> SentKey | None:
+        return self.head.sent_key
 
     @property
     def asked_priority(self) -> str:

@@ -52,6 +52,5 @@ def http2_limits(limits: ConnectionLimits, max_request_size: int) -> Limits:
         too_large=encode_headers([*head, (b"content-length", b"%d" % len(body))]),
         too_large_body=body,
         **limits.http2,
-        max_refused_body=limits.max_refused_body_size,
         idle_timeout=limits.keep_alive_timeout,
     )

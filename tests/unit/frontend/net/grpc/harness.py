@@ -66,6 +66,11 @@ class Registry:
         for job in jobs:
             self._ended[job].set()
 
+    @property
+    def idle(self) -> bool:
+        """No job has come that the test has not taken."""
+        return self._jobs.empty()
+
     async def next_job(self) -> Job:
         return await asyncio.wait_for(self._jobs.get(), 30)
 

@@ -11,6 +11,7 @@ import pytest
 
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
+from msx_frontend.errors import BadRequest, InvalidKey
 from msx_frontend.net.grpc.admission import Admitted
 from msx_frontend.net.grpc.context import CallContext
 from msx_frontend.net.grpc.messages import message_class
@@ -32,8 +33,10 @@ class Call:
     def __init__(self, more: Callable[[], Any]) -> None:
         self._more = more
         self.left: list[str] = []
+        self.replies: list[ReplyBuffer] = []
+        self.written: list[Any] = []
         self.waiting = asyncio.Event()
-        context = cast(CallContext, SimpleNamespace(admitted=Admitted("r", None)))
+        context = cast(CallContext, SimpleNamespace(admitted=Admitted("r", None), write=self._write))
         self.stream = InferStream(self._submit, InferMessages("inference"), StreamResponse, context)
 
     async def requests(self) -> AsyncIterator[Any]:
@@ -51,7 +54,11 @@ class Call:
                 super().close()
                 left.append(request_id)
 
-        return Reply()
+        self.replies.append(reply := Reply())
+        return reply
+
+    async def _write(self, message: Any) -> None:
+        self.written.append(message)
 
 
 async def breaks() -> None:
@@ -72,5 +79,24 @@ def test_what_runs_ends_with_the_call(more: Callable[[], Any], error: type[BaseE
         assert sorted(call.left) == ["r", "r-1"]
         with pytest.raises(error):
             await task
+
+    asyncio.run(test())
+
+
+async def is_withdrawn() -> None:
+    raise InvalidKey("Token refused")
+
+
+def test_what_came_before_the_key_was_withdrawn_is_answered() -> None:
+    async def test() -> None:
+        call = Call(is_withdrawn)
+        task = asyncio.create_task(call.stream.run(call.requests()))
+        await asyncio.wait_for(call.waiting.wait(), WATCHDOG)
+        assert not call.left
+        for reply in call.replies:
+            reply.fail(BadRequest("No."))
+        with pytest.raises(InvalidKey):
+            await asyncio.wait_for(task, WATCHDOG)
+        assert [message.error_message for message in call.written] == ["No.", "No."]
 
     asyncio.run(test())

@@ -21,12 +21,7 @@ def test_a_call() -> None:
     assert found.refused is None
     assert found.served is not None
     assert found.served.target == "a.Service/Unary"
-    assert (found.authorization, found.given_id, found.timeout, found.encoding) == (
-        "Bearer K",
-        "mine",
-        None,
-        "identity",
-    )
+    assert (found.sent_key, found.given_id, found.timeout, found.encoding) == (None, "mine", None, "identity")
 
 
 @pytest.mark.parametrize("type", [b"application/grpc+proto", b"application/grpc;v=1", b"Application/GRPC"])

@@ -132,6 +132,46 @@ def test_tokens() -> None:
     with_peer(test, FakeService(Tokens()))
 
 
+METHODS = ("Job", "Unary", "ServerStream", "Conversation")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("say", ["a byte", "its end", "nothing"])
+def test_who_has_no_key_hears_of_it_with_the_first_byte(method: str, say: str) -> None:
+    """Not before: see RefusedCall. A client that says nothing is not waited for."""
+
+    def test(peer: Peer, service: FakeService) -> None:
+        stream = peer.open(method, (b"x-request-id", b"mine"))
+        assert not stream.headers
+        assert stream.events is not None
+        if say == "a byte":
+            peer.say(stream, b"\0")
+        elif say == "its end":
+            peer.end(stream)
+        else:
+            stream.events.too_slow(SLOW)
+        assert stream.status == (Code.PERMISSION_DENIED, "Token refused")
+        assert stream.headers["x-request-id"] == "mine"
+        line, status = service.access_log.lines.get_nowait()
+        assert (line.id, line.key_name, status) == ("mine", "", Code.PERMISSION_DENIED)
+        assert not peer.calls.open
+        assert peer.calls.held.held == 0
+
+    with_peer(test, FakeService(Tokens()))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_bug_in_the_check_of_a_key(method: str) -> None:
+    class Broken(Tokens):
+        def check(self, kind: str, authorization: str | None) -> Key:
+            raise OSError("Lost.")
+
+    def test(peer: Peer, service: FakeService) -> None:
+        assert peer.ask(method, b"in").status == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
+
+    with_peer(test, FakeService(Broken()))
+
+
 @pytest.mark.parametrize(
     ("sent", "code", "message"),
     [
