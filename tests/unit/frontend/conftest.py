@@ -1,5 +1,8 @@
+from math import inf
+
 import pytest
 
+from msx_frontend.net.connections import turns
 from tests.unit.frontend.net.grpc.harness import TRANSPORT
 
 
@@ -12,3 +15,9 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     chosen: str = request.param
     monkeypatch.setattr(TRANSPORT, "direct", chosen == "direct")
     return chosen
+
+
+@pytest.fixture(autouse=True)
+def long_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a connection is given at once is read at once, however busy the machine is."""
+    monkeypatch.setattr(turns, "TURN", inf)

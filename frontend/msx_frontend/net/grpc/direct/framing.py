@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msx_frontend.net.grpc.codes import Code
@@ -24,29 +25,34 @@ class MessageReader:
         self._limit = limit
         self._buffer = bytearray()
 
-    def feed(self, data: bytes) -> list[ReceivedMessage]:
-        """Those that are complete with this piece. Raises Refused."""
+    def feed(self, data: bytes) -> Iterator[ReceivedMessage]:
+        """Yield those that are complete with this piece, as far as they are asked for. Raises Refused."""
+        self.add(data)
+        while (message := self.next()) is not None:
+            yield message
+
+    def add(self, data: bytes) -> None:
+        """A piece of the stream, for `next`."""
+        self._buffer += data
+
+    def next(self) -> ReceivedMessage | None:
+        """The first message that is complete. Raises Refused."""
         buffer = self._buffer
-        buffer += data
-        messages, at = list[ReceivedMessage](), 0
-        while len(buffer) - at >= PREFIX:
-            end = at + PREFIX + self._length(buffer, at)
-            if end > len(buffer):
-                break
-            messages.append(ReceivedMessage(bool(buffer[at]), bytes(memoryview(buffer)[at + PREFIX : end])))
-            at = end
-        del buffer[:at]
-        return messages
+        if len(buffer) < PREFIX or len(buffer) < (end := PREFIX + self._length(buffer)):
+            return None
+        message = ReceivedMessage(bool(buffer[0]), bytes(memoryview(buffer)[PREFIX:end]))
+        del buffer[:end]
+        return message
 
     def end(self) -> None:
         """The client has sent all. Raises Refused."""
         if self._buffer:
             raise Refused(Code.INTERNAL, "The request ends in the middle of a message.")
 
-    def _length(self, buffer: bytearray, at: int) -> int:
-        length = int.from_bytes(buffer[at + 1 : at + PREFIX], "big")
-        if buffer[at] > 1:
-            raise Refused(Code.INTERNAL, f"A message begins with the flag {buffer[at]}, which is neither 0 nor 1.")
+    def _length(self, buffer: bytearray) -> int:
+        length = int.from_bytes(buffer[1:PREFIX], "big")
+        if buffer[0] > 1:
+            raise Refused(Code.INTERNAL, f"A message begins with the flag {buffer[0]}, which is neither 0 nor 1.")
         if length > self._limit:
             raise too_large(length, self._limit)
         return length

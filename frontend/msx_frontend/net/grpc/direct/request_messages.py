@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
+from time import perf_counter
 
+from msx_frontend.net.connections import turns
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import IDENTITY, InvalidData, decompress
 from msx_frontend.net.grpc.direct.framing import PREFIX, MessageReader, ReceivedMessage, not_compressed, too_large
@@ -24,29 +25,19 @@ class RequestMessages:
         self._limit = limit
         self._consumed = consumed
         self._reader = MessageReader(limit)
-        self._ready: deque[ReceivedMessage] = deque()
         self._ended = False
-        self._refused: Refused | None = None
         self._notifier = Notifier()
+        self._turn_began = perf_counter()
 
     # -- what the stream calls --
 
     def feed(self, data: bytes) -> None:
-        if self._refused is None:
-            try:
-                self._ready += self._reader.feed(data)
-            except Refused as refused:
-                self._refused = refused
+        self._reader.add(data)
         self._notifier.notify()
 
     def end(self) -> None:
         """The client has sent all."""
         self._ended = True
-        if self._refused is None:
-            try:
-                self._reader.end()
-            except Refused as refused:
-                self._refused = refused
         self._notifier.notify()
 
     # -- what the method calls --
@@ -55,20 +46,28 @@ class RequestMessages:
         return self
 
     async def __anext__(self) -> bytes:
-        if not await self._available():
+        if perf_counter() - self._turn_began > turns.TURN:
+            await self._let_others()
+        received = await self._next()
+        if received is None:
             raise StopAsyncIteration
-        received = self._ready.popleft()
         self._consumed(PREFIX + len(received.data))
         return await self._decompressed(received.data) if received.compressed else received.data
 
-    async def _available(self) -> bool:
-        while not self._ready:
-            if self._refused is not None:
-                raise self._refused
+    async def _next(self) -> ReceivedMessage | None:
+        """None behind the last one. Raises Refused."""
+        while (received := self._reader.next()) is None:
             if self._ended:
-                return False
+                self._reader.end()
+                return None
             await self._notifier.wait()
-        return True
+            self._turn_began = perf_counter()
+        return received
+
+    async def _let_others(self) -> None:
+        """A method may take many small messages without waiting for anything."""
+        await turns.let_others()
+        self._turn_began = perf_counter()
 
     async def _decompressed(self, data: bytes) -> bytes:
         if self._encoding == IDENTITY:

@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.net.connections import turns
 from msx_frontend.net.connections.connection import ON_ITS_WAY, close_unless_asked, may_be_asked
 from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
@@ -111,10 +112,27 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             self._cannot_read(error)
         else:
             if read < len(data):
-                self._rest = data[read:]
-                self.flow.pause_reading()
+                self._read_later(data[read:])
             elif between and reader.request is None and reader.begun == begun + 1:
                 self._keep(data)
+
+    def _read_later(self, rest: bytes) -> None:
+        """When there is room for more requests, or when others have had their turn."""
+        self._rest = rest
+        if self.requests_wait:
+            self.flow.pause_reading()
+            return
+        self.flow.hold_back()
+        if self._kept is not None:
+            self._kept.forget()  # what comes now does not begin with a head
+        turns.after_others(self.loop, self._read_on)
+
+    def _read_on(self) -> None:
+        rest, self._rest = self._rest, b""
+        if rest:
+            self.read(rest)
+        if not self._rest or self.requests_wait:
+            self.flow.go_on()
 
     def _keep(self, data: bytes) -> None:
         """`data` is one request. It may also wait its turn, or be one for the app: then its head is not known."""
@@ -139,7 +157,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
 
     @property
     def idle_since(self) -> float | None:
-        busy = self._reply or self._reader.request or self._waiting or self._lingering
+        busy = self._reply or self._reader.request or self._waiting or self._rest or self._lingering
         return None if busy else self._idle_since
 
     def look(self, now: float) -> None:
@@ -151,7 +169,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             self._lingering.look(now)
         elif request is not None or self._reader.begun == 0:
             self._look_at_request(request, now)
-        elif self._reply is None and now - self._idle_since >= self._limits.keep_alive_timeout:
+        elif not (self._reply or self._rest) and now - self._idle_since >= self._limits.keep_alive_timeout:
             close_unless_asked(self.transport)
 
     def _reads_nothing(self, now: float) -> bool:
@@ -162,7 +180,9 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
 
     def _look_at_request(self, request: IncomingRequest | None, now: float) -> None:
         """It is not complete. `request` is None where not a byte has come yet."""
-        paused = self.flow.read_paused or (self._reply is not None and request is not self._answering)
+        paused = (
+            self.flow.read_paused or self.flow.held_back or (self._reply is not None and request is not self._answering)
+        )
         seconds = self._timer.look(now, self._reader, paused=paused)
         if request is not None and request.head_complete:
             self._look_at_body(request, seconds, now)

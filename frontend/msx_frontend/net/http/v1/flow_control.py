@@ -6,22 +6,43 @@ import asyncio
 
 
 class TransportFlow:
-    __slots__ = ("_transport", "_writable", "read_paused", "write_paused")
+    __slots__ = ("_transport", "_writable", "held_back", "read_paused", "write_paused")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         self.read_paused = self.write_paused = False
+        self.held_back = False
+        """What has come is not looked through: no more is read, whoever would like to."""
         self._writable = asyncio.Event()
         self._writable.set()
 
     def pause_reading(self) -> None:
         if not self.read_paused:
             self.read_paused = True
-            self._transport.pause_reading()
+            self._pause()
 
     def resume_reading(self) -> None:
         if self.read_paused:
             self.read_paused = False
+            self._resume()
+
+    def hold_back(self) -> None:
+        if not self.held_back:
+            self.held_back = True
+            self._pause()
+
+    def go_on(self) -> None:
+        """All that has come is looked through."""
+        if self.held_back:
+            self.held_back = False
+            self._resume()
+
+    def _pause(self) -> None:
+        if self.read_paused is not self.held_back:
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if not (self.read_paused or self.held_back or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:

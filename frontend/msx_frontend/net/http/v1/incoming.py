@@ -9,8 +9,9 @@ from msx_frontend.net.http.wire import RawHeaders
 STEERING = frozenset((b"connection", b"expect", b"host", b"transfer-encoding"))
 """Headers that say how the request itself is read."""
 
-MOST_PARTS = 64
-"""Parts of a body that are kept as they came; later ones are joined, so that a million small chunks cost no more."""
+MOST_PARTS, LARGE_PART = 64, 1 << 10
+"""Parts of a body that are kept as they came, and the bytes from which on all are; others are joined, so that a million
+small chunks cost no more."""
 
 
 class IncomingRequest:
@@ -97,7 +98,7 @@ class IncomingRequest:
         return not self.complete and self.length != 0
 
     def add(self, data: bytes) -> None:
-        if len(self._parts) < MOST_PARTS:
+        if len(self._parts) < MOST_PARTS or len(data) >= LARGE_PART:
             self._parts.append(data)
         else:
             tail = self._parts[-1]

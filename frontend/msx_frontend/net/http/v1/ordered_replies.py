@@ -48,7 +48,7 @@ class OrderedReplies:
         self._waiting: deque[IncomingRequest] = deque()
         """Requests behind the one that is answered."""
         self._rest = b""
-        """What has come behind them, and is read when they are answered."""
+        """What has come and is not looked through: behind them, or when the loop's turn was over."""
         self._answering: IncomingRequest | None = None
         """The last request that is answered, or was; None before the first one."""
         self._reply: Http1Reply | AsgiCycle | None = None
@@ -202,7 +202,7 @@ class OrderedReplies:
             return
         if self._waiting:
             self._start(self._waiting.popleft())
-        if self._rest and not self._waiting:
+        if self._rest and not self._waiting and not self.flow.held_back:
             rest, self._rest = self._rest, b""
             self.read(rest)
         if not (self._waiting or self._deaf):

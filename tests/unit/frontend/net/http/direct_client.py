@@ -25,7 +25,7 @@ class FakeTransport:
     def __init__(self) -> None:
         self.written = bytearray()
         self.writes = 0
-        self.closed = self.ended = False
+        self.closed = self.ended = self.paused = False
         self.unsent = 0
         """Bytes that the client has not taken; a test sets it."""
         self.arrived = asyncio.Event()
@@ -63,10 +63,10 @@ class FakeTransport:
         return {"peername": ("10.0.0.1", 4711), "sockname": ("127.0.0.1", 8080)}.get(name)
 
     def pause_reading(self) -> None:
-        return None
+        self.paused = True
 
     def resume_reading(self) -> None:
-        return None
+        self.paused = False
 
 
 def connect(

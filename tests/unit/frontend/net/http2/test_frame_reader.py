@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from msx_frontend.net.http2 import frame_reader, frames
+from msx_frontend.net.connections import turns
+from msx_frontend.net.http2 import frames
 from msx_frontend.net.http2.errors import ErrorCode
 from tests.unit.frontend.net.http2.peer import Peer, in_loop
 
@@ -22,7 +23,7 @@ def many(peer: Peer, first: int = 1) -> bytes:
 
 @pytest.fixture
 def no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame_reader, "TURN", -1.0)
+    monkeypatch.setattr(turns, "TURN", -1.0)
 
 
 @pytest.mark.usefixtures("no_time")
@@ -33,6 +34,8 @@ async def test_the_loop_has_its_turn() -> None:
     begun = len(peer.owners)
     assert 0 < begun < REQUESTS
     assert peer.transport.paused, "no more is read meanwhile"
+    await asyncio.sleep(0)
+    assert len(peer.owners) == begun, "a whole turn is the others'"
     await asyncio.sleep(0)
     assert begun < len(peer.owners) < REQUESTS
     while peer.transport.paused:

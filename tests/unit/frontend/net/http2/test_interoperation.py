@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from msx_frontend.net.http2 import frame_reader
+from msx_frontend.net.connections import turns
 from msx_frontend.net.http2.connection import Http2Protocol
 from msx_frontend.net.http2.header_blocks import encode_headers
 from msx_frontend.net.http2.headers import Headers
@@ -151,7 +151,7 @@ def test_calls(with_service: WithService) -> None:
 
 def test_calls_that_are_read_in_many_turns(with_service: WithService, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading is paused between them."""
-    monkeypatch.setattr(frame_reader, "TURN", -1.0)
+    monkeypatch.setattr(turns, "TURN", -1.0)
     with_service(many_calls)
 
 
