@@ -34,8 +34,9 @@ class Repository:
 class HubServer(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+    def __init__(self, host: str) -> None:
+        super().__init__((host, 0), _Handler)
+        self.host = host
         self.repositories: dict[str, Repository] = {}
         self.asked: list[tuple[str, dict[str, str]]] = []
         """Path with its query, and the headers by their lower-case names, of every request."""
@@ -43,6 +44,8 @@ class HubServer(ThreadingHTTPServer):
         """By the path of a file: after how many bytes its next connections end."""
         self.damaged: dict[str, bytes] = {}
         """What comes instead of a file."""
+        self.redirects: dict[str, str] = {}
+        """By the name of a file, or "" for the listing: its URL, or a server that has the same paths."""
         self.knows_ranges = True
         self.gate = threading.Event()
         """Large files wait for it after their first half."""
@@ -50,7 +53,7 @@ class HubServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        return f"http://{self.host}:{self.server_address[1]}"
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients that leave are expected."""
@@ -61,8 +64,8 @@ class HubServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def hub_server() -> Iterator[HubServer]:
-    with HubServer() as server:
+def hub_server(host: str = "127.0.0.1") -> Iterator[HubServer]:
+    with HubServer(host) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -75,6 +78,10 @@ def hub_server() -> Iterator[HubServer]:
 
 def _git(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def _is_of_file(path: str) -> bool:
+    return "/resolve/" in path or "FilePath=" in path
 
 
 def _file_of(path: str) -> str:
@@ -95,6 +102,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.server.asked.append((self.path, headers))
+        name = _file_of(self.path).rpartition("/")[2] if _is_of_file(self.path) else ""
+        if (there := self.server.redirects.get(name)) is not None:
+            self._redirect(there if urlsplit(there).path else f"{there}{self.path}")
+            return
         parts = unquote(urlsplit(self.path).path).strip("/").split("/")
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         if parts[:2] == ["api", "models"] and parts[4:5] == ["tree"]:
@@ -200,6 +211,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _redirect(self, location: str) -> None:
+        self.send_response(302)
+        self.send_header("location", location)
+        self.send_header("content-length", "0")
+        self.end_headers()
 
     def _fail(self, status: int, code: str) -> None:
         self.send_response(status)

@@ -10,10 +10,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+from msx_frontend.archives.addresses import Address, Place, address_of, is_private, proxies, refused, resolved
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
-from msx_frontend.archives.metadata_services import check_address, check_host
-from msx_frontend.management_errors import DownloadFailed
+from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
 
 if TYPE_CHECKING:
     import httpx
@@ -28,7 +28,8 @@ CheckSize = Callable[[int], None]
 
 
 class HttpSource:
-    """Follows redirects to URLs that `check` allows. Uses proxies and `.netrc` like curl."""
+    """Follows redirects to URLs that `check` allows, from a public host to public ones only. Uses proxies and `.netrc`
+    like curl."""
 
     def __init__(self, check: Callable[[ArchiveUrl], None], env: Mapping[str, str]) -> None:
         self._check, self._env = check, env
@@ -47,11 +48,14 @@ class HttpSource:
     async def _follow(
         self, client: httpx.AsyncClient, url: ArchiveUrl, check_size: CheckSize, signed: bool
     ) -> AsyncGenerator[bytes, None]:
-        there = url
+        there, private, ways = url, True, await asyncio.to_thread(proxies)
         for _ in range(MOST_REDIRECTS + 1):
-            await check_host(there)
+            addresses = await asyncio.to_thread(resolved, there.host)
+            _check_addresses(there, addresses, private=private)
             async with client.stream("GET", there.text, headers=self._headers(there, signed)) as reply:
-                check_address(there, reply.extensions["network_stream"].get_extra_info("server_addr"))
+                addresses += _connected(reply, ways)  # again, because the name may have changed
+                _check_addresses(there, addresses, private=private)
+                private = private and is_private(addresses)
                 if reply.status_code not in _REDIRECT:
                     _check_reply(url, reply, check_size)
                     async for chunk in reply.aiter_raw(CHUNK):
@@ -65,12 +69,28 @@ class HttpSource:
         return {"accept-encoding": "identity", **(sign(url, self._env) if signed else {})}
 
     def _redirected(self, url: ArchiveUrl, there: ArchiveUrl, reply: httpx.Response) -> ArchiveUrl:
-        target = urljoin(there.text, reply.headers.get("location", ""))
+        try:
+            target = urljoin(there.text, reply.headers.get("location", ""))
+        except ValueError:
+            raise DownloadFailed(url.shown, "it redirects to what is not a URL") from None
         if target.partition("://")[0].lower() not in ("http", "https"):
             raise DownloadFailed(url.shown, f"it redirects to {ArchiveUrl.split(target).shown}")
         redirected = ArchiveUrl.split(target)
         self._check(redirected)
         return redirected
+
+
+def _connected(reply: httpx.Response, ways: set[Place]) -> list[Address]:
+    """The address from which the reply comes; none where that is a proxy's, or a file's."""
+    at = reply.extensions["network_stream"].get_extra_info("server_addr")
+    address = address_of(str(at[0])) if isinstance(at, tuple) else None
+    return [] if address is None or (address, at[1]) in ways else [address]
+
+
+def _check_addresses(url: ArchiveUrl, addresses: list[Address], *, private: bool) -> None:
+    """`private`: addresses of private networks may be asked. Raises ArchiveNotFound."""
+    if reason := next(filter(None, (refused(address, private=private) for address in addresses)), ""):
+        raise ArchiveNotFound(f"Given URL {url.shown} does not match any allowed URL(s): {reason}.")
 
 
 def _check_reply(url: ArchiveUrl, reply: httpx.Response, check_size: CheckSize) -> None:

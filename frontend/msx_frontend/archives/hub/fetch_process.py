@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,12 @@ async def fetch(
     progress: Callable[[int, int], None],
     env: Mapping[str, str],
     *,
+    allowed: Sequence[str] = (".*",),
     offline: bool = False,
 ) -> tuple[str, str]:
     """The content's id below `root`, and the commit, or "". `limit`: seconds. Raises NotFetchedError.
 
-    `offline`: of what huggingface_hub has on this machine.
+    `allowed`: patterns of URLs to which the hub may redirect; `offline`: of what huggingface_hub has on this machine.
 
     The process is ended when this is cancelled; what has come stays for the next one.
     """
@@ -56,7 +57,7 @@ async def fetch(
     )
     try:
         assert process.stdin is not None
-        order = {"url": url, "root": str(root), "most": most, "offline": offline}
+        order = {"url": url, "root": str(root), "most": most, "allowed": list(allowed), "offline": offline}
         process.stdin.write(json.dumps(order).encode() + b"\n")
         answer = await asyncio.wait_for(_followed(process, progress), limit)
         await _left(process)

@@ -49,6 +49,7 @@ class HubModels:
         self._kept = config.hub_cache_size
         self._offline = config.hub_offline
         self._signed = config.require_signature
+        self._allowed = [pattern.pattern for pattern in config.allowed_urls]
         self._uses = Uses(root / "users.lock")
         self._contents: dict[str, HubContent] = {}
         """By the URL that was asked for, and by that of the commit."""
@@ -148,8 +149,9 @@ class HubModels:
     ) -> tuple[HubContent, str]:
         log.info("fetching %s", url.shown)
         await asyncio.to_thread(self.root.mkdir, mode=PASSABLE, parents=True, exist_ok=True)
+        told, allowed = _Told(url, progress), self._allowed
         id, revision = await fetch(
-            url.text, self.root, self._most, self._limit, _Told(url, progress), self._env, offline=offline
+            url.text, self.root, self._most, self._limit, told, self._env, allowed=allowed, offline=offline
         )
         return HubContent(self.root / wanted.folder, id, wanted.name), revision
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any
 
 from msx_frontend.archives.hub.digests import GIT, SHA256
 from msx_frontend.archives.hub.hub_url import HubUrl
+from msx_frontend.archives.hub.redirects import Redirects
 from msx_frontend.archives.hub.remote import (
     SILENCE,
     BrokenError,
@@ -17,6 +18,7 @@ from msx_frontend.archives.hub.remote import (
     said,
     skipped,
 )
+from msx_frontend.archives.schemes import HF
 
 _BUSY = (408, 429, 500, 502, 503, 504)
 
@@ -24,14 +26,17 @@ _BUSY = (408, 429, 500, 502, 503, 504)
 class HuggingFace:
     """The token is where the library finds it: `HF_TOKEN`, or the file that `hf auth login` writes."""
 
-    def __init__(self, url: HubUrl) -> None:
+    def __init__(self, url: HubUrl, allowed: Sequence[str]) -> None:
+        """`allowed`: see `Redirects`."""
         self._url, self._hub = url, library("huggingface_hub", "hf://")
         self._utils = library("huggingface_hub.utils", "hf://")
         self._errors = library("huggingface_hub.errors", "hf://")
         self._revision = url.revision or "main"
+        self.redirects = Redirects(HF, library("huggingface_hub.constants", "hf://").ENDPOINT, allowed)
 
     def list_files(self) -> HubListing:
         """Of the commit that the revision names now."""
+        self._session()
         try:
             info = self._hub.HfApi().model_info(
                 self._url.place, revision=self._revision, files_metadata=True, timeout=SILENCE
@@ -48,9 +53,7 @@ class HuggingFace:
         url = self._hub.hf_hub_url(self._url.place, file.key, revision=self._revision)
         headers = {**self._utils.build_hf_headers(), "accept-encoding": "identity", "range": f"bytes={start}-"}
         try:
-            with self._hub.get_session().stream(
-                "GET", url, headers=headers, follow_redirects=True, timeout=SILENCE
-            ) as reply:
+            with self._session().stream("GET", url, headers=headers, follow_redirects=True, timeout=SILENCE) as reply:
                 self._check(reply, file)
                 chunks = reply.iter_raw()
                 yield from chunks if reply.status_code == 206 else skipped(chunks, start)
@@ -58,6 +61,14 @@ class HuggingFace:
             raise
         except Exception as error:
             raise BrokenError(said(error)) from None
+
+    def _session(self) -> Any:
+        """The client of the library, which may have made a new one, for a request to the hub."""
+        session, check = self._hub.get_session(), self.redirects.check
+        if check not in (hooks := session.event_hooks)["response"]:
+            session.event_hooks = {**hooks, "response": [*hooks["response"], check]}
+        self.redirects.begin()
+        return session
 
     def _check(self, reply: Any, file: HubFile) -> None:
         if reply.status_code in _BUSY:
@@ -67,6 +78,8 @@ class HuggingFace:
 
     def _reason(self, error: Exception) -> Exception:
         errors = self._errors
+        if isinstance(error, HubError):
+            return error
         if isinstance(error, errors.GatedRepoError):
             return HubError(
                 "its owner gives access on request: ask for it on the hub's page, and give a token (HF_TOKEN)"

@@ -7,6 +7,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Generator, Iterator, Mapping
+from functools import partialmethod
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,6 +44,7 @@ class ObjectStore:
         self._s3fs = library("s3fs", f"{url.scheme}://")
         self._core = library("botocore.exceptions", f"{url.scheme}://")
         self._settings = _settings(url, env)
+        _follow_no_redirects(library("aiohttp", f"{url.scheme}://"))
         self._files = self._connected(anonymous=False)
 
     def _connected(self, *, anonymous: bool) -> Any:
@@ -122,6 +124,8 @@ class ObjectStore:
     def _reason(self, error: Exception) -> Exception:
         if isinstance(error, (HubError, BrokenError)):
             return error
+        if 300 <= _status(error) < 400:
+            return HubError("the store redirects, which is not followed: name its region (AWS_REGION), or its address")
         if isinstance(error, FileNotFoundError):
             return HubError(f"there is no bucket {self._url.place}, or no such object in it")
         if isinstance(error, (PermissionError, self._core.NoCredentialsError)):
@@ -130,6 +134,18 @@ class ObjectStore:
         if isinstance(error, (ValueError, self._core.PartialCredentialsError)):
             return HubError(said(error))
         return BrokenError(said(error))
+
+
+def _follow_no_redirects(aiohttp: Any) -> None:
+    """In this process, which does nothing else. botocore itself asks the right region; aiohttp, by which s3fs asks,
+    would follow a `Location` anywhere."""
+    aiohttp.ClientSession.request = partialmethod(aiohttp.ClientSession.request, allow_redirects=False)
+
+
+def _status(error: Exception) -> int:
+    """Of the reply, where s3fs has made an error of its own of botocore's."""
+    response = getattr(error.__cause__, "response", None) or {}
+    return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def _settings(url: HubUrl, env: Mapping[str, str]) -> dict[str, Any]:

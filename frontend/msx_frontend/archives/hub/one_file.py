@@ -27,7 +27,7 @@ def main() -> None:
 
 def _read(url: HubUrl, name: str, most: int) -> bytes:
     """Raises HubError, BrokenError."""
-    remote = remote_of(url, offline=bool(is_offline(url, configured=False)))
+    remote = remote_of(url, [".*"], offline=bool(is_offline(url, configured=False)))
     listing = cast(HubListing, patiently(remote.list_files))
     file = next((file for file in listing.files if file.path == name and 0 <= file.size <= most), None)
     if file is None:

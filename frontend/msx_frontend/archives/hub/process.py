@@ -12,10 +12,10 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msx_archiver.room import why
 from msx_frontend.archives.hub.chosen import chosen
@@ -24,6 +24,10 @@ from msx_frontend.archives.hub.hub_download import HubDownload, patiently
 from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.archives.hub.remote import BrokenError, HubError, HubFile, HubListing, Remote
 from msx_frontend.archives.schemes import HF, MODELSCOPE
+
+if TYPE_CHECKING:
+    from msx_frontend.archives.hub.huggingface import HuggingFace
+    from msx_frontend.archives.hub.modelscope import ModelScope
 
 TELL = 0.2
 """Seconds between two reports of how far it is."""
@@ -40,7 +44,7 @@ def main() -> None:
     root = Path(order["root"])
     try:
         url = HubUrl.parse(order["url"])
-        _tell(**_fetched(url, remote_of(url, offline=order["offline"]), root, order["most"]))
+        _tell(**_fetched(url, remote_of(url, order["allowed"], offline=order["offline"]), root, order["most"]))
     except (HubError, BrokenError) as error:
         _tell(error=str(error))
     except OSError as error:
@@ -49,8 +53,9 @@ def main() -> None:
         _tell(error=TOO_LARGE)
 
 
-def remote_of(url: HubUrl, *, offline: bool) -> Remote:
-    """Raises HubError where the library is not installed."""
+def remote_of(url: HubUrl, allowed: Sequence[str], *, offline: bool) -> Remote:
+    """The model, for this process, which does nothing else: it is kept from addresses to which hubs may not redirect.
+    `allowed`: the patterns of `allowed_urls`. Raises HubError where the library is not installed."""
     if offline:
         from msx_frontend.archives.hub.huggingface_cache import HuggingFaceCache
 
@@ -58,14 +63,19 @@ def remote_of(url: HubUrl, *, offline: bool) -> Remote:
     if url.scheme == HF:
         from msx_frontend.archives.hub.huggingface import HuggingFace
 
-        return HuggingFace(url)
+        return _watched(HuggingFace(url, allowed))
     if url.scheme == MODELSCOPE:
         from msx_frontend.archives.hub.modelscope import ModelScope
 
-        return ModelScope(url)
+        return _watched(ModelScope(url, allowed))
     from msx_frontend.archives.hub.object_store import ObjectStore
 
     return ObjectStore(url)
+
+
+def _watched(remote: HuggingFace | ModelScope) -> Remote:
+    remote.redirects.watch()
+    return remote
 
 
 def _fetched(url: HubUrl, remote: Remote, root: Path, most: int) -> dict[str, Any]:

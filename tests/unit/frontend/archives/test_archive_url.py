@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
-from msx_frontend.archives.metadata_services import check_address, check_host
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
-from tests.unit.frontend.jobs import run
 
 DEFAULT = ServerConfig().allowed_urls
 
@@ -177,26 +175,6 @@ def test_secrets_are_not_shown() -> None:
     with pytest.raises(DownloadFailed, match=r"https://\[bad/m\.mar \("):
         ArchiveUrl.parse("https://[bad/m.mar?key=1")
     assert ArchiveUrl.parse("m.mar?x").shown == "m.mar?x"
-
-
-@pytest.mark.parametrize(
-    "address", ["169.254.169.254", "::ffff:169.254.169.254", "fe80::1%eth0", "fd00:ec2::254", "100.100.100.200"]
-)
-def test_metadata_services_are_never_asked(address: str) -> None:
-    with pytest.raises(ArchiveNotFound, match="is a metadata service of clouds, which is never asked"):
-        check_address(ArchiveUrl.parse("http://somewhere/m.mar"), (address, 80))
-
-
-@pytest.mark.parametrize("address", [("127.0.0.1", 80), ("10.0.0.1", 80), ("2001:db8::1", 80, 0, 0), None, "/socket"])
-def test_other_addresses_are(address: object) -> None:
-    check_address(ArchiveUrl.parse("http://somewhere/m.mar"), address)
-
-
-def test_a_host_is_looked_up_before_it_is_asked() -> None:
-    with pytest.raises(ArchiveNotFound):
-        run(check_host(ArchiveUrl.parse("http://169.254.169.254/latest/m.mar")))
-    run(check_host(ArchiveUrl.parse("http://127.0.0.1/m.mar")))
-    run(check_host(ArchiveUrl.parse("http://no-such-host.invalid/m.mar")))  # a proxy may know it
 
 
 AWS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from msx_frontend.archives import http_source, metadata_services
+from msx_frontend.archives import addresses, http_source
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
@@ -111,20 +111,52 @@ def test_a_redirect_stays_on_the_web(root: Path, web: FileServer, location: str)
 
 def test_a_redirect_to_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not even connected to."""
-    monkeypatch.setattr(http_source, "check_address", lambda *_: None)
+    monkeypatch.setattr(http_source, "_connected", lambda *_: [])
     url = web.redirect("/away", "http://169.254.169.254/latest/meta-data/m.mar")
     assert "which is never asked" in failed(root, url, ArchiveNotFound)
 
 
 def test_a_host_that_became_a_metadata_service(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look-up and the connection."""
-
-    async def let_through(url: str) -> None:
-        return None
-
-    monkeypatch.setattr(http_source, "check_host", let_through)
-    monkeypatch.setattr(metadata_services, "_SERVICES", {ipaddress.ip_address("127.0.0.1")})
+    monkeypatch.setattr(http_source, "resolved", lambda host: [])
+    monkeypatch.setattr(addresses, "_SERVICES", {ipaddress.ip_address("127.0.0.1")})
     assert "which is never asked" in failed(root, web.put("/m.mar", DATA), ArchiveNotFound)
+
+
+@pytest.fixture
+def public(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if `localhost` and 127.0.0.2 were of the Internet."""
+    by_name = {"localhost": ["192.0.9.1"], "127.0.0.2": ["192.0.9.2"]}
+    found = lambda host: [ipaddress.ip_address(text) for text in by_name.get(host, [host])]  # noqa: E731
+    monkeypatch.setattr(http_source, "resolved", found)
+
+
+def test_a_public_host_does_not_redirect_to_a_private_one(root: Path, web: FileServer, public: None) -> None:
+    inside = web.put("/m.mar", DATA)
+    outside = web.redirect("/away", inside).replace("127.0.0.1", "localhost")
+    asked = len(web.asked)
+    said = failed(root, outside, ArchiveNotFound)
+    assert said.startswith(f"Given URL {inside} does not match any allowed URL(s): 127.0.0.1 is of this machine or a")
+    assert len(web.asked) == asked + 1, "the private host is not asked"
+    web.redirect("/there", outside)
+    assert "to which a public host may not redirect" in failed(root, f"{web.url}/there", ArchiveNotFound), "nor by both"
+
+
+def test_a_name_that_has_become_a_private_one(
+    root: Path, web: FileServer, public: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look-up and the connection; the address of a proxy is private, and not looked at."""
+    port = int(web.url.rpartition(":")[2])
+    there = web.put("/m.mar", DATA).replace("127.0.0.1", "localhost")
+    monkeypatch.setattr(http_source, "is_private", lambda addresses: False)
+    outside = web.redirect("/away", there)
+    assert "to which a public host may not redirect" in failed(root, outside, ArchiveNotFound)
+    monkeypatch.setattr(http_source, "proxies", lambda: {(ipaddress.ip_address("127.0.0.1"), port)})
+    assert fetched(root, outside) == DATA
+
+
+def test_a_redirect_to_nowhere(root: Path, web: FileServer) -> None:
+    assert "(it redirects to what is not a URL)" in failed(root, web.redirect("/away", "http://[bad/m.mar"))
 
 
 def test_redirects_end(root: Path, web: FileServer) -> None:

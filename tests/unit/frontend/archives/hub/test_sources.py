@@ -138,7 +138,7 @@ def test_a_download_that_takes_too_long(hub: HubServer, tmp_path: Path) -> None:
 def test_the_process_ends_with_its_server(hub: HubServer, tmp_path: Path) -> None:
     hub.gate.clear()
     command = [sys.executable, "-m", "msx_frontend.archives.hub.process"]
-    order = {"url": "hf://org/name", "root": str(tmp_path), "most": 1 << 30, "offline": False}
+    order = {"url": "hf://org/name", "root": str(tmp_path), "most": 1 << 30, "offline": False, "allowed": [".*"]}
     with subprocess.Popen(
         command, env=environment(tmp_path, **of_hub("hf", hub)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
