@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from msx_archiver.linked_checkpoint import CONFIG, is_read
-from msx_archiver.members import path_problem
+from msx_archiver.members import normalise, path_problem
 from msx_frontend.archives.guess import HANDLER, MANIFEST, MINDIR, PYTHON, SERVABLE
 from msx_frontend.archives.hub.remote import MOST_FILES, HubError, HubFile, too_many
 
@@ -27,8 +28,22 @@ def chosen(files: Sequence[HubFile], read: Callable[[HubFile], bytes], *, archiv
             raise HubError(f"a file of it {problem}: {file.path[:200]!r}")
         if file.size < 0:
             raise HubError(f"the hub does not say how large {file.path} is")
+    _check_conflicts(normalise(file.path) for file in files)
     wanted = [file for file in files if not _is_hidden(file.path)]
     return wanted if archive and wanted else _of_folder(wanted, read)
+
+
+def _check_conflicts(paths: Iterable[str]) -> None:
+    """No disk holds two files of one path, nor a file and a folder, as stores of objects do. Raises HubError."""
+    ordered = sorted(path.replace("/", "\0") for path in paths)  # what is below a path follows it at once
+    for above, below in pairwise(ordered):
+        path, other = (one.replace("\0", "/")[:200] for one in (above, below))
+        if above == below:
+            raise HubError(f"{path!r} is there twice, which no disk can hold: rename one of them")
+        if below.startswith(f"{above}\0"):
+            raise HubError(
+                f"{path!r} is a file and the folder of {other!r}, which no disk can hold: rename one of them"
+            )
 
 
 def _of_folder(files: list[HubFile], read: Callable[[HubFile], bytes]) -> list[HubFile]:

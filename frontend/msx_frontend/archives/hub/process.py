@@ -48,7 +48,7 @@ def main() -> None:
     except (HubError, BrokenError) as error:
         _tell(error=str(error))
     except OSError as error:
-        _tell(error=f"{root}: {why(error, root)}")
+        _tell(error=f"{error.filename or root}: {why(error, root)}")
     except MemoryError:
         _tell(error=TOO_LARGE)
 

@@ -83,6 +83,11 @@ def test_of_others_everything_but_hidden_files(whole: list[str]) -> None:
         (["handler.py", "../x"], r"leaves the model's folder by '\.\.'"),
         (["handler.py", "/etc/passwd"], "has an absolute path"),
         (["handler.py", "a\nb"], "has a control character"),
+        (
+            ["handler.py", "a/b", "a/b-c", "a/b/c/d"],
+            "'a/b' is a file and the folder of 'a/b/c/d', which no disk can hold",
+        ),
+        (["handler.py", "a/b", "./a//b"], "'a/b' is there twice"),
     ],
 )
 def test_refused_before_anything_large_comes(paths: list[str], why: str) -> None:
