@@ -8,15 +8,16 @@ from urllib.parse import quote
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import ACCEPTED
 from msx_frontend.net.grpc.metadata import REQUEST_ID, Metadata
-from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.refused import NotACall, Refused
 from msx_frontend.net.http2.header_blocks import encode_field, encode_headers
 
+_STATUS = (b":status", b"200")
 _CONTENT_TYPE = (b"content-type", b"application/grpc")
 _ACCEPTED = (b"grpc-accept-encoding", ACCEPTED.encode())
 _PLAIN = " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"
 """Printable ASCII but for the percent sign; letters, digits and `_.-~` are always so."""
 
-HEAD = encode_headers([(b":status", b"200"), _CONTENT_TYPE, _ACCEPTED])
+HEAD = encode_headers([_STATUS, _CONTENT_TYPE, _ACCEPTED])
 OK = encode_headers([(b"grpc-status", b"0")])
 _REQUEST_ID = REQUEST_ID.encode()
 
@@ -47,8 +48,16 @@ MAX_HEADERS = 16 << 10
 
 def refusal(refused: Refused) -> bytes:
     """The whole answer to what never became a call, in one block."""
-    headers = [(b":status", b"%d" % refused.http_status), _CONTENT_TYPE, *refused.headers]
-    return encode_headers(headers) + trailers(refused.code, refused.message, ())
+    return encode_headers([_STATUS, _CONTENT_TYPE, *refused.headers]) + trailers(refused.code, refused.message, ())
+
+
+def not_a_call(refused: NotACall, *, bodiless: bool) -> tuple[bytes, bytes]:
+    """The header block and the body of the answer to a request of HTTP; `bodiless` to HEAD."""
+    text = refused.message.encode() + b"\n"
+    headers = [(b":status", b"%d" % refused.http_status), (b"content-type", b"text/plain; charset=utf-8")]
+    return encode_headers(
+        [*headers, (b"content-length", b"%d" % len(text)), *refused.headers]
+    ), b"" if bodiless else text
 
 
 @lru_cache

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msx_frontend.net.grpc.direct.blocks import refusal
+from msx_frontend.net.grpc.direct.blocks import not_a_call, refusal
 from msx_frontend.net.grpc.direct.compression import IDENTITY
 from msx_frontend.net.grpc.direct.head import CONTENT_TYPE, CallHead
 from msx_frontend.net.grpc.direct.job_call import JobCall
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.direct.refused_call import RefusedCall
 from msx_frontend.net.grpc.direct.task_call import TaskCall
-from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.refused import NotACall
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.answered import ANSWERED
 from msx_frontend.net.http2.connection import Http2Protocol
@@ -35,7 +35,7 @@ class CallConnection:
     def accept(self, stream: Stream, headers: Headers, ended: bool) -> StreamEvents:
         head = self._heads.get(id(headers)) or self._read(headers)
         if head.served is None:
-            return _refuse(stream, head.refused)
+            return _refuse(stream, head)
         call = self._call(stream, head, head.served)
         if ended:
             call.ended()
@@ -82,7 +82,11 @@ class CallConnection:
         return self._client
 
 
-def _refuse(stream: Stream, refused: Refused | None) -> StreamEvents:
+def _refuse(stream: Stream, head: CallHead) -> StreamEvents:
+    refused = head.refused
     assert refused is not None
-    stream.send_headers(refusal(refused), end=True)
+    if isinstance(refused, NotACall):
+        stream.send_whole(*not_a_call(refused, bodiless=(b":method", b"HEAD") in head.headers))
+    else:
+        stream.send_headers(refusal(refused), end=True)
     return ANSWERED

@@ -11,7 +11,7 @@ from msx_frontend.job import SESSION as SESSION_TEXT
 from msx_frontend.net.grpc.admission import SentKey
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY
-from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.refused import NotACall, Refused
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.page_guard import PageGuard
@@ -71,9 +71,9 @@ class CallHead:
         self, fields: dict[bytes, bytes], methods: Mapping[bytes, ServedMethod], server: tuple[str, int] | None
     ) -> None:
         if fields.get(b":method") != b"POST":
-            raise _no_call(405, "This port speaks gRPC: its calls are POST requests.", (b"allow", b"POST"))
+            raise NotACall(405, "This port speaks gRPC: its calls are POST requests.", (b"allow", b"POST"))
         if not CONTENT_TYPE.fullmatch(fields.get(b"content-type", b"")):
-            raise _no_call(415, "This port speaks gRPC: its calls have the content type application/grpc.")
+            raise NotACall(415, "This port speaks gRPC: its calls have the content type application/grpc.")
         served = methods.get(fields.get(b":path", b""))
         if served is None:
             raise Refused(Code.UNIMPLEMENTED, "Method not found!")  # grpc's words
@@ -90,10 +90,6 @@ class CallHead:
         if (parent := fields.get(PARENT)) is not None:
             self.trace = parent.decode("latin-1"), fields.get(STATE, b"").decode("latin-1")
         self.served = served
-
-
-def _no_call(http_status: int, message: str, *headers: tuple[bytes, bytes]) -> Refused:
-    return Refused(Code.UNKNOWN, message, http_status=http_status, headers=headers)
 
 
 def _check_page(guard: PageGuard, fields: dict[bytes, bytes], server: tuple[str, int] | None) -> None:

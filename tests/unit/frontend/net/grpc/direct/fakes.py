@@ -63,10 +63,13 @@ class FakeStream:
         self.trailers = fields(block)
         self._end()
 
-    def send_whole(self, headers: bytes, data: bytes, trailers: bytes) -> None:
+    def send_whole(self, headers: bytes, data: bytes, trailers: bytes = b"") -> None:
         self.send_headers(headers)
         self.send_data(data)
-        self.send_trailers(trailers)
+        if trailers:
+            self.send_trailers(trailers)
+        else:
+            self._end()
 
     def consumed(self, size: int) -> None:
         self.consumed_bytes += size

@@ -1,9 +1,10 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, escaped, refusal, trailers
-from msx_frontend.net.grpc.refused import Refused
+from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, escaped, not_a_call, refusal, trailers
+from msx_frontend.net.grpc.refused import NotACall, Refused
 from tests.unit.frontend.net.grpc.direct.fakes import fields
 
 
@@ -23,15 +24,23 @@ def test_an_error() -> None:
     assert fields(block) == {"grpc-status": "5", "grpc-message": "No.", "x-request-id": "a"}
 
 
-def test_what_is_not_a_call() -> None:
-    refused = Refused(Code.UNKNOWN, "Not so.", http_status=405, headers=((b"allow", b"POST"),))
-    said = fields(refusal(refused))
-    assert (said[":status"], said["allow"], said["grpc-status"], said["grpc-message"]) == (
-        "405",
-        "POST",
-        "2",
-        "Not so.",
-    )
+def test_an_answer_to_a_call_that_cannot_be() -> None:
+    said = fields(refusal(Refused(Code.UNIMPLEMENTED, "Not so.", headers=((b"grpc-accept-encoding", b"gzip"),))))
+    assert (said[":status"], said["grpc-status"], said["grpc-message"]) == ("200", "12", "Not so.")
+    assert said["grpc-accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("bodiless", [False, True])
+def test_what_is_not_a_call(bodiless: bool) -> None:
+    refused = NotACall(405, "Not so.", (b"allow", b"POST"))
+    block, body = not_a_call(refused, bodiless=bodiless)
+    assert fields(block) == {
+        ":status": "405",
+        "content-type": "text/plain; charset=utf-8",
+        "content-length": "8",
+        "allow": "POST",
+    }
+    assert body == (b"" if bodiless else b"Not so.\n")
 
 
 def test_headers_that_are_too_large() -> None:

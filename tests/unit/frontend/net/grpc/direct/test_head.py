@@ -3,6 +3,7 @@ import pytest
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.head import CallHead
+from msx_frontend.net.grpc.refused import NotACall
 from msx_frontend.net.grpc.served import served_methods
 from tests.unit.frontend.net.grpc.direct.fakes import FakeService
 
@@ -32,14 +33,14 @@ def test_content_types(type: bytes) -> None:
 @pytest.mark.parametrize("type", [b"", b"application/json", b"application/grpc-web", b"application/grpcx"])
 def test_content_types_that_are_not_grpcs(type: bytes) -> None:
     refused = head(content_type=type).refused
-    assert refused is not None
+    assert isinstance(refused, NotACall)
     assert refused.http_status == 415
     assert "application/grpc" in refused.message
 
 
 def test_a_method_that_is_not_post() -> None:
     refused = CallHead([(b":method", b"GET"), (b":path", b"/")], METHODS).refused
-    assert refused is not None
+    assert isinstance(refused, NotACall)
     assert (refused.http_status, refused.headers) == (405, ((b"allow", b"POST"),))
 
 

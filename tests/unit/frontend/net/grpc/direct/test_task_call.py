@@ -340,7 +340,6 @@ def test_a_stream_that_ends_in_the_middle_of_a_message() -> None:
 @pytest.mark.parametrize(
     ("other", "status"),
     [
-        ({"_method": b"GET"}, (2, "This port speaks gRPC: its calls are POST requests.")),
         ({"_path": b"/a.Service/Nothing"}, (12, "Method not found!")),
         (
             {"grpc_encoding": b"br"},
@@ -348,10 +347,25 @@ def test_a_stream_that_ends_in_the_middle_of_a_message() -> None:
         ),
     ],
 )
-def test_what_is_not_a_call(other: dict[str, bytes], status: tuple[int, str]) -> None:
+def test_a_call_that_cannot_be(other: dict[str, bytes], status: tuple[int, str]) -> None:
     async def test(peer: Peer, service: FakeService) -> None:
         stream = peer.open("Unary", other=other)
         assert stream.status == status
+        peer.say(stream, b"what else it says")
+        peer.end(stream)
+
+    with_peer(test)
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+def test_what_is_not_a_call(method: bytes) -> None:
+    """Its client can read why, and may send the rest of its request."""
+
+    async def test(peer: Peer, service: FakeService) -> None:
+        stream = peer.open("Unary", other={"_method": method})
+        assert (stream.headers[":status"], stream.headers["content-type"]) == ("405", "text/plain; charset=utf-8")
+        assert stream.body == (b"" if method == b"HEAD" else b"This port speaks gRPC: its calls are POST requests.\n")
+        assert stream.ended.is_set()
         peer.say(stream, b"what else it says")
         peer.end(stream)
 
