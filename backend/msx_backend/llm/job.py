@@ -117,7 +117,8 @@ class GenerationJobFactory:
             params = msgspec.structs.replace(params, logprobs=0)
         constraint, bad_words = self._constraint(params), self._bad_words(params)
         sampler = Sampler(params, prompt, self._vocab_size, self._tokenizer.eos, seed, constraint, bad_words)
-        return TokenSequence(list(prompt), (request.priority, number, index), limit, sampler)
+        order = (request.priority, number, index)
+        return TokenSequence(list(prompt), order, limit, sampler, asked_by=request.owner)
 
     def _constraint(self, params: SamplingParams) -> ConstraintState | None:
         if params.constraint is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from operator import attrgetter
 
 from msx_backend.llm.adapters.places import AdapterPlaces
@@ -15,25 +14,29 @@ from msx_backend.llm.speculator import Drafts, Speculator
 from msx_backend.llm.step import UNREAD, Mixed, Prefill, Step, Stretch
 from msx_backend.llm.step_plan import StepPlan, Written
 from msx_backend.llm.step_rows import chunk, decode_step, preparation, rows_of
+from msx_backend.llm.waiting import WaitingTexts, last_in_turn
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
+_line = attrgetter("priority", "entered")
+"""Prompts are computed by priority, and in the order of their admission."""
 
 
 class Scheduler:
     """Continuous batching of sequences that come and go between any two steps.
 
-    - Waiting ones are admitted by their order, as soon as there are a slot and blocks for their tokens; a block for
-      each running one is left over. The order of arrival is kept among equal priorities, and none starves: see
-      `patience`. As prompts are computed one after the other, one that would only wait for its turn is not admitted
-      yet: by then it may find its beginning in the cache, above all the other texts of the same request.
+    - Waiting ones are admitted as soon as there are a slot and blocks for their tokens; a block for each running one is
+      left over. Priorities come first, and none starves: see `patience`. Among equal ones keys take turns, and requests
+      of one key: see `waiting`. Nobody overtakes whose turn it is. As prompts are computed one after the other, one
+      that would only wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all
+      the other texts of the same request.
     - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
       computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
     - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
-      `max_tokens` would leave most of the cache unused. Then the last in order is preempted: it gives its blocks back
-      and waits at its old place in the order. When it comes back, its tokens are computed again as a prompt, as far as
-      the cache lost them; it goes on with the same sampler, so that clients do not notice. The first in order always
-      gets on.
+      `max_tokens` would leave most of the cache unused. Then the last text of the request with most texts here is
+      preempted: it gives its blocks back, and is the next one of its priority. When it comes back, its tokens are
+      computed again as a prompt, as far as the cache lost them; it goes on with the same sampler, so that clients do
+      not notice. The first in order always gets on.
     - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
@@ -59,12 +62,12 @@ class Scheduler:
         self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
-        self._spent = self._turns = self.preempted = 0
-        self.waiting: list[TokenSequence] = []
+        self._spent = self._turns = self._entered = self.preempted = 0
+        self.waiting = WaitingTexts()
         self.running: list[TokenSequence] = []
 
     def add(self, sequence: TokenSequence) -> None:
-        insort(self.waiting, sequence, key=_order)
+        self.waiting.add(sequence)
 
     def end(self, sequence: TokenSequence) -> None:
         """Ends a sequence at any time, repeatedly if need be. Its slot and blocks are free at once."""
@@ -93,7 +96,7 @@ class Scheduler:
         if plan := self._prepare([one for one in idle if one.scored or not self._mixes or self._reads(one)]):
             return plan
         ready = [sequence for sequence in idle if sequence.left == 1]
-        filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_order)
+        filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_line)
         if filling and (filling[0].scored or not self._mixes) and (plan := self._prefill(filling[0])):
             return plan
         return self._mix(ready, filling) if self._mixes else self._decode(ready)
@@ -147,11 +150,12 @@ class Scheduler:
         return probe
 
     def _admit(self) -> None:
-        while self.waiting and len(self.running) < self._slots:
-            sequence = self.waiting[0]
+        while len(self.running) < self._slots and (sequence := self.waiting.first) is not None:
             if not self._due(sequence) or not self._place(sequence):
                 return
-            pass_by(self.waiting.pop(0), self.waiting, self.running)
+            pass_by(self.waiting.take(), self.waiting, self.running)
+            self._entered += 1
+            sequence.entered = self._entered
             self.running.append(sequence)
 
     def _due(self, sequence: TokenSequence) -> bool:
@@ -162,7 +166,7 @@ class Scheduler:
             return False
         if self._mixes:
             return sum(other.left for other in filling) < self._chunk
-        return sum(other.order < sequence.order for other in filling) < self._lanes
+        return sum(other.priority <= sequence.priority for other in filling) < self._lanes
 
     def _place(self, sequence: TokenSequence) -> bool:
         like = next((other.slot for other in self.running if other.request == sequence.request), None)
@@ -261,7 +265,7 @@ class Scheduler:
             if steps is not None:
                 sequence.before += steps
                 return True
-            self._preempt(max((other for other in self.running if not other.in_flight), key=_order))
+            self._preempt(last_in_turn(self.running))
         return False
 
     def _preempt(self, sequence: TokenSequence) -> None:
@@ -269,7 +273,7 @@ class Scheduler:
         self._pool.free(sequence.slot)
         self._leave(sequence)
         sequence.displace()
-        insort(self.waiting, sequence, key=_order)
+        self.waiting.put_back(sequence)
         self.preempted += 1
 
     def _launch(self, step: Step, sequences: list[TokenSequence], drafts: Drafts | None = None) -> StepPlan:

@@ -8,6 +8,7 @@ from msx_backend.llm.adapters.adapter import Adapter
 from msx_backend.llm.sampling import Sampler
 from msx_backend.llm.speculation.drafts import TextDrafts
 from msx_backend.llm.step import UNREAD, Preparation
+from msx_sdk.generation import Owner
 
 Order = tuple[int, int, int]
 """Priority, number of the request, index of the text: the smallest is served first."""
@@ -42,9 +43,19 @@ class TokenSequence:
     """The number of the last step with this sequence."""
     given_way: int = 0
     """How many later texts of a better priority went first."""
+    asked_by: Owner | None = None
+    """None: its request shares a turn with no other."""
+    entered: int = 0
+    """The number of its admission: prompts of one priority are computed in that order."""
+    owner: Owner = field(init=False)
 
     def __post_init__(self) -> None:
         self.prompt = len(self.tokens)
+        self.owner = self.asked_by or Owner("", -1 - self.request)
+
+    @property
+    def priority(self) -> int:
+        return self.order[0]
 
     @property
     def request(self) -> int:

@@ -126,7 +126,7 @@ RULES: dict[str, Rule] = {
 }
 """By a member's name, or a struct's and a member's."""
 
-MADE_BY_SERVER = ("adapter_files",)
+MADE_BY_SERVER = ("adapter_files", "owner")
 
 
 def check(message: msgspec.Struct, limits: TextLimits, sent: int | None = None, prefix: str = "") -> None:

@@ -9,6 +9,7 @@ from msx_sdk.generation._adapters import AdapterFiles, LoadAdapterReply, LoadAda
 from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
 from msx_sdk.generation._embed import EmbedReply, EmbedRequest
 from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Capabilities
+from msx_sdk.generation._owner import Owner
 from msx_sdk.generation._sampling import BeamSearch, Constraint, SamplingDefaults, SamplingParams
 from msx_sdk.generation._sleep import SleepReply, SleepRequest
 from msx_sdk.generation._text import (
@@ -43,6 +44,7 @@ __all__ = [
     "GenerateRequest",
     "LoadAdapterReply",
     "LoadAdapterRequest",
+    "Owner",
     "SamplingDefaults",
     "SamplingParams",
     "SleepReply",

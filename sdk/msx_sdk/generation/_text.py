@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation._adapters import AdapterFiles
+from msx_sdk.generation._owner import Owner
 from msx_sdk.generation._sampling import SamplingParams
 from msx_sdk.generation._wire import Integer, Positive, WireStruct
 
@@ -51,6 +52,8 @@ class GenerateRequest(WireStruct):
     priority: Integer = 0
     """A lower priority is served first; equal ones in the order of arrival. Without one (0) it is that of the request's
     class: -1 of a high one, 1 of a low one."""
+    owner: Owner | None = None
+    """Whose turn it is, where an engine serves requests in turns; the server adds it. None: the request is alone."""
     truncate: Positive | None = None
     """Keep this many of the prompt's last tokens only."""
     add_special_tokens: bool = True

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_backend.llm import patience
-from msx_backend.llm.patience import OVERDUE, PATIENCE
+from msx_backend.llm.patience import PATIENCE
 from msx_backend.llm.sequence import TokenSequence
+from msx_backend.llm.waiting import OVERDUE
 from tests.unit.backend.llm.test_scheduler import Stage
 
 WORST = 1 << 62
@@ -91,13 +92,13 @@ def test_whatever_comes_none_is_passed_more_often(
 
 
 def count(stage: Stage, passed: dict[TokenSequence, int]) -> None:
-    """A step, and which texts that wait it has passed by."""
-    before = set(stage.scheduler.waiting)
+    """A step, and which texts of worse priorities that wait it has passed by. Equal ones take turns."""
+    before = {text: text.priority for text in stage.scheduler.waiting}
     stage.step()
     waiting = set(stage.scheduler.waiting)
-    for admitted in before - waiting:
-        for other in before & waiting:
-            passed[other] += other.request < admitted.request
+    for admitted in before.keys() - waiting:
+        for other in before.keys() & waiting:
+            passed[other] += other.request < admitted.request and before[other] > before[admitted]
 
 
 @pytest.mark.parametrize("mixes", [False, True])

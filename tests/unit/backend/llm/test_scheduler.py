@@ -10,6 +10,7 @@ from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.step import UNREAD, CopyPositions, Decode, Mixed, Prefill, TokenChunk
 from msx_backend.llm.step_plan import StepPlan
+from msx_sdk.generation import Owner
 from tests.unit.backend.llm.fakes import limits
 
 NO_SAMPLER = cast(Sampler, None)
@@ -34,10 +35,13 @@ class Stage:
         self.log: list[StepPlan] = []
         self._numbers = 0
 
-    def add(self, tokens: list[int], priority: int = 0, limit: int = 64, texts: int = 1) -> list[TokenSequence]:
+    def add(
+        self, tokens: list[int], priority: int = 0, limit: int = 64, texts: int = 1, owner: Owner | None = None
+    ) -> list[TokenSequence]:
         self._numbers += 1
         sequences = [
-            TokenSequence(list(tokens), (priority, self._numbers, index), limit, NO_SAMPLER) for index in range(texts)
+            TokenSequence(list(tokens), (priority, self._numbers, index), limit, NO_SAMPLER, asked_by=owner)
+            for index in range(texts)
         ]
         for sequence in sequences:
             self.scheduler.add(sequence)
@@ -207,7 +211,7 @@ def test_the_last_in_order_makes_room_and_comes_back() -> None:
     first, second, third = (stage.add([place] * 10, limit=40)[0] for place in range(3))
     while not stage.scheduler.preempted:
         stage.step()
-    assert stage.scheduler.waiting == [third]
+    assert [*stage.scheduler.waiting] == [third]
     made = third.made
     (later,) = stage.add([9, 9], limit=4)
     stage.until(first)
@@ -216,7 +220,7 @@ def test_the_last_in_order_makes_room_and_comes_back() -> None:
     assert second.finished
     assert not later.made or third.finished
     stage.until(later)
-    assert (stage.pool.used, stage.scheduler.running, stage.scheduler.waiting) == (0, [], [])
+    assert (stage.pool.used, stage.scheduler.running, [*stage.scheduler.waiting]) == (0, [], [])
 
 
 def test_what_made_room_finds_its_tokens_in_the_cache() -> None:
