@@ -17,7 +17,7 @@ from msx_protocol import encode_headers
 from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_sdk._internal.methods import METHOD, PACKED_METHOD
 from msx_sdk._internal.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
-from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE
+from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Owner
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
@@ -188,6 +188,8 @@ class Job:
         "traced",
         "version",
     )
+    owner: Owner | None = None
+    """Requests with an owner take turns by it; each other job has a turn of its own."""
 
     def __init__(
         self,

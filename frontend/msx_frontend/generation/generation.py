@@ -12,11 +12,11 @@ import msgspec
 
 from msx_frontend.generation.errors import IncompleteReply, InvalidReply, WrongParameter
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.generation.turns import TurnListener, Turns, TurnSink
+from msx_frontend.generation.turns import TurnListener, Turns, TurnSink, texts_of
 from msx_frontend.metrics.generation import Meter
 from msx_frontend.models.model_version import ModelVersion
 from msx_sdk._internal.text_limits import TextLimits, too_much
-from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, SamplingParams, Token, Usage
+from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
 
 _decode = msgspec.msgpack.Decoder(GenerateDelta).decode
 MOST_TEXTS = "max_texts_per_request"
@@ -74,7 +74,7 @@ class Generation:
 
     def __init__(self, version: ModelVersion, requests: Sequence[GenerateRequest], limits: TextLimits) -> None:
         """Raises WrongParameter for too many texts."""
-        _check_texts(requests[0].params, len(requests), limits.max_texts_per_request)
+        _check_texts(requests, limits.max_texts_per_request)
         self._version, self._requests = version, requests
         self.usage = Usage(prompt=0, completion=0)
         self.queue_seconds = 0.0
@@ -100,13 +100,13 @@ class Generation:
         total.cached += usage.cached
 
 
-def _check_texts(params: SamplingParams, prompts: int, most: int) -> None:
+def _check_texts(requests: Sequence[GenerateRequest], most: int) -> None:
     """Bound the texts that are generated, also those that are not sent (`best_of`). Raises WrongParameter."""
-    each = max(params.n, params.best_of or 1)
-    if (texts := prompts * each) > most:
-        name = "n" if each == params.n else "best_of"
+    each = texts_of(requests[0])
+    if (texts := len(requests) * each) > most:
+        name = "n" if each == requests[0].params.n else "best_of"
         raise WrongParameter(
-            name, f"{prompts} prompts with {each} texts each: {too_much('texts', texts, most, MOST_TEXTS)}"
+            name, f"{len(requests)} prompts with {each} texts each: {too_much('texts', texts, most, MOST_TEXTS)}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -22,7 +23,7 @@ from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
-from msx_sdk.generation import GenerateRequest
+from msx_sdk.generation import GenerateRequest, Owner
 from msx_sdk.generation._wire import encode
 
 MESSAGE_PACK = "application/msgpack"
@@ -48,8 +49,9 @@ class TextApi(NamedTuple):
 class TextJob(Job):
     """A job whose errors have the statuses of its API."""
 
-    __slots__ = ("api", "asked_session", "first", "message")
+    __slots__ = ("api", "asked_session", "first", "message", "owner")
     api: TextApi
+    owner: Owner
     message: msgspec.Struct
     asked_session: str
     """Of the body."""
@@ -64,6 +66,14 @@ class TextJob(Job):
 
     def beginning(self) -> Beginning:
         return beginning_of(self.message)
+
+
+_numbers = count()
+
+
+def owner_of(key: Key | None) -> Owner:
+    """Who has the turns of a new request: its number, and a name of its key that says nothing outside this process."""
+    return Owner("" if key is None else key.digest.hex()[:16], next(_numbers))
 
 
 class TextRequest:
@@ -87,16 +97,26 @@ class TextRequest:
         "id",
         "ignored",
         "names",
+        "owner",
         "path",
         "session",
         "sink",
     )
 
     def __init__(
-        self, api: TextApi, id: str, body: bytes, path: Names, headers: Headers, key: Key | None, sink: Sink
+        self,
+        api: TextApi,
+        id: str,
+        body: bytes,
+        path: Names,
+        headers: Headers,
+        key: Key | None,
+        sink: Sink,
+        owner: Owner,
     ) -> None:
         """`headers` are the client's; `key` is None where it is good for all models."""
         self.api, self.id, self.body, self.path, self.sink = api, id, body, path, sink
+        self.owner = owner
         self._headers, self._key = headers, key
         self._jobs: list[Job] = []
         self._left = False
@@ -126,11 +146,12 @@ class TextRequest:
         source, number = version.source, len(self._jobs)
         if self._key is not None:
             self._key.check_model(source.name)
-        if isinstance(message, GenerateRequest) and (files := version.adapters.get(message.adapter)) is not None:
-            message = msgspec.structs.replace(message, adapter_files=files)
+        if isinstance(message, GenerateRequest):
+            files = version.adapters.get(message.adapter)
+            message = msgspec.structs.replace(message, owner=self.owner, adapter_files=files)
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
-        job.api, job.first = self.api, self._jobs[0] if number else None
+        job.api, job.owner, job.first = self.api, self.owner, self._jobs[0] if number else None
         job.message, job.asked_session = message, self.session
         if not number and isinstance(self.sink, TimedSink):
             self.sink.job = job

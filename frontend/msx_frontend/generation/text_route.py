@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from msx_frontend.generation.errors import FirstLoading
-from msx_frontend.generation.text_request import TextApi, TextRequest
+from msx_frontend.generation.text_request import TextApi, TextRequest, owner_of
 from msx_frontend.job import KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
@@ -36,17 +36,18 @@ def text_route(api: TextApi, answer: Answer) -> JobRoute:
 class TextTemplate:
     """What the head of a request says of its jobs."""
 
-    __slots__ = ("_answer", "_api", "_headers", "_path", "_timed", "key")
+    __slots__ = ("_answer", "_api", "_headers", "_path", "_timed", "asker", "key")
 
     def __init__(self, api: TextApi, answer: Answer, head: Head, names: Names) -> None:
         self._api, self._answer, self._path = api, answer, names
         self._headers = KeptHeaders(head.headers())
         self._timed = asks_for_timing(head.raw_headers)
         self.key: Key | None = None
+        self.asker: Key | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         own = TimedSink(sink) if self._timed else sink
-        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, own)
+        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, own, owner_of(self.asker))
         sink.job = request
         try:
             self._begin(request)

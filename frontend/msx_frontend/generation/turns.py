@@ -12,9 +12,11 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.job import Job
 from msx_frontend.models.model_version import ModelVersion
+from msx_sdk.generation import GenerateRequest
 
 AT_ONCE = 32
-"""The most jobs of one request: a list of a thousand prompts must not fill the queue of all."""
+"""The most texts of one request that its jobs generate at a time, and the most jobs: a list of a thousand prompts must
+not fill the worker. A job of more texts runs alone."""
 
 
 class TurnListener(Protocol):
@@ -29,7 +31,17 @@ class TurnListener(Protocol):
 class Turns:
     """The jobs of `messages`, one for each."""
 
-    __slots__ = ("_listener", "_open", "_operation", "_over", "_request", "_sink_of", "_version", "_waiting")
+    __slots__ = (
+        "_at_once",
+        "_listener",
+        "_open",
+        "_operation",
+        "_over",
+        "_request",
+        "_sink_of",
+        "_version",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -44,12 +56,13 @@ class Turns:
         self._request, self._version, self._operation = request, version, operation
         self._sink_of, self._listener = sink_of, listener
         self._waiting = deque(enumerate(messages))
+        self._at_once = max(AT_ONCE // texts_of(messages[0]), 1)
         self._open = 0
         self._over = False
 
     def begin(self) -> None:
         try:
-            while self._waiting and self._open < AT_ONCE:
+            while self._waiting and self._open < self._at_once:
                 self._next()
         except Exception as error:
             self.fail(error)
@@ -81,6 +94,13 @@ class Turns:
         sink = self._sink_of(self, number, message)
         sink.job = self._request.submit(self._version, self._operation, message, sink)
         self._open += 1
+
+
+def texts_of(message: msgspec.Struct) -> int:
+    """How many texts the job of a message generates; 1 for other operations."""
+    if not isinstance(message, GenerateRequest):
+        return 1
+    return max(message.params.n, message.params.best_of or 1)
 
 
 class TurnSink:

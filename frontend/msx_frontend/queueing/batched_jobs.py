@@ -10,7 +10,7 @@ from msx_frontend.job import ALONE, OWN, PREDICT, Job
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy
-from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_frontend.queueing.job_queue import JobQueue, Place
 from msx_sdk._internal.config import ModelConfig
 
 Groups = Sequence[BatchTarget]
@@ -42,12 +42,12 @@ class BatchedJobs:
             group.flush()
         return delay
 
-    def _delay(self, queue: JobQueue, head: Waiting, groups: Groups) -> float:
+    def _delay(self, queue: JobQueue, head: Place, groups: Groups) -> float:
         if head.kind in ALONE or len(queue) >= self._size:
             return 0.0
         return self._policy.wait(time.monotonic(), len(queue), head.enqueued, _idle(groups))
 
-    def _joins(self, head: Waiting, groups: Groups) -> bool:
+    def _joins(self, head: Place, groups: Groups) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
         if self._size == 1 or self._tickets or len(groups) != 1 or head.kind != PREDICT:
             return False

@@ -14,7 +14,7 @@ from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batched_jobs import BatchedJobs
 from msx_frontend.queueing.batching import BatchingPolicy, make_policy
 from msx_frontend.queueing.instances import InstanceRequest
-from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_frontend.queueing.job_queue import JobQueue, Place, Waiting
 from msx_frontend.queueing.priority_queue import PriorityQueue
 from msx_frontend.queueing.queue_watch import QueueWatch
 from msx_frontend.queueing.refusals import refusal, too_large, too_late
@@ -270,7 +270,7 @@ class Dispatcher:
         plain = f"{reason[0].upper()}{reason[1:]} (model {self._name}). Ask again later, or add workers."
         return Overloaded(self._refusal(job, reason), plain=plain, wait=self._watch.seconds(at_once))
 
-    def _refusal(self, job: Waiting, reason: str) -> str:
+    def _refusal(self, job: Place, reason: str) -> str:
         return refusal(self._name, self._version, job, reason)
 
     def describe(self) -> dict[str, Any]:

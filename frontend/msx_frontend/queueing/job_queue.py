@@ -9,14 +9,20 @@ from collections.abc import Iterable
 from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import ALONE, TORCHSERVES, Job
 from msx_frontend.queueing.instances import InstanceRequest, request_of
+from msx_frontend.queueing.shared_place import SharedPlace, place_of
+from msx_sdk.generation import Owner
 
 Waiting = Job | InstanceRequest
+"""Requests."""
+Place = Waiting | SharedPlace
+"""Each has one turn at a time."""
 LOOKED_AT = 256
 """The most requests of other kinds that a batch passes over to find more of its own."""
 
 
 class JobQueue:
-    """A batch takes one instance of each request in turn. A job is a request of one.
+    """A batch takes one instance of each request in turn. A job is a request of one; jobs with an owner share the
+    turns of their key, or of their request.
 
     So a request that comes is in the next batch while fewer requests than `batchSize` wait. `len` counts jobs: an
     instance that waits is one.
@@ -25,19 +31,24 @@ class JobQueue:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         """Requests."""
-        self._ring: deque[Waiting] = deque()
+        self._ring: deque[Place] = deque()
         self._requests: dict[InstanceRequest, None] = {}
         """Those in the ring that have instances."""
+        self._shared: dict[str | int, SharedPlace] = {}
+        """Places in the ring of several requests, by what these have in common."""
+        self._beyond = 0
+        """How many requests wait beyond one a place."""
         self.instances = 0
         """Their instances that wait."""
 
     def __len__(self) -> int:
-        return len(self._ring) - len(self._requests) + self.instances
+        jobs = len(self._ring) - len(self._requests) + self.instances
+        return jobs + sum(len(place) - 1 for place in self._shared.values()) if self._shared else jobs
 
     @property
     def requests(self) -> int:
         """A request of which some instances wait is one."""
-        return len(self._ring)
+        return len(self._ring) + self._beyond
 
     @property
     def divided(self) -> Iterable[InstanceRequest]:
@@ -46,10 +57,10 @@ class JobQueue:
 
     @property
     def full(self) -> bool:
-        return len(self._ring) >= self.capacity
+        return len(self._ring) + self._beyond >= self.capacity
 
     @property
-    def head(self) -> Waiting | None:
+    def head(self) -> Place | None:
         """Whose turn it is."""
         return self._ring[0] if self._ring else None
 
@@ -58,12 +69,39 @@ class JobQueue:
         """Seconds that the oldest job has waited; 0 when none waits."""
         if not self._ring:
             return 0.0
-        oldest = min(one.enqueued for one in self._ring) if self._requests else self._ring[0].enqueued
+        mixed = self._requests or self._shared
+        oldest = min(one.enqueued for one in self._ring) if mixed else self._ring[0].enqueued
         return time.monotonic() - oldest
 
     def put(self, job: Job) -> None:
         job.queue = self
-        self._ring.append(job)
+        if job.owner is None:
+            self._ring.append(job)
+        else:
+            self._put_shared(job, job.owner)
+
+    def _put_shared(self, job: Job, owner: Owner) -> None:
+        place = self._place_of(owner)
+        before = place.requests
+        place.put(job)
+        self._beyond += place.requests - before
+
+    def _put_shared_back(self, job: Job, owner: Owner) -> None:
+        place = self._place_of(owner)
+        before = place.requests
+        place.put_back(job)
+        self._beyond += place.requests - before
+        self._ring.remove(place)
+        self._ring.appendleft(place)
+
+    def _place_of(self, owner: Owner) -> SharedPlace:
+        """At the end of the ring, if it is new."""
+        name = place_of(owner)
+        if (place := self._shared.get(name)) is None:
+            place = self._shared[name] = SharedPlace(name)
+            self._ring.append(place)
+            self._beyond -= 1
+        return place
 
     def put_request(self, request: InstanceRequest) -> None:
         """All of its instances wait."""
@@ -77,6 +115,9 @@ class JobQueue:
         for job in reversed(jobs):
             if (request := request_of(job)) is not None:
                 self._put_instance_back(request, job)
+            elif (owner := job.owner) is not None:
+                job.queue = self
+                self._put_shared_back(job, owner)
             else:
                 job.queue = self
                 self._ring.appendleft(job)
@@ -95,7 +136,7 @@ class JobQueue:
             return taken
         kind = ring[0].kind
         most = 1 if kind in ALONE else limit
-        if self._requests:
+        if self._requests or self._shared:
             return self._take_in_turn(taken, kind, most)
         for _ in range(most if most < len(ring) else len(ring)):
             if ring[0].kind != kind:
@@ -107,7 +148,7 @@ class JobQueue:
 
     def _take_in_turn(self, taken: list[Job], kind: str, most: int) -> list[Job]:
         """Add the next jobs of this kind. Others keep their places."""
-        ring, passed = self._ring, list[Waiting]()
+        ring, passed = self._ring, list[Place]()
         while ring and len(taken) < most and len(passed) < LOOKED_AT:
             one = ring.popleft()
             if one.kind != kind:
@@ -121,11 +162,29 @@ class JobQueue:
                     ring.append(one)
                 else:
                     del self._requests[one]
+            elif isinstance(one, SharedPlace):
+                taken.append(self._take_shared(one))
+                if one:
+                    ring.append(one)
             else:
                 one.queue = None
                 taken.append(one)
         ring.extendleft(reversed(passed))
         return taken
+
+    def _take_shared(self, place: SharedPlace) -> Job:
+        """Its next job. The place is not in the ring."""
+        before = place.requests
+        job = place.take()
+        job.queue = None
+        self._shrink(place, before)
+        return job
+
+    def _shrink(self, place: SharedPlace, before: int) -> None:
+        self._beyond += place.requests - before
+        if not place:
+            del self._shared[place.name]
+            self._beyond += 1
 
     def discard(self, job: Job) -> None:
         """The job was cancelled."""
@@ -133,7 +192,15 @@ class JobQueue:
 
     def _remove(self, job: Job) -> None:
         job.queue = None
-        self._ring.remove(job)
+        if job.owner is None:
+            self._ring.remove(job)
+            return
+        place = self._shared[place_of(job.owner)]
+        before = place.requests
+        place.remove(job)
+        if not place:
+            self._ring.remove(place)
+        self._shrink(place, before)
 
     def leave(self, request: InstanceRequest) -> None:
         """None of its instances waits any more. Idempotent."""
@@ -153,10 +220,10 @@ class JobQueue:
             request.fail_waiting(_expired(request.model_name, longest_wait))
 
     def _jobs_before(self, before: float) -> list[Job]:
-        """Jobs stand in the order in which they came; requests go round between them."""
-        found = []
+        """Jobs stand in the order in which they came; requests and shared places go round between them."""
+        found = [job for place in self._shared.values() for job in place if job.enqueued < before]
         for one in self._ring:
-            if not isinstance(one, InstanceRequest):
+            if isinstance(one, Job):
                 if one.enqueued >= before:
                     break
                 found.append(one)
@@ -168,6 +235,10 @@ class JobQueue:
             if isinstance(one, InstanceRequest):
                 self.leave(one)
                 one.fail_waiting(error)
+            elif isinstance(one, SharedPlace):
+                job = one.next
+                self._remove(job)
+                job.fail(error)
             else:
                 self._ring.popleft()
                 one.queue = None

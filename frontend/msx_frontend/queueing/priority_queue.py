@@ -9,7 +9,7 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.job import ALONE, Job
 from msx_frontend.priorities import FROM_HIGH, NAMES, NORMAL, asked_priority
 from msx_frontend.queueing.instances import InstanceRequest, request_of
-from msx_frontend.queueing.job_queue import JobQueue, Waiting
+from msx_frontend.queueing.job_queue import JobQueue, Place
 
 TURNS = 8
 """After so many batches of higher classes one begins with the class that waits: none starves."""
@@ -48,7 +48,7 @@ class PriorityQueue(JobQueue):
         return self.requests >= self.capacity
 
     @property
-    def head(self) -> Waiting | None:
+    def head(self) -> Place | None:
         return self._rings[priority].head if (priority := self._next()) is not None else None
 
     @property

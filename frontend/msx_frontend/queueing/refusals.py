@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msx_frontend.errors import DeadlineExceeded, PayloadTooLarge
 from msx_frontend.job import DESCRIBE
-from msx_frontend.queueing.job_queue import Waiting
+from msx_frontend.queueing.job_queue import Place, Waiting
 
 
-def refusal(model: str, version: str, job: Waiting, reason: str) -> str:
+def refusal(model: str, version: str, job: Place, reason: str) -> str:
     """TorchServe's text, then the reason."""
     of_version = f" Version {version}" if job.version else ""
     kind = "describe" if job.kind == DESCRIBE else "inference"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
@@ -67,6 +67,21 @@ class JobTemplate(Protocol):
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         """Make the job, set `sink.job`, and queue it. May raise any error: the caller passes it to `sink`."""
+
+
+@runtime_checkable
+class TurnTemplate(JobTemplate, Protocol):
+    """A template whose jobs take turns by key."""
+
+    asker: Key | None
+    """The key of the request, whatever it is good for."""
+
+
+def give_key(template: JobTemplate, key: Key | None) -> None:
+    """Tell the template whose request comes next."""
+    template.key = key if key is not None and key.models is not None else None
+    if isinstance(template, TurnTemplate):
+        template.asker = key
 
 
 class JobRoute(NamedTuple):

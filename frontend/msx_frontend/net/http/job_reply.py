@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.net.http.failures import reported
-from msx_frontend.net.http.family import JobRoute, JobTemplate, Reply, ReplySink
+from msx_frontend.net.http.family import JobRoute, JobTemplate, Reply, ReplySink, give_key
 from msx_frontend.net.http.request import Request
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
@@ -21,7 +21,7 @@ async def answer_job(route: JobRoute, request: Request) -> Reply:
     """Run the job and wait for its reply, where the connection does not do so itself. Raises ServiceError."""
     call = request.call
     template, buffer = route.template(call, request.names), ReplyBuffer()
-    template.key = call.limited_key
+    give_key(template, call.key)
     request.when_over(buffer.close)
     begin(template, call.id, request.body, buffer)
     request.when_left(lambda: cancel(buffer))

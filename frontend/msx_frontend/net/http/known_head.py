@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.compression import accepted
-from msx_frontend.net.http.family import JobTemplate
+from msx_frontend.net.http.family import JobTemplate, give_key
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.router import Match
 from msx_frontend.net.http.wire import RawHeaders
@@ -28,6 +28,6 @@ class KnownHead:
 
     def use(self, key: Key | None) -> None:
         self.key = key
-        self.template.key = key if key is not None and key.models is not None else None
+        give_key(self.template, key)
         client, _, method, target, protocol, status = self.asked
         self.asked = client, "" if key is None else key.name, method, target, protocol, status

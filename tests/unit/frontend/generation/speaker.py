@@ -165,8 +165,9 @@ class Speaker:
 
     @property
     def asked(self) -> list[Any]:
-        """The messages of the jobs."""
-        return [decode(job.fields[0].data, REQUESTS[job.kind]) for job in self.jobs]
+        """The messages of the jobs, without their owners, which no two requests have in common."""
+        messages = [decode(job.fields[0].data, REQUESTS[job.kind]) for job in self.jobs]
+        return [msgspec.structs.replace(one, owner=None) if hasattr(one, "owner") else one for one in messages]
 
     async def next_job(self, number: int = 0) -> Job:
         while len(self.jobs) <= number:

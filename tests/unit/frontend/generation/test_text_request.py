@@ -11,10 +11,12 @@ from msx_frontend.errors import HandlerFailed, Overloaded, ServiceUnavailable, W
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.turns import AT_ONCE
 from msx_frontend.net.http.wire import StreamBroken
-from msx_sdk.generation import GenerateDelta
+from msx_sdk.generation import GenerateDelta, GenerateRequest
+from msx_sdk.generation._wire import decode
 from tests.retry import told_wait
 from tests.unit.frontend.generation.speaker import Speaker, events, say, say_so_far, words
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.keys.some import some_key
 
 STREAMED = {"prompt": "x", "stream": True}
 
@@ -122,6 +124,39 @@ def test_nothing_is_begun_for_a_client_that_has_left() -> None:
         await exchange.finish()
         assert len(speaker.jobs) == AT_ONCE
         assert all(job.cancelled for job in speaker.jobs)
+
+    run(test())
+
+
+@pytest.mark.parametrize(("n", "jobs"), [(1, AT_ONCE), (AT_ONCE // 2, 2), (128, 1)])
+def test_a_request_generates_so_many_texts_at_a_time(n: int, jobs: int) -> None:
+    async def test() -> None:
+        speaker = Speaker()
+        exchange = speaker.begin("/v1/completions", {"prompt": ["x"] * 16 * jobs, "n": n})
+        await speaker.next_job(jobs - 1)
+        assert len(speaker.jobs) == jobs
+        owners = {job.owner for job in speaker.jobs}
+        assert len(owners) == 1
+        assert {decode(job.fields[0].data, GenerateRequest).owner for job in speaker.jobs} == owners
+        exchange.leave()
+        await exchange.finish()
+
+    run(test())
+
+
+def test_requests_of_one_key_have_an_owner_each() -> None:
+    async def test() -> None:
+        keys = {f"Bearer {name}": some_key(name, text=name) for name in ("one", "two")}
+        speaker = Speaker([words("a")], check_token=lambda given: keys[given or ""])
+        for bearer in ("Bearer one", "Bearer one", "Bearer two"):
+            await speaker.ask("/v1/completions", {"prompt": "x"}, authorization=bearer)
+        first, second, third = (job.owner for job in speaker.jobs)
+        assert first is not None
+        assert second is not None
+        assert third is not None
+        assert first.key == second.key != third.key
+        assert len({first.request, second.request, third.request}) == 3
+        assert keys["Bearer one"].digest.hex().startswith(first.key)
 
     run(test())
 

@@ -12,8 +12,13 @@ SELDOM = 0.001
 
 
 def some_key(
-    name: str = "", *, until: float = math.inf, models: tuple[str, ...] = (), rate: float | None = None
+    name: str = "",
+    *,
+    until: float = math.inf,
+    models: tuple[str, ...] = (),
+    rate: float | None = None,
+    text: str = "K",
 ) -> Key:
     allowed = frozenset(models) if models else None
     limit = None if rate is None else Rate(rate)
-    return Key(digest_of("K"), frozenset({"inference"}), name, until=until, models=allowed, rate=limit)
+    return Key(digest_of(text), frozenset({"inference"}), name, until=until, models=allowed, rate=limit)
