@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.e2e.server import (
     new_store,
     pack_service,
     run_server,
+    server_environment,
     start_server,
     wait_until,
 )
@@ -233,3 +236,12 @@ def test_sigkill_leaves_no_orphan(tmp_path: Path) -> None:
     wait_until(
         lambda: not [p for p in workers if p.is_running() and p.status() != psutil.STATUS_ZOMBIE], "no worker is left"
     )
+    state = tmp_path / "store" / ".msx"
+    assert {"run", "server.json", "status.sock"} <= {path.name for path in state.iterdir()}
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "doctor", "--model-store", str(tmp_path / "store")]
+    env = server_environment(tmp_path)
+    told = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60).stdout
+    assert f"removed what a killed server had in {state}" in " ".join(told.split())
+    assert {path.name for path in state.iterdir()} == {"models", "server.lock", "state.db"}
+    assert not list((tmp_path / "temp").iterdir())
+    assert not list((tmp_path / "index").rglob("*.json"))

@@ -6,8 +6,9 @@ import contextlib
 import fcntl
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import platformdirs
@@ -40,6 +41,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     certificate: str | None = None
     """In PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
     key_file: str | None
+    keeps_keys: bool = True
+    """The next server takes the keys of `key_file` (keep_tokens)."""
     status_socket: str | None = None
     """The socket of `--status`; None if the state folder cannot have a socket."""
     log_file: str | None
@@ -177,17 +180,54 @@ def running_in(folders: Iterable[Path]) -> list[InstanceInfo]:
 
 def all_running() -> list[InstanceInfo]:
     """All running servers in the index; entries of killed servers are removed."""
-    found: list[InstanceInfo] = []
+    return listed().running
+
+
+class Listed(NamedTuple):
+    running: list[InstanceInfo]
+    killed: list[InstanceInfo]
+
+
+def listed() -> Listed:
+    """The servers in the index, from which the killed ones are removed now."""
+    found = Listed([], [])
     index = _index()
     for path in [] if index is None else sorted(index.glob("*.json")):
         info = _read(path)
         now = running_in([info.state_folder]) if info is not None else []
         if info is not None and [one.pid for one in now] == [info.pid]:
-            found += now
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+            found.running.extend(now)
+            continue
+        found.killed.extend([] if info is None else [info])
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
     return found
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[bool]:
+    """Whether no server has this state folder; then none can have it before the end of the block. False, too, where
+    there has never been one. Raises OSError."""
+    try:
+        fd = os.open(folder / LOCK, os.O_RDWR)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        alone = False
+    else:
+        alone = True
+    try:
+        yield alone
+    finally:
+        os.close(fd)
+
+
+def last_in(folder: Path) -> InstanceInfo | None:
+    """The server that has, or had, this state folder, unless it has removed its description."""
+    return _read(folder / INFO)
 
 
 def _is_locked(path: Path) -> bool:
@@ -216,4 +256,4 @@ def _index() -> Path | None:
     return path if path.is_absolute() else None
 
 
-__all__ = ["Instance", "InstanceError", "InstanceInfo", "all_running", "running_in"]
+__all__ = ["Instance", "InstanceError", "InstanceInfo", "all_running", "alone_in", "last_in", "listed", "running_in"]

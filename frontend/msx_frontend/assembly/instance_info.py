@@ -40,6 +40,7 @@ def instance_info(
         grpc_management=addresses.grpc_management,
         certificate=None if context.tls is None else context.tls.identity.chain.decode(),
         key_file=None if tokens is None else str(tokens.path),
+        keeps_keys=config.keep_tokens,
         status_socket=None if status is None else str(status),
         log_file=log_file,
         log_files=output.files(log_file),

@@ -38,11 +38,12 @@ DOCTOR_HELP = """Usage: msx-serve doctor [OPTIONS]
 
   Check what of this machine keeps a server from running: Python, MindSpore,
   CANN and its driver against a table of versions, NPUs, ports, file limits,
-  disk, time and Ray. What fails says what to do.
+  disk, time and Ray. What fails says what to do. What killed servers have
+  left is removed.
 
   It takes the flags and the configuration of the server that it checks the
   machine for, such as --ts-config, --model-store and --set: `msx-serve --help`
-  lists them. Nothing is started or changed.
+  lists them. Nothing is started, and nothing else is changed.
 
   Exit code: 0, also with warnings; 1 if the server could not run."""
 

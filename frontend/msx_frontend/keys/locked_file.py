@@ -102,6 +102,18 @@ class LockedFile:
         return False
 
 
+def remove_left(path: str) -> bool:
+    """Remove the file if no server has locked it. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if not _lock(fd) or not os.path.samestat(os.fstat(fd), os.lstat(path)):
+            return False
+        os.unlink(path)
+        return True
+    finally:
+        os.close(fd)
+
+
 def _private_content(fd: int) -> bytes:
     """The text of the file; "" if other users can read or write it."""
     found = os.fstat(fd)

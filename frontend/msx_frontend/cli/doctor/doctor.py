@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from msx_frontend.assembly.instance import all_running
+from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.ascend import check_ascend
 from msx_frontend.cli.doctor.finding import Finding, Level, failed
+from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.doctor.software import check_mindspore, check_python, check_ray
 from msx_frontend.cli.doctor.system import check_descriptors, check_disk, check_ports, check_time
@@ -27,6 +28,7 @@ CHECKS = (
     check_disk,
     check_time,
     check_ray,
+    check_left,
 )
 WIDTH = 80
 _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILED: "red"}
@@ -54,7 +56,8 @@ def _findings(options: Options) -> Iterator[Finding]:
     except (StartError, OSError) as error:
         yield failed("configuration", str(error), "The checks below are those of the default settings.")
         config = ServerConfig()
-    machine = Machine(config, options.env, tuple(all_running()))
+    servers = listed()
+    machine = Machine(config, options.env, tuple(servers.running), tuple(servers.killed))
     for check in CHECKS:
         yield from check(machine)
 

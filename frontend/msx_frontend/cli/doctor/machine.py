@@ -19,6 +19,7 @@ class Machine:
     config: ServerConfig = field(default_factory=ServerConfig)
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     running: tuple[InstanceInfo, ...] = ()
+    killed: tuple[InstanceInfo, ...] = ()
     ascend: Path = Path("/usr/local/Ascend")
 
     def package(self, name: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import click
@@ -13,22 +12,26 @@ from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.session import Serving, Session
 from msx_frontend.errors import ServiceError
 from msx_frontend.start_errors import StartError
+from msx_sdk.compat.mindspore_serving.server.private_folder import PATH_PREFIX, PrivateFolder
 
 
 def serve(options: Options, serving: Serving) -> int:
     """Returns the exit code when the server has ended."""
     from msx_frontend.cli.launch import run_in_foreground
 
-    with tempfile.TemporaryDirectory(prefix="msx-serve-") as name:
+    private = PrivateFolder(PATH_PREFIX)
+    try:
         try:
-            session = _session(options, serving, Path(name))
+            session = _session(options, serving, Path(private.path))
             session.make()
         except (StartError, ArchiveError, OSError, ServiceError) as error:
             click.echo(str(error), err=True)
             return 1
         for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
-            os.environ.setdefault(place, str(Path(name, "logs")))
+            os.environ.setdefault(place, str(Path(private.path, "logs")))
         return run_in_foreground(session.options(options), session.run) or session.code
+    finally:
+        private.remove()
 
 
 def _session(options: Options, serving: Serving, folder: Path) -> Session:

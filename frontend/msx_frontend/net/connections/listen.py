@@ -77,9 +77,16 @@ def bind_unix(path: str) -> socket.socket:
     """Remove a socket file that a killed server left; any other file is not ours and stays. Raises OSError."""
     if os.path.exists(path) and not Path(path).is_socket():
         raise FileExistsError(errno.EEXIST, "a file of this name exists and is not a socket")
-    if os.path.exists(path) and not _answers(path):
-        os.unlink(path)
+    remove_left_socket(path)
     return listen(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path)
+
+
+def remove_left_socket(path: str) -> bool:
+    """Remove the socket file of a server that was killed: nobody answers there. Raises OSError."""
+    if not Path(path).is_socket() or _answers(path):
+        return False
+    os.unlink(path)
+    return True
 
 
 def _answers(path: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +15,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from msx_frontend.cli.doctor import ascend, software, system
+from msx_frontend.assembly.left_behind import LeftBehind
+from msx_frontend.cli.doctor import ascend, left, software, system
 from msx_frontend.cli.doctor.finding import Finding, Level
+from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.doctor.versions import DRIVERS, PACKAGES, PYTHON, Range, minor, numbers
 from msx_frontend.cli.main import main
@@ -27,6 +31,16 @@ from tests.unit.frontend.devices.test_ascend import env as env
 from tests.unit.frontend.devices.test_ascend import install_sample
 
 ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(autouse=True)
+def _own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of servers of this user."""
+    own = tmp_path_factory.mktemp("own")
+    monkeypatch.setenv("XDG_STATE_HOME", str(own))
+    monkeypatch.setenv("TEMP", str(own))
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
+    monkeypatch.chdir(own)
 
 
 def only(findings: Iterator[Finding]) -> Finding:
@@ -214,6 +228,36 @@ def test_the_clock(monkeypatch: pytest.MonkeyPatch, synchronised: bool | None, l
     assert system._synchronised() in (True, False, None)
     monkeypatch.setattr(system, "_synchronised", lambda: synchronised)
     assert only(system.check_time(Machine())).level is level
+
+
+# -- killed servers --
+
+
+def test_what_killed_servers_left_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "store").mkdir()
+    machine = Machine(ServerConfig(model_store=tmp_path / "store"), killed=(info(tmp_path / "other", 4_000_000),))
+    assert only(check_left(machine)).found == "nothing of servers that were killed"
+    for folder in (tmp_path / "store" / ".msx", tmp_path / "other" / ".msx"):
+        (folder / "run").mkdir(parents=True)
+        (folder / "server.lock").touch()
+    (tmp_path / "msx-serve-path-abcdefgh").mkdir()
+    os.utime(tmp_path / "msx-serve-path-abcdefgh", (1, 1))
+    findings = list(check_left(machine))
+    assert [one.level for one in findings] == [Level.OK] * 3
+    assert all(one.found.startswith("removed what a killed server had in ") for one in findings)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "store"]
+    assert only(check_left(machine)).found == "nothing of servers that were killed"
+
+
+def test_what_stays_and_who_goes_on_is_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    one = LeftBehind(tmp_path, ("a",) * 10, 1 << 20, "run: Permission denied", ("7 (sleep)",))
+    monkeypatch.setattr(left, "remove_left", lambda folder: one if folder == tmp_path / "s" else None)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    removed, stayed, process = check_left(Machine(ServerConfig(state_dir=tmp_path / "s")))
+    assert removed.found.endswith("(1.0 MiB): a, a, a, a, a, a, a, a and 2 more")
+    assert (stayed.level, "run: Permission denied" in stayed.found) == (Level.WARNING, True)
+    assert process.remedy == "End it, if it is of no use: `kill 7`."
 
 
 # -- the command --

@@ -1,14 +1,18 @@
-"""The temporary folder of a start script's server: models, unpacked files, and what `--status` reads."""
+"""The temporary folder of a server that keeps nothing, as a start script's: models, unpacked files, its state."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
 
-PREFIX = "msx-script-"
+PREFIX, PATH_PREFIX = "msx-script-", "msx-serve-path-"
+"""Of the folder of a start script's server, and of that of `msx-serve PATH`."""
+_NAME = re.compile(rf"(?:{PREFIX}|{PATH_PREFIX})[a-z0-9_]{{8}}")
+"""As mkdtemp makes it: what somebody else has named so is not ours."""
 _YOUNG = 60.0
 """Seconds in which a folder may have been made and not be locked yet."""
 
@@ -16,10 +20,10 @@ _YOUNG = 60.0
 class PrivateFolder:
     """Locked while the script or the server lives; those of scripts and servers that were both killed are removed."""
 
-    def __init__(self) -> None:
-        """Raises OSError."""
+    def __init__(self, prefix: str = PREFIX) -> None:
+        """`prefix` is one of the two. Raises OSError."""
         sweep(tempfile.gettempdir())
-        self.path = tempfile.mkdtemp(prefix=PREFIX)
+        self.path = tempfile.mkdtemp(prefix=prefix)
         self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
         """The server inherits it, and the lock with it."""
         fcntl.flock(self.descriptor, fcntl.LOCK_EX)
@@ -39,10 +43,14 @@ class PrivateFolder:
 
 
 def sweep(folder: str) -> None:
-    """Remove what nobody has locked. Those of other users cannot be removed."""
-    for entry in os.scandir(folder):
-        if entry.name.startswith(PREFIX) and _is_left(entry):
-            shutil.rmtree(entry.path, ignore_errors=True)
+    """Remove what nobody has locked."""
+    for path in left(folder):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def left(folder: str) -> list[str]:
+    """This user's folders of killed servers: nobody has locked them."""
+    return [entry.path for entry in os.scandir(folder) if _NAME.fullmatch(entry.name) and _is_left(entry)]
 
 
 def _is_left(entry: os.DirEntry[str]) -> bool:
