@@ -23,6 +23,8 @@ from tests.e2e.server import wait_until
 MARK = "MSX_TEST_CLUSTER"
 """In the environment of all that runs in the cluster."""
 
+DEFAULT_FOLDER = "/tmp/ray"
+"""Here Ray writes which cluster is the latest one, whatever folder that has; without it the head does not start."""
 NODE = {"resources": {"NPU": 2}}
 QUIET = {
     "RAY_BACKEND_LOG_LEVEL": "error",

@@ -19,8 +19,8 @@ from ray._private.state import state
 from ray._raylet import GcsClient, GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
 from ray.cluster_utils import Cluster
 
-DEFAULT_FOLDER = "/tmp/ray"
-"""Here Ray writes which cluster is the latest one, whatever folder that has; without it the head does not start."""
+from tests.e2e.cluster import DEFAULT_FOLDER
+
 OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
 
 

@@ -39,7 +39,7 @@ class Crowd:
 
     async def comes_again(self, address: str, tls: ssl.SSLContext | None, first: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        with suppress(ConnectionRefusedError):  # the port is closed
+        try:
             while True:
                 with suppress(ConnectionResetError, ConnectionAbortedError, ssl.SSLError):
                     async with self._turn:
@@ -47,6 +47,8 @@ class Crowd:
                     self.came += 1
                     first.set()
                     await mute.lost.wait()
+        except ConnectionRefusedError:
+            first.set()  # the port is closed
 
 
 async def main(port: int, silent: int, speaking: int, addresses: list[str]) -> None:
