@@ -35,7 +35,7 @@ async def fetch(
     progress: Callable[[int, int], None],
     env: Mapping[str, str],
     *,
-    allowed: Sequence[str] = (".*",),
+    allowed: Sequence[str],
     offline: bool = False,
 ) -> tuple[str, str]:
     """The content's id below `root`, and the commit, or "". `limit`: seconds. Raises NotFetchedError.

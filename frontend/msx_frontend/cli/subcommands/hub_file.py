@@ -8,6 +8,7 @@ import sys
 import click
 
 from msx_frontend.archives.hub.hub_url import HubUrl
+from msx_frontend.shown_url import shown_url
 
 LIMIT = 60.0
 """Seconds."""
@@ -23,9 +24,11 @@ def hub_file(url: str, name: str, most: int) -> bytes:
     except ValueError as error:
         raise click.ClickException(f"{error}.") from None
     except subprocess.TimeoutExpired:
-        raise click.ClickException(f"{url}: its hub has not sent {name} within {LIMIT:g} s.") from None
+        raise click.ClickException(f"{shown_url(url)}: its hub has not sent {name} within {LIMIT:g} s.") from None
     if done.returncode:
-        raise click.ClickException(f"{url}: {last_line(done.stderr) or 'the process that asks its hub has ended'}.")
+        raise click.ClickException(
+            f"{shown_url(url)}: {last_line(done.stderr) or 'the process that asks its hub has ended'}."
+        )
     return done.stdout
 
 

@@ -35,7 +35,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch, folder: Path, *lines: str, limit: f
     (folder / "msx_fetches.py").write_text("\n".join(lines))
     monkeypatch.setattr(fetch_process, "_PROCESS", "msx_fetches")
     env = environment(folder, PYTHONPATH=str(folder))
-    return run(fetch("hf://a/b", folder, 1, limit, lambda done, size: None, env))
+    return run(fetch("hf://a/b", folder, 1, limit, lambda done, size: None, env, allowed=[]))
 
 
 def test_it_ends_by_itself_once_it_has_answered(
