@@ -54,10 +54,8 @@ class CallConnection:
         except Exception as error:
             found = None if sent is None else sent.key
             return RefusedCall(self._calls, stream, head, served, self.client, found, error)
-        job = served.method.job
-        if job is None or head.encoding != IDENTITY:
-            return TaskCall(self._calls, stream, head, served, self.client, key)
-        return JobCall(self._calls, stream, head, served, self.client, key, job)
+        kind = TaskCall if served.method.job is None or head.encoding != IDENTITY else JobCall
+        return kind(self._calls, stream, head, served, self.client, key)
 
     def _read(self, headers: Headers) -> CallHead:
         head = CallHead(headers, self._methods, self._server)

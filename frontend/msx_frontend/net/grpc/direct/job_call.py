@@ -14,7 +14,6 @@ from msx_frontend.net.grpc.direct.head import CallHead
 from msx_frontend.net.grpc.direct.open_calls import OpenCalls
 from msx_frontend.net.grpc.refused import Refused
 from msx_frontend.net.grpc.served import ServedMethod
-from msx_frontend.net.grpc.service import JobMethod
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.priorities import NORMAL
@@ -27,16 +26,11 @@ class JobCall(DirectCall):
     __slots__ = ("_chunks", "_job", "_key", "_method", "_reader", "_received", "_request", "_size", "priority")
 
     def __init__(
-        self,
-        calls: OpenCalls,
-        stream: Stream,
-        head: CallHead,
-        served: ServedMethod,
-        client: str,
-        key: Key | None,
-        method: JobMethod,
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
     ) -> None:
         super().__init__(calls, stream, head, served, client, key)
+        method = served.method.job
+        assert method is not None
         self._key, self._method = key, method
         self._request: bytes | None = None
         self._reader: MessageReader | None = None
