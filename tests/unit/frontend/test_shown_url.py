@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.shown_url import MOST_PARAMETERS, shown_target, shown_url, without_secrets
+from msx_frontend.shown_url import LONGEST_QUERY, shown_target, shown_url, without_secrets
 
 SHA = "a" * 64
 
@@ -65,10 +65,10 @@ def test_targets_of_requests(target: str, shown: str) -> None:
     assert shown_target(target) == shown
 
 
-def test_a_query_of_very_many_parameters_is_not_read() -> None:
-    query = "&".join(["sig=secret"] * MOST_PARAMETERS)
+def test_a_very_long_query_is_not_read() -> None:
+    query = f"sig=secret&a={'b' * (LONGEST_QUERY - 13)}"
     assert shown_target(f"/x?{query}") == f"/x?{query.replace('secret', '***')}"
-    assert shown_target(f"/x?{query}&a=b") == "/x?…"
+    assert shown_target(f"/x?{query}b") == "/x?…"
 
 
 def test_messages_of_libraries() -> None:
