@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote_plus
 
 MOST_SHOWN = 1000
 """Characters of a URL."""
-LONGEST_QUERY = 1 << 13
+LONGEST_QUERY, MOST_PARAMETERS = 1 << 13, 100
 _REPOSITORIES = ("hf", "modelscope")
 """Schemes in which `name@revision` may stand where other schemes have `user@host`."""
 _SECRET = re.compile(r":|hf_\w{20,}|ms-[0-9a-f-]{36}")
@@ -44,11 +44,11 @@ def without_secrets(text: str) -> str:
 def shown_target(target: str) -> str:
     """The target of a request. URLs in its query are shown as by `shown_url`; of parameters whose names say that they
     are secret, as those of a signed URL that was not encoded, no value is shown. A query of more than
-    `LONGEST_QUERY` characters is not shown: it would hold up whoever writes the log."""
+    `LONGEST_QUERY` characters or `MOST_PARAMETERS` is not shown: it would hold up whoever writes the log."""
     path, mark, query = target.partition("?")
     if not mark:
         return target
-    if len(query) > LONGEST_QUERY:
+    if len(query) > LONGEST_QUERY or query.count("&") >= MOST_PARAMETERS:
         return f"{path}?…"
     return f"{path}?{'&'.join(map(_shown_parameter, query.split('&')))}"
 

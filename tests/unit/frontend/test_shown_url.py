@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.shown_url import LONGEST_QUERY, shown_target, shown_url, without_secrets
+from msx_frontend.shown_url import LONGEST_QUERY, MOST_PARAMETERS, shown_target, shown_url, without_secrets
 
 SHA = "a" * 64
 
@@ -69,6 +69,7 @@ def test_a_very_long_query_is_not_read() -> None:
     query = f"sig=secret&a={'b' * (LONGEST_QUERY - 13)}"
     assert shown_target(f"/x?{query}") == f"/x?{query.replace('secret', '***')}"
     assert shown_target(f"/x?{query}b") == "/x?…"
+    assert shown_target(f"/x?{'&'.join(['a=b'] * MOST_PARAMETERS)}&sig=secret") == "/x?…"
 
 
 def test_messages_of_libraries() -> None:
