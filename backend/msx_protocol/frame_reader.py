@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from msx_protocol.frames import MAX_HEAD, PREFIX, ProtocolError
+from msx_protocol.frames import MAX_BODY, MAX_HEAD, PREFIX, ProtocolError
 
 RECEIVE_SIZE = 1 << 16
 """Bytes of the receive buffer for all but large frames."""
@@ -24,7 +24,9 @@ class FrameReader(Generic[T]):
     `messages` is the union of expected messages; anything else raises ProtocolError.
     """
 
-    def __init__(self, messages: Any) -> None:
+    def __init__(self, messages: Any, max_head: int = MAX_HEAD, max_body: int = MAX_BODY) -> None:
+        """Bytes of a frame at most; they are looked at where a frame is larger than the buffer."""
+        self._max_head, self._max_body = max_head, max_body
         self._decoder: msgspec.msgpack.Decoder[T] = msgspec.msgpack.Decoder(messages)
         self._use(bytearray(RECEIVE_SIZE))
         self._held = 0  # bytes of it that are the beginning of a frame
@@ -72,8 +74,8 @@ class FrameReader(Generic[T]):
         size = RECEIVE_SIZE
         if len(rest) >= PREFIX_SIZE:
             head_size, body_size = PREFIX.unpack_from(rest)
-            if head_size > MAX_HEAD:
-                raise ProtocolError(f"a frame claims a head of {head_size} bytes; at most {MAX_HEAD} are allowed")
+            self._check("head", head_size, self._max_head)
+            self._check("body", body_size, self._max_body)
             if body_size >= LARGE:
                 if len(rest) >= PREFIX_SIZE + head_size:
                     self._begin_large(rest, PREFIX_SIZE + head_size, body_size)
@@ -84,6 +86,11 @@ class FrameReader(Generic[T]):
             self._use(bytearray(size))
         self._buffer[: len(rest)] = rest
         self._held = len(rest)
+
+    @staticmethod
+    def _check(part: str, size: int, limit: int) -> None:
+        if size > limit:
+            raise ProtocolError(f"a frame claims a {part} of {size} bytes; at most {limit} are allowed")
 
     def _use(self, buffer: bytearray) -> None:
         self._buffer, self._view = buffer, memoryview(buffer)

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
@@ -79,6 +80,8 @@ class ContentSource:
         self._offered = {one.content.digest: one for one in offered}
         self._left = REPEATS * sum(one.requests for one in offered) + SPARE
         self._idle, self._alive = idle, alive
+        self._summing: dict[ReadDigest, asyncio.Future[bytes]] = {}
+        self._one_sum = asyncio.Semaphore(1)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Closes the connection at its end, which may also be that the agent takes nothing any more."""
@@ -97,7 +100,7 @@ class ContentSource:
 
     async def _answer(self, request: Request, writer: asyncio.StreamWriter) -> None:
         kind, body = Answer.DATA, b""
-        reading = asyncio.ensure_future(asyncio.to_thread(self._read, request))
+        reading = self._reading(request)
         try:
             while not (await asyncio.wait({reading}, timeout=self._alive))[0]:
                 await self._send(writer, Answer.WAIT)
@@ -105,6 +108,25 @@ class ContentSource:
         except ContentRefusedError as error:
             kind, body = Answer.REFUSED, str(error).encode()[: BLOCK // 2]
         await self._send(writer, kind, body)
+
+    def _reading(self, request: Request) -> asyncio.Future[bytes]:
+        """A SHA-256 is computed once for all connections that ask for it, and one at a time: a large file takes a
+        thread for minutes, and the server has few."""
+        if not isinstance(request, ReadDigest):
+            return asyncio.ensure_future(asyncio.to_thread(self._read, request))
+        if (reading := self._summing.get(request)) is None:
+            reading = self._summing[request] = asyncio.ensure_future(self._sum_alone(request))
+            reading.add_done_callback(partial(self._summed, request))
+        return reading
+
+    async def _sum_alone(self, request: ReadDigest) -> bytes:
+        async with self._one_sum:
+            return await asyncio.to_thread(self._read, request)
+
+    def _summed(self, request: ReadDigest, reading: asyncio.Future[bytes]) -> None:
+        del self._summing[request]
+        if not reading.cancelled():
+            reading.exception()  # who asked may have left
 
     async def _send(self, writer: asyncio.StreamWriter, kind: Answer, body: bytes = b"") -> None:
         await asyncio.wait_for(write_answer(writer, kind, body), self._idle)
@@ -115,12 +137,13 @@ class ContentSource:
         if offered is None:
             raise ContentRefusedError("this content is not one of the worker's")
         if isinstance(request, ReadListing):
-            return offered.encoded[max(request.offset, 0) :][:BLOCK]
+            start = max(request.offset, 0)
+            return offered.encoded[start : start + BLOCK]
         if not 0 <= request.file < len(offered.listing.files):
             raise ContentRefusedError(f"the content does not have a file {request.file}")
         try:
             return _block(offered, request) if isinstance(request, ReadFile) else _sum(offered, request)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             name, where = offered.listing.files[request.file].path, offered.content.path
             raise ContentRefusedError(
                 f"{name} of the {offered.content.kind} in {where} cannot be read on the server: {_why(error)}; "

@@ -11,10 +11,13 @@ from msx_frontend.cluster.agent_stream import AgentStream
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.remote_rank import broken
 from msx_frontend.workers.channel import Channel
-from msx_protocol import encode_frame
+from msx_protocol import FrameReader, encode_frame
 from msx_protocol.message import WireMessage
 
 log = logging.getLogger("msx.cluster")
+
+MAX_MESSAGE = 1 << 20
+"""Bytes of an agent's message at most; the longest are reasons, and folders on the node. None has a body."""
 
 
 class GenerationEvents(Protocol):
@@ -40,7 +43,10 @@ class AgentLink:
     ) -> None:
         self.place = place
         self._channel: Channel[FromAgent] = Channel(
-            FromAgent, lambda message, body: received(share, message), lambda error: left(share, error)
+            FromAgent,
+            lambda message, body: received(share, message),
+            lambda error: left(share, error),
+            FrameReader(FromAgent, MAX_MESSAGE, 0),
         )
 
     async def connect(self, stream: AgentStream) -> None:

@@ -46,12 +46,14 @@ class RemoteGeneration:
         self._pids: dict[int, int] = {}
         self._ranks: dict[int, RemoteRank] = {}
         self._cleared: set[int] = set()
+        self._contents: Sequence[NodeContent] = ()
         self._failure = ""
         self._changed = asyncio.Event()
         crew.begin(self)
 
     async def start(self, door: Door, port: int, contents: Sequence[NodeContent]) -> Sequence[RemoteRank]:
         """Raises OSError."""
+        self._contents = contents
         for share, link in zip(self._placement.shares, self._crew.links, strict=True):
             starts = [RankStart(rank, dict(self._spec.ranks[rank].env)) for rank in share.ranks]
             name = f"{self._spec.worker}-{self._spec.generation}"
@@ -63,7 +65,7 @@ class RemoteGeneration:
         await self._until(lambda: len(self._pids) == len(self._spec.ranks))
         door.arrived.add_done_callback(lambda _: self._changed.set())
         await self._until(door.arrived.done)
-        return self._made(door.arrived.result(), contents)
+        return self._made(door.arrived.result())
 
     async def clear(self) -> None:
         """Returns when no agent has anything of it left."""
@@ -75,7 +77,10 @@ class RemoteGeneration:
         self._crew.tell(Kill(self.number))
 
     def received(self, share: int, message: FromAgent) -> None:
-        if isinstance(message, Ready):
+        if not self._keeps_to_protocol(share, message):
+            node = self._crew.links[share].place.node
+            self._failure = self._failure or f"The agent on node {node} does not keep to the protocol."
+        elif isinstance(message, Ready):
             self._ready[share] = message
             self._tell(share, "starting the process")
         elif isinstance(message, Progress):
@@ -91,6 +96,13 @@ class RemoteGeneration:
         elif isinstance(message, Cleared):
             self._clear(share)
         self._changed.set()
+
+    def _keeps_to_protocol(self, share: int, message: FromAgent) -> bool:
+        """Whether it speaks of its own ranks, and says all that is needed of its folders and of where ranks meet."""
+        own = self._placement.shares[share].ranks
+        if isinstance(message, Ready):
+            return len(message.contents) == len(self._contents) and bool(message.master_port) == (0 in own)
+        return not isinstance(message, (Started, Ended, RankUsage)) or message.rank in own
 
     def _tell(self, share: int, phase: str) -> None:
         for rank in self._placement.shares[share].ranks:
@@ -142,11 +154,9 @@ class RemoteGeneration:
                 nodes = ", ".join(self._placement.nodes)
                 raise TimeoutError(f"the agents on {nodes} have said nothing for {SILENCE_LIMIT:g} s") from None
 
-    def _made(
-        self, streams: Mapping[tuple[str, int], AgentStream], contents: Sequence[NodeContent]
-    ) -> list[RemoteRank]:
+    def _made(self, streams: Mapping[tuple[str, int], AgentStream]) -> list[RemoteRank]:
         for number, share in enumerate(self._placement.shares):
-            folders = dict(zip((content.path for content in contents), self._ready[number].contents, strict=True))
+            folders = dict(zip((content.path for content in self._contents), self._ready[number].contents, strict=True))
             for rank in share.ranks:
                 own = {name: streams[name, rank] for name in RANK_STREAMS}
                 self._ranks[rank] = RemoteRank(share.node, self._pids[rank], folders, own, self.kill)

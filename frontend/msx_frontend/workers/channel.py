@@ -15,9 +15,14 @@ class Channel(asyncio.BufferedProtocol, Generic[T]):
     """Calls `on_message` for each frame and `on_closed` once, with the error if there was one."""
 
     def __init__(
-        self, messages: Any, on_message: Callable[[T, bytes], None], on_closed: Callable[[Exception | None], None]
+        self,
+        messages: Any,
+        on_message: Callable[[T, bytes], None],
+        on_closed: Callable[[Exception | None], None],
+        reader: FrameReader[T] | None = None,
     ) -> None:
-        self._reader: FrameReader[T] = FrameReader(messages)
+        """`reader` is one of these messages with limits of its own."""
+        self._reader: FrameReader[T] = reader or FrameReader(messages)
         self._on_message = on_message
         self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None

@@ -159,6 +159,19 @@ def test_a_broken_stream_says_so(stream: bytes, message: str) -> None:
         fed(FrameReader[Any](ToWorker), stream)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        (PREFIX.pack(100_001, 0), "claims a head of 100001 bytes; at most 100000 are allowed"),
+        (PREFIX.pack(1, 100_002), "claims a body of 100002 bytes; at most 100001 are allowed"),
+    ],
+)
+def test_a_reader_may_have_limits_of_its_own(prefix: bytes, message: str) -> None:
+    """They count before there is a buffer for the frame."""
+    with pytest.raises(ProtocolError, match=message):
+        fed(FrameReader[Any](ToWorker, 100_000, 100_001), prefix)
+
+
 def test_a_frame_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msx_protocol.frames.MAX_BODY", 10)
     with pytest.raises(ProtocolError, match="too large"):

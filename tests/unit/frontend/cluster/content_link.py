@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from msx_frontend.cluster.agent.fetching import Streams
-from msx_frontend.cluster.content_source import ContentSource, Offered
+from msx_frontend.cluster.content_source import ALIVE, ContentSource, Offered
 
 
 class Link:
@@ -38,8 +38,8 @@ async def _pour(source: asyncio.StreamReader, into: asyncio.StreamReader, limit:
 
 
 @asynccontextmanager
-async def served(*offered: Offered, cuts: Iterator[int] | None = None) -> AsyncIterator[Link]:
-    source = ContentSource(offered)
+async def served(*offered: Offered, cuts: Iterator[int] | None = None, alive: float = ALIVE) -> AsyncIterator[Link]:
+    source = ContentSource(offered, alive=alive)
     tasks = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

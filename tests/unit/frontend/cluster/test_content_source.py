@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from msx_frontend.cluster import content_source
 from msx_frontend.cluster.content_frames import Answer, ReadDigest, ReadFile, Request, read_answer, write_request
-from msx_frontend.cluster.content_source import ContentSource, offer
+from msx_frontend.cluster.content_source import ContentSource, Offered, offer
 from msx_frontend.cluster.listing import list_folder
 from tests.unit.frontend.cluster.content_link import make_model, served
 
@@ -58,6 +60,47 @@ def test_what_is_not_a_request_ends_the_connection(tmp_path: Path, data: bytes) 
             writer.close()
 
     asyncio.run(run())
+
+
+def test_a_digest_that_many_ask_for_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All nodes of a group ask at the same time, and each computation takes a thread of the server."""
+    offered, go_on, computed = offer(make_model(tmp_path / "model")), threading.Event(), []
+
+    def slow(offered: Offered, request: ReadDigest) -> bytes:
+        computed.append(request.file)
+        go_on.wait(30)
+        return b"sum"
+
+    monkeypatch.setattr(content_source, "_sum", slow)
+
+    async def run() -> None:
+        async with served(offered, alive=0.01) as link:
+            asking = [await link.dial() for _ in range(10)]
+            for _, writer in asking:
+                await write_request(writer, ReadDigest(offered.content.digest, 0))
+            for reader, _ in asking:
+                assert await read_answer(reader) == (Answer.WAIT, b"")
+            leaves = asking.pop()[1]
+            leaves.close()
+            await leaves.wait_closed()
+            go_on.set()
+            for reader, writer in asking:
+                while (answer := await read_answer(reader))[0] is Answer.WAIT:
+                    pass
+                assert answer == (Answer.DATA, b"sum")
+                writer.close()
+                await writer.wait_closed()
+
+    asyncio.run(run())
+    assert computed == [0]
+
+
+@pytest.mark.parametrize("offset", [-1, 2**63, 2**64 - 1])
+def test_an_offset_that_no_file_has(tmp_path: Path, offset: int) -> None:
+    offered = offer(make_model(tmp_path / "model"))
+    kind, body = asked(tmp_path / "model", ReadFile(offered.content.digest, 0, offset))
+    assert kind is Answer.REFUSED
+    assert b"cannot be read on the server" in body
 
 
 def test_requests_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

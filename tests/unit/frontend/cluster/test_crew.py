@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from msx_frontend.cluster.agent_messages import AgentInfo, Cleared, FromAgent
-from msx_frontend.cluster.crew import Crew
+from msx_frontend.cluster.crew import MAX_MESSAGE, Crew
 from msx_frontend.cluster.messages import Place
+from msx_protocol import PREFIX
 
 
 class Generation:
@@ -67,5 +68,27 @@ def test_an_agent_that_leaves_is_told_and_loses_the_place_unless_it_was_sent_awa
         crew._left(1, None)
         assert generation.heard == [(1, "the agent on node node-1 has ended")]
         assert lost == ([] if closed else ["the agent on node node-1 has ended"])
+
+    asyncio.run(test())
+
+
+class Writing(asyncio.Transport):
+    def abort(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "claim"), [(MAX_MESSAGE + 1, 0, "head of 1048577"), (1, 1 << 30, "body of 1073741824")]
+)
+def test_an_agent_cannot_make_the_server_hold_more_than_a_message(head: int, body: int, claim: str) -> None:
+    async def test() -> None:
+        lost: list[str] = []
+        crew = crew_of(lost)
+        channel = crew.links[1]._channel
+        channel.connection_made(Writing())
+        prefix = PREFIX.pack(head, body)
+        channel.get_buffer(-1)[: len(prefix)] = prefix
+        channel.buffer_updated(len(prefix))
+        (reason,) = lost
+        assert reason.startswith(f"the connection with node node-1 broke (a frame claims a {claim} bytes")
 
     asyncio.run(test())

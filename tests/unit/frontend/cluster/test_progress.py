@@ -25,7 +25,7 @@ def test_a_fetch_is_the_phase_of_the_ranks() -> None:
     class Launcher:
         async def launch(self, spec: GroupSpec) -> list[LaunchedRank]:
             generation = RemoteGeneration(1, spec, placement, crew)
-            for message in (Progress(1, "fetching the archive: 1 MiB of 2 MiB"), Ready(1, [])):
+            for message in (Progress(1, "fetching the archive: 1 MiB of 2 MiB"), Ready(1, [], "", 2)):
                 generation.received(0, message)
                 seen.append(group.ranks[0].describe()["phase"])
             raise OSError("enough")

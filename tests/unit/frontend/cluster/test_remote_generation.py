@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.cluster.agent_messages import Ready, Started
+from msx_frontend.cluster.agent_messages import Ended, FromAgent, RankUsage, Ready, Started
 from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import Door
 from msx_frontend.cluster.messages import Place
@@ -78,6 +78,34 @@ def test_an_agent_that_leaves_before_all_streams_have_come(tmp_path: Path) -> No
         await asyncio.sleep(0)
         generation.left(0, "it has ended")
         with pytest.raises(ConnectionError, match="It has ended"):
+            await starting
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Ready(1, ["/one", "/two"], "192.0.2.1", 2),
+        Ready(1, [], "192.0.2.1", 0),
+        Started(1, 1, 77),
+        Ended(1, 7, 0),
+        RankUsage(1, -1, 1, 1),
+    ],
+    ids=["folders that nobody asked for", "no place to meet", "started", "ended", "memory"],
+)
+def test_an_agent_that_speaks_of_what_is_not_its_own(tmp_path: Path, message: FromAgent) -> None:
+    """The launch fails with a reason, also where a node does not do what ours does."""
+
+    async def test() -> None:
+        crew = Crew([Place(0, "id", "node-a", "192.0.2.1")], lambda reason: None)
+        spec = GroupSpec((RankSpec(load_message(tmp_path, "h.py:handle"), {}),), 1, 1, 1)
+        generation = RemoteGeneration(1, spec, GroupPlacement("p", (Share("node-a", "192.0.2.1", (0,)),)), crew)
+        door = cast(Door, ArrivedStreams(lambda: None))
+        starting = asyncio.ensure_future(generation.start(door, 1, []))
+        await asyncio.sleep(0)
+        generation.received(0, message)
+        with pytest.raises(ConnectionError, match="The agent on node node-a does not keep to the protocol"):
             await starting
 
     asyncio.run(asyncio.wait_for(test(), 10))
