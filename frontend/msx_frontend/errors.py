@@ -168,7 +168,7 @@ class ForeignPage(ServiceError):
 
 
 def _shown(value: str) -> str:
-    """What a client sent, as a part of a sentence."""
+    """Shorten a client's text for a sentence."""
     return value if len(value) <= MOST_SHOWN else f"{value[:MOST_SHOWN]}…"
 
 

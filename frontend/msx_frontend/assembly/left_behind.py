@@ -1,4 +1,4 @@
-"""What servers leave that were killed (SIGKILL), before the next start in their folder removes it.
+"""Remove the leftovers of servers that were killed (SIGKILL), as the next start in their state folder would.
 
 Shared memory has no names, and the server makes no cgroups: nothing is left of these.
 """
@@ -29,17 +29,17 @@ class LeftBehind(NamedTuple):
     folder: Path
     """The state folder, or the temporary folder of a server without one."""
     names: tuple[str, ...]
-    """What was removed: below the folder, or a whole path."""
+    """Removed files and folders: below `folder`, or a whole path."""
     size: int
     """Bytes on the disk."""
     stayed: str = ""
     """Why not everything was removed; "" if it was."""
     processes: tuple[str, ...] = ()
-    """Those that workers started, and that have outlived the server."""
+    """Processes that workers started, and that have outlived the server."""
 
 
 def remove_left(folder: Path) -> LeftBehind | None:
-    """Of the server that had this state folder. None where one has it now, or nothing is left. Blocks."""
+    """Remove them from a state folder. None where a server has it now, or nothing is left. Blocks."""
     try:
         with alone_in(folder) as alone:
             return _removed(folder, last_in(folder)) if alone else None
@@ -50,7 +50,7 @@ def remove_left(folder: Path) -> LeftBehind | None:
 
 
 def remove_folder(folder: Path) -> LeftBehind:
-    """A temporary folder that nobody has locked. Blocks."""
+    """Remove a temporary folder that nobody has locked. Blocks."""
     size, errors, processes = _size(folder), list[str](), tuple(_processes(folder))
     shutil.rmtree(folder, onerror=lambda _, path, error: errors.append(f"{path}: {error[1]}"))
     return LeftBehind(folder, (str(folder),), size, errors[0] if errors else "", processes)
@@ -66,7 +66,7 @@ def _removed(folder: Path, info: InstanceInfo | None) -> LeftBehind | None:
 
 
 def _removed_in(folder: Path) -> tuple[list[str], int, str]:
-    """The names of what was removed, its bytes, and why something was not."""
+    """Names that were removed, their bytes, and why another one was not."""
     names, size, stayed = list[str](), 0, ""
     for path in [*_in(folder)]:
         own = _size(path)
@@ -81,7 +81,8 @@ def _removed_in(folder: Path) -> tuple[list[str], int, str]:
 
 
 def _lives(info: InstanceInfo) -> bool:
-    """Although its lock is free: the file system knows none. A process that began later is another one."""
+    """Whether it runs although its lock is free, on a file system without locks. A process that began later is another
+    one."""
     try:
         return psutil.Process(info.pid).create_time() <= info.started_at
     except psutil.Error:
@@ -89,7 +90,7 @@ def _lives(info: InstanceInfo) -> bool:
 
 
 def _in(folder: Path) -> Iterator[Path]:
-    """What the next start removes, too."""
+    """Files and folders that the next start would remove."""
     for name in (RUN, "downloads", INFO, STATUS_SOCKET):
         if os.path.lexists(folder / name):
             yield folder / name
@@ -138,7 +139,7 @@ def _blocks(path: Path) -> int:
 
 
 def _processes(folder: Path) -> Iterator[str]:
-    """Whose working folder is below this one."""
+    """Processes whose working folder is below this one."""
     for process in psutil.process_iter(["pid", "name", "cwd"]):
         cwd = process.info["cwd"]
         if cwd and Path(cwd).is_relative_to(folder):

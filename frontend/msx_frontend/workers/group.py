@@ -267,7 +267,7 @@ class WorkerGroup:
 
     @property
     def pid(self) -> int | None:
-        """Of rank 0; None while it has no process."""
+        """Pid of rank 0; None while it has no process."""
         return self.ranks.leader.status.pid
 
     @property

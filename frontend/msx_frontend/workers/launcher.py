@@ -100,7 +100,7 @@ class LaunchedRank(Protocol):
 
     @property
     def pid(self) -> int:
-        """Of the process that was started; `describe` has it only while there is that process."""
+        """Number of the process that was started; `describe` has it only while there is that process."""
 
     @property
     def data(self) -> ByteStream:

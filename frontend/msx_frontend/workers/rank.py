@@ -101,7 +101,7 @@ class Rank:
 
     @property
     def pid(self) -> int:
-        """Of the process that was started, for messages; 0 if there was none."""
+        """Number of the process that was started, for messages; 0 if there was none."""
         return 0 if self._launched is None else self._launched.pid
 
     @property

@@ -1,4 +1,4 @@
-"""What others say, on a terminal: it shows every control character, and obeys none."""
+"""A terminal shows every control character of others' text, and obeys none."""
 
 from __future__ import annotations
 

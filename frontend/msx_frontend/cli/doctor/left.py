@@ -1,4 +1,4 @@
-"""What killed servers have left, which is removed: nobody uses it."""
+"""Leftovers of killed servers, which are removed: nobody uses them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_left(machine: Machine) -> Iterator[Finding]:
 
 
 def _state_folders(machine: Machine) -> list[Path]:
-    """Those of this configuration, and of servers that were in the list of this user's."""
+    """State folders of this configuration, and of killed servers in the list of this user's."""
     config = machine.config
     own = [state_folder(config).path, *usual_folders(config.model_store)]
     return [*own, *(info.state_folder for info in machine.killed)]

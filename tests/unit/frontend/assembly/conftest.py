@@ -1,4 +1,4 @@
-"""What tests of a server in this process need."""
+"""An environment for a server in this process."""
 
 from __future__ import annotations
 

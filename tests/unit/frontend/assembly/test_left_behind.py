@@ -1,4 +1,4 @@
-"""What killed servers have left is removed, and what a living one has is not."""
+"""Leftovers of killed servers are removed, and nothing of a living one is."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_the_lines_of_the_servers_and_the_models_log(tmp_path: Path) -> None:
 
 
 def test_terminal_escapes_are_shown_and_not_obeyed(tmp_path: Path) -> None:
-    """Of what workers print and log, by whichever stream: it may be a client's text."""
+    """A line that a worker prints or logs may be a client's text."""
     set_up_logging(None, io.StringIO(), tmp_path)
     record = RECORD_SEPARATOR + json.dumps({"level": "ERROR", "message": "\x1b]0;x\x07", "traceback": "T: \x1b[1m"})
     for stream in ("stdout", "stderr"):

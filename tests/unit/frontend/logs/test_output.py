@@ -62,7 +62,7 @@ def test_human() -> None:
 
 
 def test_a_terminal_obeys_no_escapes() -> None:
-    """Of handlers' output, of messages and of tracebacks; JSON has its own form."""
+    """Messages and tracebacks show them; JSON has its own form."""
     try:
         raise ValueError("\x1b[2J")
     except ValueError:

@@ -59,14 +59,14 @@ class RequestConnection:
         head = request_head(headers)
         if len(head.headers) > port.limits.max_request_headers:
             return Refusal(TooManyHeaders(port.limits))
-        if not head.has_method:
-            return Refusal(BadRequest("The method of the request is not a token."))
         if not head.has_path:
             return Refusal(BadRequest("The target of the request is not a path."))
         if (direct := port.direct) is not None:
             known = direct.know(head.method, head.target, head.headers, self._client_text, "2")
             if known is not None:
                 return JobBeginning(direct, known, port.usual(known.cors), expects_continue=head.expects_continue)
+        if not head.has_method:
+            return Refusal(BadRequest("The method of the request is not a token."))
         return lambda stream, ended: self._begin_asgi(stream, head, ended=ended)
 
     def _begin_asgi(self, stream: Stream, head: Http2Head, *, ended: bool) -> AsgiStream:

@@ -10,7 +10,7 @@ import tempfile
 import time
 
 PREFIX, PATH_PREFIX = "msx-script-", "msx-serve-path-"
-"""Of the folder of a start script's server, and of that of `msx-serve PATH`."""
+"""Beginnings of the names: of a start script's server, and of `msx-serve PATH`."""
 _NAME = re.compile(rf"(?:{PREFIX}|{PATH_PREFIX})[a-z0-9_]{{8}}")
 """As mkdtemp makes it: what somebody else has named so is not ours."""
 _YOUNG = 60.0

@@ -17,6 +17,7 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.job_reply import TranslatedReply
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.listening.listener import Listener
+from msx_frontend.net.page_guard import PageGuard
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog
 from tests.unit.frontend.net.http.exchanges import exchange_of
@@ -122,5 +123,26 @@ def test_it_is_served_both_ways_alike(name: str) -> None:
         assert one == other
         assert one[0] == status
         assert expected in one[2]
+
+    run(test())
+
+
+def test_a_job_of_management_is_judged_where_no_keys_are() -> None:
+    """Its connection would answer it by itself, and does so with keys."""
+    family = shouting(echo)._replace(listener="management")
+    guard = PageGuard(lambda origin: False, ())
+
+    async def test() -> None:
+        app = exchange_of(family, log=FakeAccessLog(), guard=guard)
+        listener = Listener("management", ANY_PORT, app, direct=app.direct())
+        await listener.start()
+        try:
+            async with httpx.AsyncClient(base_url=str(listener.address), trust_env=False) as client:
+                for headers, status in (({}, 201), ({"origin": "http://evil.example"}, 403), ({"host": "evil"}, 403)):
+                    reply = await client.post("/shout/m", content=b"hello", headers=headers)
+                    assert reply.status_code == status, headers
+                    assert status == 201 or "oh no" in reply.json()
+        finally:
+            await listener.stop(1)
 
     run(test())
