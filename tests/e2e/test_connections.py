@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import ssl
@@ -114,6 +115,38 @@ def test_half_tls_handshakes_are_cut(tmp_path: Path) -> None:
                 assert other.recv(100).startswith(b"HTTP/1.1 200")
             wait_until(lambda: all(map(closed, clients)), "the handshakes are cut")
         assert "did not complete the TLS handshake within 1 s (tls_handshake_timeout)" in server.tail()
+
+
+def test_a_stall_of_the_server_is_not_counted_against_its_clients(tmp_path: Path) -> None:
+    """What they sent while it was stopped stands in its sockets for longer than any of their times."""
+    pack_service("echo", new_store(tmp_path))
+    limits = "request_head_timeout=2\nrequest_body_grace=2\nkeep_alive_timeout=2\n"
+    head = b"POST /predictions/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 2000\r\n\r\n"
+    with run_server(tmp_path, "--models", "echo.mar", properties=limits) as server:
+        address, pid = address_of(server), server.info["pid"]
+        server.inference.close()
+        with idle_clients(address, 60) as clients:
+            bodies, heads, idle = clients[::3], clients[1::3], clients[2::3]
+            for one in idle:
+                one.sendall(PING)
+                with one.makefile("rb") as reply:
+                    assert reply.readline().startswith(b"HTTP/1.1 200")
+                    while reply.readline() != b"}\n":
+                        pass
+            for body, begun in zip(bodies, heads, strict=True):
+                body.sendall(head)
+                begun.sendall(PING[:-2])
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                stopped = time.monotonic()
+                for sent, waiting in ((b"x" * 2000, bodies), (b"\r\n", heads), (PING, idle)):
+                    for one in waiting:
+                        one.sendall(sent)
+                wait_until(lambda: time.monotonic() > stopped + 5, "all times are over")
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            outcomes = [one.recv(1 << 16).partition(b"\r\n")[0] for one in clients]
+        assert outcomes == [b"HTTP/1.1 200 OK"] * 60
 
 
 def test_nobody_is_reset_by_sigterm(tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ from msx_sdk._internal.tracing.trace_context import TraceHeaders
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""
 
+STEP = 1.0
+"""Seconds at a time in which a reader is waited for: one that is as late again was not the reader's, but the server's,
+which was held up, and does not count."""
+
 UNPACED = StreamBuffers()
 """The size of buffers whose jobs do not wait for their readers: those of text APIs."""
 
@@ -241,7 +245,21 @@ class ReplyBuffer:
             self._stall.cancel()
             self._stall = None
         if self._size >= self._enough:
-            self._stall = asyncio.get_running_loop().call_later(self._stall_limit, self._stalled)
+            self._wait_for_reader(self._stall_limit)
+
+    def _wait_for_reader(self, seconds: float) -> None:
+        step = min(seconds, STEP)
+        self._stall = asyncio.get_running_loop().call_later(step, self._waited, seconds, step)
+
+    def _waited(self, seconds: float, step: float) -> None:
+        assert self._stall is not None
+        late = asyncio.get_running_loop().time() - self._stall.when()
+        if late >= STEP:
+            self._wait_for_reader(seconds)
+        elif seconds > step:
+            self._wait_for_reader(seconds - step)
+        else:
+            self._stalled()
 
     def _stalled(self) -> None:
         self._give_up(f"took none of them for {self._stall_limit:g} s")

@@ -32,10 +32,21 @@ def _unread(descriptor: int) -> int:
     return count
 
 
+def forgiven(since: float, seconds: float, now: float) -> float:
+    """The instant from which on time counts that began at `since`, where so many seconds do not count."""
+    return min(since + seconds, now)
+
+
 class Connection(Protocol):
     @property
     def idle_since(self) -> float | None:
         """`loop.time()` when its last request was answered, or when it began; None while a request is under way."""
+
+    def forgive(self, seconds: float, now: float) -> None:
+        """The server was held up for so long, and read nothing: none of its client's times goes on meanwhile.
+
+        Called before `look`, with the same `now`.
+        """
 
     def look(self, now: float) -> None:
         """Close it, or ask its client, if something has taken longer than the limits allow.

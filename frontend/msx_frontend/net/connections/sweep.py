@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 
+from msx_frontend.net.connections import turns
 from msx_frontend.net.connections.connection import Connection
 
 log = logging.getLogger("msx.connections")
 
 EVERY = 1.0
 """Seconds between two looks at a connection."""
+
+STALL = 1.0
+"""Seconds by which a look is late where the server was held up: a stopped process, a machine without a free core."""
 
 AT_ONCE = 500
 """Connections that are looked at in one turn of the loop: about a tenth of a millisecond."""
@@ -29,20 +34,28 @@ class Sweep:
         if not self._running:
             self._running = True
             self._loop = asyncio.get_running_loop()
+            self._due = self._loop.time() + EVERY
             self._loop.call_later(EVERY, self._begin)
 
     def _begin(self) -> None:
-        self._running = False
-        self._look_at(self._connections())
+        """What stands in sockets is read before anybody's time is judged."""
+        late = self._loop.time() - self._due
+        turns.after_others(self._loop, partial(self._look_at_all, late if late >= STALL else 0.0))
 
-    def _look_at(self, connections: Iterator[Connection]) -> None:
+    def _look_at_all(self, late: float) -> None:
+        self._running = False
+        self._look_at(self._connections(), late)
+
+    def _look_at(self, connections: Iterator[Connection], late: float) -> None:
         now, some = self._loop.time(), list(islice(connections, AT_ONCE))
         if some:
             self.start()
         for connection in some:
             try:
+                if late:
+                    connection.forgive(late, now)
                 connection.look(now)
             except Exception:
                 log.exception("a connection cannot be looked at")
         if len(some) == AT_ONCE:
-            self._loop.call_soon(self._look_at, connections)
+            self._loop.call_soon(self._look_at, connections, late)

@@ -130,6 +130,11 @@ class Http2Protocol(IncomingFrames):
         """See `Connection`; to the precision with which `look` is called."""
         return None if self._streams.open else self._watch.idle_since
 
+    def forgive(self, seconds: float, now: float) -> None:
+        """See `Connection`."""
+        self._watch.forgive(seconds, now)
+        self._stall.forgive(seconds, now)
+
     def look(self, now: float) -> None:
         """See `Connection`."""
         if self._over:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from msx_frontend.net.connections.connection import forgiven
 from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
 from msx_frontend.net.http2.frames import CONTINUATION, DATA, HEADERS
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.net.http2.streams import Streams
-
-LONGEST_LOOK = 2.0
-"""Seconds between two looks that count at most: a loop that was busy did not read."""
 
 
 class SlowRequests:
@@ -24,13 +22,18 @@ class SlowRequests:
         self._head = self._head_since = 0.0
         """The stream whose header block is not complete, or 0, and since when."""
 
+    def forgive(self, seconds: float, now: float) -> None:
+        """See `Connection`."""
+        self._looked = forgiven(self._looked, seconds, now)
+        self._head_since = forgiven(self._head_since, seconds, now)
+
     def look(self, now: float, block: int, partial: tuple[int, int, int]) -> None:
         """`block` is the stream whose header block is open, or 0; `partial` the kind, the stream and the bytes of a
         frame that is not complete. Raises ConnectionFault.
         """
         kind, stream_id, size = partial
         self._look_at_head(now, block or (stream_id if kind in (HEADERS, CONTINUATION) else 0))
-        passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
+        passed, self._looked = now - self._looked, now
         self._look_at_bodies(passed, stream_id if kind == DATA else 0, size)
 
     def _look_at_head(self, now: float, stream_id: int) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from msx_frontend.net.connections.connection import forgiven
+
 Blocked = TypeVar("Blocked")
 """What may be blocked: a stream."""
 
@@ -42,7 +44,13 @@ class StallWatch(Generic[Blocked]):
 
     def resumed(self) -> None:
         self._paused_since = None
-        self._forgive()
+        self._streams = dict.fromkeys(self._streams, self._loop.time())
+
+    def forgive(self, seconds: float, now: float) -> None:
+        """See `Connection`."""
+        self._streams = {stream: forgiven(since, seconds, now) for stream, since in self._streams.items()}
+        if self._paused_since is not None:
+            self._paused_since = forgiven(self._paused_since, seconds, now)
 
     def look(self, now: float) -> None:
         if self._paused_since is not None:
@@ -60,6 +68,3 @@ class StallWatch(Generic[Blocked]):
         elif now - since >= self._limit:
             self._paused_since = None
             self._on_stalled(None)
-
-    def _forgive(self) -> None:
-        self._streams = dict.fromkeys(self._streams, self._loop.time())

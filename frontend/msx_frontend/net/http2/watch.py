@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msx_frontend.net.connections.connection import forgiven
 from msx_frontend.net.http2.frames import PING, frame
-from msx_frontend.net.http2.slow_requests import LONGEST_LOOK, SlowRequests
+from msx_frontend.net.http2.slow_requests import SlowRequests
 from msx_frontend.net.http2.streams import Streams
 
 _ARE_YOU_THERE = frame(PING, 0, 0, b"are you?")
@@ -44,6 +45,14 @@ class Watch:
         self.idle_since = now
         """When there was a stream for the last time, as far as looks know."""
 
+    def forgive(self, seconds: float, now: float) -> None:
+        """See `Connection`."""
+        self._began = forgiven(self._began, seconds, now)
+        self._heard = forgiven(self._heard, seconds, now)
+        self._looked = forgiven(self._looked, seconds, now)
+        self.idle_since = forgiven(self.idle_since, seconds, now)
+        self._requests.forgive(seconds, now)
+
     def look(self, now: float, *, heard: bool, block: int, partial: tuple[int, int, int]) -> None:
         """`heard`: something has come since the last look; for the others see `SlowRequests`.
 
@@ -54,7 +63,7 @@ class Watch:
         if self._streams.open or self._streams.last != self._last:
             self.idle_since, self._last = now, self._streams.last
         self._requests.look(now, block, partial)
-        self._ask(now, min(now - self._looked, LONGEST_LOOK))
+        self._ask(now, now - self._looked)
         self._looked = now
         limit = self._limits.idle_timeout
         if limit is not None and now - self.idle_since >= limit:
@@ -66,7 +75,6 @@ class Watch:
             self._abort()
 
     def _ask(self, now: float, passed: float) -> None:
-        """A server that was stopped for a while has answers in its sockets."""
         if self._left is not None:
             self._left -= passed
             if self._left <= 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from msx_frontend.net.connections.connection import close_unless_asked, may_be_asked
+from msx_frontend.net.connections.connection import close_unless_asked, forgiven, may_be_asked
 from msx_frontend.net.connections.open_connections import ListenerConnections
 from msx_frontend.net.http2.frames import PREFACE
 
@@ -51,6 +51,9 @@ class ProtocolChoice(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self)
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self.idle_since = forgiven(self.idle_since, seconds, now)
 
     def look(self, now: float) -> None:
         if now - self.idle_since < self._timeout:

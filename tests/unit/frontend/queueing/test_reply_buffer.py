@@ -460,3 +460,17 @@ def test_what_a_reply_without_a_body_drops_is_taken() -> None:
         assert job.grants
 
     run_paced(test)
+
+
+def test_a_reader_is_not_late_while_the_server_is_held_up() -> None:
+    async def test(reply: ReplyBuffer, job: Job) -> None:
+        loop = asyncio.get_running_loop()
+        reply._stall = loop.call_at(loop.time() - 25, lambda: None)
+        reply._waited(1, 1)
+        assert reply._error is None
+        reply._stall.cancel()
+        reply._stall = loop.call_at(loop.time(), lambda: None)
+        reply._waited(1, 1)
+        assert "took none of them" in str(reply._error)
+
+    run(test)

@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.net.connections import turns
-from msx_frontend.net.connections.connection import ON_ITS_WAY, close_unless_asked, may_be_asked
+from msx_frontend.net.connections.connection import ON_ITS_WAY, close_unless_asked, forgiven, may_be_asked
 from msx_frontend.net.http.asgi_request import client_text
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.v1.asgi_scope import endpoints
@@ -159,6 +159,12 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
     def idle_since(self) -> float | None:
         busy = self._reply or self._reader.request or self._waiting or self._rest or self._lingering
         return None if busy else self._idle_since
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self._idle_since = forgiven(self._idle_since, seconds, now)
+        for timer in (self._timer, self._unread_replies, self._lingering):
+            if timer is not None:
+                timer.forgive(seconds, now)
 
     def look(self, now: float) -> None:
         request = self._reader.request

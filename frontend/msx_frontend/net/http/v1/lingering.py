@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_frontend.net.connections.connection import forgiven
 from msx_frontend.net.connections.limits import ConnectionLimits
 
 LONGEST = 30.0
@@ -31,6 +32,10 @@ class Lingering:
         self._left -= size
         if self._left < 0:
             self._transport.close()
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self._since = forgiven(self._since, seconds, now)
+        self._last = forgiven(self._last, seconds, now)
 
     def look(self, now: float) -> None:
         if now - self._last >= QUIET or now - self._since >= LONGEST:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msx_frontend.net.connections.connection import forgiven
 from msx_frontend.net.http.v1.reader import Http1Reader
 
 
@@ -15,6 +16,10 @@ class ReadTimer:
         self._looked = self._accepted = now
         self._phase = 0, False
         self._seconds = 0.0
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self._looked = forgiven(self._looked, seconds, now)
+        self._accepted = forgiven(self._accepted, seconds, now)
 
     def look(self, now: float, reader: Http1Reader, *, paused: bool) -> float:
         """`paused`: the server does not read. The time of a connection's first head begins with the accept."""

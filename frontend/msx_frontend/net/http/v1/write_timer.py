@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from msx_frontend.net.connections.connection import forgiven
+
 
 class WriteTimer:
     """Seconds in which the client has taken nothing of what waits for it. It knows only the times at which it looks."""
 
     def __init__(self) -> None:
         self._unsent, self._since = 0, 0.0
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self._since = forgiven(self._since, seconds, now)
 
     def look(self, now: float, unsent: int) -> float:
         """`unsent`: bytes that the transport holds. Nothing is written between two looks."""

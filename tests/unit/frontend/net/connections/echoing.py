@@ -30,6 +30,8 @@ class Echoing(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.transport.write(self.name + b" " + data)
 
+    def forgive(self, seconds: float, now: float) -> None: ...
+
     def look(self, now: float) -> None: ...
 
     def shutdown(self) -> None:

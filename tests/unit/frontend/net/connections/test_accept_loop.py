@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from msx_frontend.config.address import Address
+from msx_frontend.net.connections import sweep
 from msx_frontend.net.connections.accept_loop import BATCH
 from msx_frontend.net.connections.refuse import refuse_new
 from msx_frontend.net.listening.bind import bind
@@ -180,7 +181,11 @@ def test_half_handshakes_do_not_delay_others(loop: str, server_tls: ssl.SSLConte
 
 
 @LOOPS
-def test_a_handshake_has_a_time(loop: str, server_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handshake_has_a_time(
+    loop: str, server_tls: ssl.SSLContext, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "EVERY", 0.01)
+
     async def test() -> None:
         async with accepting(server_tls, timeout=0.05) as server:
             reader, writer = await server.connect()
@@ -193,3 +198,26 @@ def test_a_handshake_has_a_time(loop: str, server_tls: ssl.SSLContext, caplog: p
     with caplog.at_level(logging.INFO, "msx.connections"):
         run(test(), loop)
     assert "did not complete the TLS handshake within 0.05 s (tls_handshake_timeout)" in caplog.text
+
+
+def test_a_handshake_is_not_late_while_the_server_is_held_up(
+    server_tls: ssl.SSLContext, client_tls: ssl.SSLContext
+) -> None:
+    """Its first bytes may stand in the socket."""
+
+    async def test() -> None:
+        async with accepting(server_tls, timeout=10) as server:
+            _, writer = await server.connect()
+            while not server.connections:
+                await asyncio.sleep(0.001)
+            (handshake,) = server.connections
+            now = asyncio.get_running_loop().time() + 1000
+            handshake.forgive(999, now)
+            handshake.look(now)
+            assert server.connections
+            handshake.look(now + 10)
+            await server.connections.until_empty(5)
+            assert not server.connections
+            writer.close()
+
+    run(test())

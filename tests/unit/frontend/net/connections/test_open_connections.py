@@ -8,12 +8,14 @@ import errno
 import logging
 import os
 import resource
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from msx_frontend.net.connections import sweep
+from msx_frontend.net.connections.connection import forgiven
 from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
 from tests.unit.frontend.jobs import run
@@ -207,3 +209,80 @@ def test_the_sweep_looks_at_all_while_there_are_any(
         assert not connections.of_server._sweep._running, "a server without connections does nothing"
 
     run(test())
+
+
+class Judged(Echoing):
+    """Tells what it was told, and what it had read by then."""
+
+    def __init__(self, connections: ListenerConnections) -> None:
+        super().__init__(b"", connections)
+        self.events: list[tuple[str, float]] = []
+        self.read = b""
+        self.looked = asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self.read += data
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self.events.append(("forgive", seconds))
+
+    def look(self, now: float) -> None:
+        self.events.append(("look", len(self.read)))
+        self.looked.set()
+
+
+@LOOPS
+def test_what_stands_in_a_socket_is_read_before_its_connection_is_judged(
+    loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "EVERY", 0.01)
+
+    async def test() -> None:
+        connections = ListenerConnections(OpenConnections(MANY))
+        ours, theirs = socket.socketpair()
+        with theirs:
+            judged = Judged(connections)
+            await asyncio.get_running_loop().create_connection(lambda: judged, sock=ours)
+            await judged.looked.wait()
+            judged.looked.clear()
+            judged.events.clear()
+            theirs.send(b"abc")
+            of_server = connections.of_server._sweep
+            while asyncio.get_running_loop().time() < of_server._due:
+                pass  # the loop is held up, as by a handler of signals
+            await judged.looked.wait()
+            assert judged.events[0] == ("look", 3)
+            judged.abort()
+            await connections.until_empty(5)
+
+    run(test(), loop)
+
+
+def test_a_look_that_is_late_forgives_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "EVERY", 0.01)
+
+    async def test() -> None:
+        connections = ListenerConnections(OpenConnections(MANY))
+        judged = Judged(connections)
+        connections.add(judged)
+        connections.of_server._sweep._due -= 25
+        await judged.looked.wait()
+        (told, seconds), (then, _) = judged.events
+        assert (told, then) == ("forgive", "look")
+        assert 25 <= seconds < 35
+        judged.looked.clear()
+        judged.events.clear()
+        await judged.looked.wait()
+        connections.discard(judged)
+        assert judged.events == [("look", 0)], "once"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("since", "seconds", "now", "from_then_on"), [(100.0, 25.0, 130.0, 125.0), (120.0, 25.0, 130.0, 130.0)]
+)
+def test_no_time_that_is_forgiven_is_still_to_come(
+    since: float, seconds: float, now: float, from_then_on: float
+) -> None:
+    assert forgiven(since, seconds, now) == from_then_on

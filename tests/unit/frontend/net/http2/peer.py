@@ -170,6 +170,11 @@ class Peer:
         if seconds % 1:
             self.protocol.look(before + seconds)
 
+    def hold_up(self, seconds: float) -> None:
+        """The server is stopped for so long."""
+        self.waited += seconds
+        self.protocol.forgive(seconds, asyncio.get_running_loop().time() + self.waited)
+
     async def received(self) -> list[Frame]:
         """Everything that came since the last time, once the loop's turn is over."""
         while self.transport.paused and not self.transport.closed:

@@ -80,3 +80,19 @@ async def test_streams_have_their_time_after_a_pause() -> None:
     assert bench.stalled == []
     bench.pass_to(30)
     assert bench.stalled == [ONE]
+
+
+@in_loop
+async def test_time_in_which_the_server_was_held_up_does_not_count() -> None:
+    for paused in (False, True):
+        bench = Bench()
+        bench.unsent = 5
+        bench.watch.moved(ONE)
+        if paused:
+            bench.watch.paused()
+        bench.clock.now = 100
+        bench.watch.forgive(99, 100)
+        bench.watch.look(100)
+        assert bench.stalled == []
+        bench.pass_to(109)
+        assert bench.stalled == [None if paused else ONE]

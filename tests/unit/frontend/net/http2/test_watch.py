@@ -81,11 +81,26 @@ async def test_a_server_that_was_stopped_for_a_while_waits_for_the_answer() -> N
     peer = Peer()
     peer.look(1)
     peer.look(60)
-    peer.waited += 3_600
+    peer.hold_up(3_600)
     peer.look(1)
-    assert not peer.transport.aborted, "what has come meanwhile is not read yet"
+    assert not peer.transport.aborted
     peer.look(19)
     assert peer.transport.aborted
+
+
+@in_loop
+async def test_no_time_of_a_client_goes_on_while_the_server_is_held_up() -> None:
+    silent, idle, head, body = Peer(silent=True), Peer(Limits(idle_timeout=75, ping_interval=1e9)), Peer(), Peer()
+    head.send(frames.frame(frames.HEADERS, 0, 1, head.encoder.encode(REQUEST)))
+    body.send(frames.frame(frames.HEADERS, frames.END_HEADERS, 1, body.encoder.encode(REQUEST)))
+    for peer in (silent, idle, head, body):
+        peer.look(1)
+        peer.hold_up(3_600)
+        peer.look(8)
+        assert not peer.transport.aborted
+        assert not peer.transport.ended
+    assert [frame.kind for frame in await idle.received() if frame.kind == frames.GOAWAY] == []
+    assert body.owners[1].slow == []
 
 
 # -- connections without streams --

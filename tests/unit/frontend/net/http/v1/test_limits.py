@@ -281,6 +281,57 @@ def test_a_body_that_the_app_does_not_take_is_not_slow() -> None:
     run(test())
 
 
+# -- a server that was held up --
+
+
+@pytest.mark.parametrize(
+    ("sent", "limit"),
+    [
+        (b"", 20),
+        (b"GET / HTTP/1.1\r\nx: y", 20),
+        (HEAD + b"content-length: 100000\r\n\r\nabc", 11),
+        (request("POST", "/predictions/m", b"x"), 75),
+    ],
+    ids=["nothing", "head", "body", "idle"],
+)
+def test_time_in_which_the_server_was_held_up_is_not_the_clients(sent: bytes, limit: int) -> None:
+    async def test() -> None:
+        bench = Bench()
+        await bench.send(*filter(None, [sent]))
+        if not bench.registry.idle:
+            (await bench.registry.next_job()).answer(200, "", [], b"")
+        await bench.look()
+        bench.now += 1000
+        bench.connection.forgive(999.5, bench.now)
+        await bench.look()
+        assert not bench.over
+        await bench.look(after=limit - 2)
+        assert not bench.over
+        await bench.look(after=2)
+        assert bench.over
+
+    run(test())
+
+
+def test_a_reader_of_replies_and_one_that_lingers_have_their_time_too() -> None:
+    async def test() -> None:
+        reader = Bench()
+        reader.transport.unsent = 100
+        await reader.look(after=1)
+        await reader.look(after=1)
+        lingers = Bench()
+        await lingers.send(HEAD + b"content-length: 200000\r\n\r\n")
+        for bench in (reader, lingers):
+            bench.now += 1000
+            bench.connection.forgive(999.5, bench.now)
+            await bench.look()
+            assert not bench.transport.closed
+            await bench.look(after=40)
+            assert bench.transport.closed
+
+    run(test())
+
+
 # -- refused bodies --
 
 
