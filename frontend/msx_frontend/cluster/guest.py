@@ -84,6 +84,8 @@ class Guest(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         tune(transport)
+        if self._over:
+            self._transport.abort()  # it ended while its handshake did: closing would wait for the client
 
     def data_received(self, data: bytes) -> None:
         if self._stream is not None:

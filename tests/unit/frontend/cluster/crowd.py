@@ -52,6 +52,7 @@ class Crowd:
 
 
 async def main(port: int, silent: int, speaking: int, addresses: list[str]) -> None:
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # of handshakes that are cut short
     crowd, turns = Crowd(port), cycle(addresses)
     events = [asyncio.Event() for _ in range(silent + speaking)]
     tasks = [

@@ -137,17 +137,26 @@ def test_a_stream_comes_once(identity: Identity, monkeypatch: pytest.MonkeyPatch
     run(test())
 
 
-def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
+HALF_A_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     monkeypatch.setattr("msx_frontend.cluster.guest.GREETING", 0.1)
 
     async def test() -> None:
-        async with opened(identity, ("data", 0)) as (_, target):
+        async with opened(identity, ("data", 0)) as (door, target):
             assert await answer_to(target, b"") == b""
-            reader, writer = await asyncio.open_connection(HERE, target.port)  # no handshake either
-            assert await reader.read() == b""
-            await ended(writer)
+            assert await answer_to(target, hello_of(door.key)[:-1]) == b""
+            for said in (b"", HALF_A_HANDSHAKE):
+                reader, writer = await asyncio.open_connection(HERE, target.port)
+                writer.write(said)
+                with contextlib.suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+                await ended(writer)
+            assert (len(door.rooms.silent), len(door.rooms.speaking)) == (0, 0)
 
-    run(test())
+    run(test(), loop)
 
 
 class Knocking(asyncio.Transport):
@@ -206,6 +215,17 @@ def test_what_comes_before_the_reader_does_is_kept(identity: Identity) -> None:
             await (await door.arrived)["data", 0].connect(reader := Bytes())
             assert reader.read == b"early"
             assert not transport.aborted
+
+    run(test())
+
+
+def test_a_handshake_that_is_complete_when_it_ends_does_not_stay(identity: Identity) -> None:
+    async def test() -> None:
+        door = Door(server_context(identity), [("data", 0)])
+        with guest_of(door) as guest:
+            guest.end()
+            guest.connection_made(transport := Knocking())
+            assert transport.aborted
 
     run(test())
 

@@ -55,6 +55,26 @@ def test_an_agent_that_leaves_after_its_ranks_have_started_leaves_none_behind(tm
     asyncio.run(asyncio.wait_for(test(), 10))
 
 
+def test_agents_know_the_addresses_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one with rank 0 keeps room for the others."""
+
+    async def test() -> None:
+        addresses, told = ["192.0.2.1", "192.0.2.2"], list[Any]()
+        crew = Crew([Place(number, "id", "node", one) for number, one in enumerate(addresses)], lambda reason: None)
+        for link in crew.links:
+            monkeypatch.setattr(link, "tell", told.append)
+        spec = GroupSpec((RankSpec(load_message(tmp_path, "h.py:handle"), {}),) * 2, 1, 1, 1)
+        shares = tuple(Share("node", one, (number,)) for number, one in enumerate(addresses))
+        generation = RemoteGeneration(1, spec, GroupPlacement("p", shares), crew)
+        door = cast(Door, ArrivedStreams(lambda: None))
+        starting = asyncio.ensure_future(generation.start(door, 1, []))
+        await asyncio.sleep(0)
+        starting.cancel()
+        assert [begin.agents for begin in told] == [addresses, addresses]
+
+    asyncio.run(asyncio.wait_for(test(), 10))
+
+
 def test_a_loss_says_what_is_known() -> None:
     assert broken("node-a", None) == "the agent on node node-a has ended"
     assert broken("node-a", TimeoutError(110, "x")) == "node node-a has not answered for 15 s"

@@ -12,6 +12,7 @@ from msx_frontend.cluster.agent import generation as module
 from msx_frontend.cluster.agent.generation import NodeGeneration
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent_messages import Begin, CannotStart, Cleared, Meet, NodeContent, RankStart, Ready
+from msx_frontend.cluster.guest_rooms import OF_AGENT, SPEAKING
 from msx_protocol.message import WireMessage
 
 INVITATION = Invitation(addresses=["127.0.0.1"], port=1, key="", fingerprint="", share=0, node="node-a")
@@ -33,7 +34,7 @@ def on_node(test: Callable[[NodeGeneration, Told], Awaitable[None]], *, rank: in
     async def run() -> None:
         told = Told()
         asked = [NodeContent("0" * 64, "/nowhere", "archive")] * contents
-        begin = Begin(7, "m", "key", 1, [RankStart(rank, {})], asked, 2)
+        begin = Begin(7, "m", "key", 1, [RankStart(rank, {})], asked, 2, ["192.0.2.1", "192.0.2.2"])
         generation = NodeGeneration(begin, INVITATION, "127.0.0.1", told.append)
         await asyncio.wait_for(test(generation, told), 20)
         await asyncio.wait_for(generation.end(), 20)
@@ -62,9 +63,13 @@ def test_the_agents_of_other_ranks_are_not_waited_for_without_end(monkeypatch: p
 
 
 def test_it_ends_while_it_waits_for_other_agents() -> None:
+    """For which it keeps room."""
+
     async def test(generation: NodeGeneration, told: Told) -> None:
         generation.meet(meet_at(await told.next(Ready)))
         await asyncio.sleep(0)
+        assert generation._door is not None
+        assert generation._door.rooms.speaking.places == SPEAKING + 2 * OF_AGENT
 
     on_node(test)
 
