@@ -74,8 +74,8 @@ class FrameReader(Generic[T]):
         size = RECEIVE_SIZE
         if len(rest) >= PREFIX_SIZE:
             head_size, body_size = PREFIX.unpack_from(rest)
-            self._check("head", head_size, self._max_head)
-            self._check("body", body_size, self._max_body)
+            if head_size > self._max_head or body_size > self._max_body:
+                raise ProtocolError(self._too_large(head_size, body_size))
             if body_size >= LARGE:
                 if len(rest) >= PREFIX_SIZE + head_size:
                     self._begin_large(rest, PREFIX_SIZE + head_size, body_size)
@@ -87,10 +87,9 @@ class FrameReader(Generic[T]):
         self._buffer[: len(rest)] = rest
         self._held = len(rest)
 
-    @staticmethod
-    def _check(part: str, size: int, limit: int) -> None:
-        if size > limit:
-            raise ProtocolError(f"a frame claims a {part} of {size} bytes; at most {limit} are allowed")
+    def _too_large(self, head: int, body: int) -> str:
+        part, size, limit = ("head", head, self._max_head) if head > self._max_head else ("body", body, self._max_body)
+        return f"a frame claims a {part} of {size} bytes; at most {limit} are allowed"
 
     def _use(self, buffer: bytearray) -> None:
         self._buffer, self._view = buffer, memoryview(buffer)
