@@ -33,6 +33,7 @@ MODULES = {
     "llm-quantised": "benchmarks.llm.quantised",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
+    "llm-prompts": "benchmarks.llm.prompts",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }

@@ -61,7 +61,8 @@ class TextGenerationHandler(Handler):
         """`async def` with `yield`: the texts as they grow. The last delta of each has a `finish_reason`."""
         raise PredictionError(501, f"{type(self).__name__} does not generate text")
 
-    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | msgspec.Raw:
+        """The reply may be encoded already, as MessagePack: `msgspec.Raw`."""
         raise PredictionError(501, f"{type(self).__name__} does not tokenize text")
 
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.text import Tokenizer
+from msx_backend.llm.text.length import too_long
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingParams
 
@@ -18,9 +19,10 @@ def prompt_of(request: GenerateRequest, tokenizer: Tokenizer, limits: EngineLimi
         tokens = tokenizer.encode(request.prompt, request.add_special_tokens)
     else:
         tokens = list(request.prompt)
-        _check_ids(tokens, vocab_size)
     tokens = tokens[-request.truncate :] if request.truncate else tokens
     _check_length(tokens, limits.max_input)
+    if not isinstance(request.prompt, str):
+        _check_ids(tokens, vocab_size)
     return tokens
 
 
@@ -51,8 +53,10 @@ def texts_of(request: GenerateRequest) -> int:
 
 
 def _check_ids(tokens: Sequence[int], vocab_size: int) -> None:
-    if wrong := [token for token in tokens if not 0 <= token < vocab_size]:
-        raise InvalidInput(f"prompt: {wrong[0]} is not a token of this model, which has {vocab_size}")
+    if min(tokens) >= 0 and max(tokens) < vocab_size:
+        return
+    wrong = next(token for token in tokens if not 0 <= token < vocab_size)
+    raise InvalidInput(f"prompt: {wrong} is not a token of this model, which has {vocab_size}")
 
 
 def _check_length(tokens: Sequence[int], limit: int) -> None:
@@ -60,11 +64,3 @@ def _check_length(tokens: Sequence[int], limit: int) -> None:
         raise InvalidInput("prompt: it has no tokens; give at least one")
     if len(tokens) > limit:
         raise ContextLengthExceeded(too_long("prompt", len(tokens), limit))
-
-
-def too_long(parameter: str, tokens: int, limit: int) -> str:
-    """The error for a text that is too long. The sentences are OpenAI's: LiteLLM and LangChain recognise them."""
-    return (
-        f"{parameter}: This model's maximum context length is {limit} tokens (maxInputTokens); "
-        f"the {parameter} has {tokens}. Input tokens exceed the configured limit: shorten or truncate it."
-    )

@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,11 +35,12 @@ from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.grammar import UNHELD
 from msx_backend.llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, execute
 from msx_backend.llm.steps import StartedSteps, StartingRunner
-from msx_backend.llm.text import LONG, ChatTemplate, Tokenizer
+from msx_backend.llm.text import ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
-from msx_backend.llm.text.prompts import Prompts
+from msx_backend.llm.text.prompts import Prompts, load_prompts
 from msx_backend.llm.text.request_template import RequestTemplates
+from msx_backend.llm.text.requests import RequestTexts
 from msx_sdk import Context
 from msx_sdk._internal.cgroup import memory_limit
 from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
@@ -106,7 +108,7 @@ class TextGenerator(TextGenerationHandler):
         return None
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
-        prepared = await self._prepared(await self.prompts.with_prompt(request))
+        prepared = await self._prepared(request)
         if prepared.params.beam_search is not None:
             async for delta in self.beams.generate(prepared, context.deadline()):
                 yield delta
@@ -125,8 +127,8 @@ class TextGenerator(TextGenerationHandler):
         assert room is not None
         return await asyncio.to_thread(check_adapter, request, config, room.rank)
 
-    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        return await self.prompts.tokenized(request)
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | msgspec.Raw:
+        return await self.texts.tokenized(request)
 
     async def sleep(self, request: SleepRequest, context: Context) -> SleepReply:
         return SleepReply(level=await self.engine_thread.sleep(request.level))
@@ -183,6 +185,7 @@ class TextGenerator(TextGenerationHandler):
     async def close(self) -> None:
         if self.context.rank == 0:
             self.gauges.stop()
+            self.texts.close()
             await self.engine_thread.close()
 
     async def _start(self) -> None:
@@ -191,7 +194,7 @@ class TextGenerator(TextGenerationHandler):
         self.chat = ChatTemplate.from_folder(self.context.model_dir)
         tokens = special_tokens(tokenizer_config(self.context.model_dir))
         self.templates = RequestTemplates(tokens) if self.yaml.request_chat_template else None
-        self.prompts = Prompts(self.tokenizer, self.chat, self.templates, self.config.vocab_size)
+        self.texts = self._texts()
         own = self.yaml.generation_config == "auto"
         self.sampling = sampling_defaults(self.context.model_dir) if own else SamplingDefaults()
         self.constraints = self._constraints()
@@ -220,6 +223,11 @@ class TextGenerator(TextGenerationHandler):
         self.engine_thread = EngineThread(self.engine)
         self.beams = BeamGeneration(self.engine, self.tokenizer, self.limits, self.config.vocab_size)
         self.gauges = EngineGauges(self.context.metrics, self.engine.stats)
+
+    def _texts(self) -> RequestTexts:
+        size, longest = self.config.vocab_size, self.limits.max_input
+        make = partial(load_prompts, self.context.model_dir, size, longest)
+        return RequestTexts(Prompts(self.tokenizer, self.chat, size, longest), make, self.templates)
 
     def _speculative(self) -> SpeculativeOptions | None:
         """None: each step makes one token of a text."""
@@ -259,15 +267,12 @@ class TextGenerator(TextGenerationHandler):
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """Does in a thread what would block the loop, and with it all other texts."""
-        constraint, prompt = request.params.constraint, request.prompt
+        constraint = request.params.constraint
         if constraint is not None and self.constraints is not None:
             await asyncio.to_thread(self.constraints.compile, constraint)  # the engine finds it compiled
         if len(request.params.bad_words) > FEW_WORDS:
             await asyncio.to_thread(self.tokenizer.sequences, request.params.bad_words)  # the same
-        if not isinstance(prompt, str) or len(prompt) < LONG:
-            return request
-        tokens = await asyncio.to_thread(self.tokenizer.encode, prompt, request.add_special_tokens)
-        return msgspec.structs.replace(request, prompt=tuple(tokens))
+        return await self.texts.with_tokens(request)
 
     def _constraints(self) -> Constraints | None:
         try:

@@ -29,7 +29,7 @@ _encoder = msgspec.msgpack.Encoder()
 T = TypeVar("T")
 
 
-def encode(message: msgspec.Struct) -> bytes:
+def encode(message: msgspec.Struct | msgspec.Raw) -> bytes:
     """Encodes as MessagePack."""
     try:
         return _encoder.encode(message)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from msx_backend.llm.classification.inputs import PairTokens
+from msgspec import Raw
+
+from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens
 from msx_backend.llm.classification.model import load_model
 from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
-from msx_backend.llm.text import LONG
+from msx_backend.llm.text.requests import size_of
 from msx_sdk.context import Context
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.text_generation import TextGenerationHandler
@@ -28,13 +29,15 @@ class ClassificationHandler(TextGenerationHandler):
         self.batcher = Batcher(self.model.shapes, self._run)
 
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
-        tokens = await self._tokens(request)
+        self.model.inputs.check_size(request)
+        size = len(request.input) + len(request.pair or "")
+        tokens = await self.model.texts.run(PairTokenizer.tokens, request, size)
         logits = await self.batcher.embed(tokens)
         scores: list[Any] = self.model.scales.apply(request.scale, logits).tolist()
         return ClassifyReply(scores=tuple(scores), prompt_tokens=len(tokens))
 
-    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        return await self.model.texts.tokenized(request)
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | Raw:
+        return Raw(await self.model.texts.run(PairTokenizer.tokenized, request, size_of(request)))
 
     def capabilities(self) -> Capabilities:
         labels = self.model.labels
@@ -48,10 +51,8 @@ class ClassificationHandler(TextGenerationHandler):
             max_input_tokens=self.model.longest,
         )
 
-    async def _tokens(self, request: ClassifyRequest) -> PairTokens:
-        if len(request.input) + len(request.pair or "") > LONG:
-            return await asyncio.to_thread(self.model.inputs.tokens, request)
-        return self.model.inputs.tokens(request)
+    async def close(self) -> None:
+        self.model.texts.close()
 
     async def _run(self, texts: list[PairTokens], shape: BatchShape) -> Array:
         return await self.context.run(self.model, texts, shape)

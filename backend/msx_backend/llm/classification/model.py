@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_backend.llm.classification.decoder_head import answer_tokens, answers_by_words, read_answers, read_scores
 from msx_backend.llm.classification.head import HEADS, read_head, read_labels
-from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens
+from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens, load_pairs
 from msx_backend.llm.classification.options import ClassificationOptions
 from msx_backend.llm.classification.scales import Scales, read_scales
-from msx_backend.llm.classification.template import KEY, PairTemplate, read_template
 from msx_backend.llm.embedding.config import ENCODERS
 from msx_backend.llm.embedding.dense import Dense
 from msx_backend.llm.embedding.family import EncoderFamily, find_family
@@ -23,7 +23,7 @@ from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.files import read_object
-from msx_backend.llm.text.prompts import Prompts
+from msx_backend.llm.text.tokenizing import Tokenizing
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -53,9 +53,9 @@ class ClassificationModel:
     labels: tuple[str, ...]
     longest: int
     """The most tokens of an input."""
-    texts: Prompts
-    """Text to tokens and back."""
     inputs: PairTokenizer
+    texts: Tokenizing[PairTokenizer]
+    """Calls `inputs`."""
     shapes: BatchShapes
     network: EmbeddingNetwork
     head: ScoringHead
@@ -83,18 +83,19 @@ def load_model(context: Context) -> ClassificationModel:
     settings, folder = parse_model_config(context.model_yaml_config)[0], context.model_dir
     options = read_options(context, "classification", ClassificationOptions)
     raw, family = read_object(folder, "config.json"), find_family(folder, target)
-    tokenizer = Tokenizer.from_folder(folder)
-    head = _encoder_head(folder, family) if family.model_type in ENCODERS else _decoder_head(folder, tokenizer, options)
+    head = _encoder_head(folder, family) if family.model_type in ENCODERS else _decoder_head(folder, options)
     labels = read_labels({} if head.by_words else raw, head.layers[-1].size)
     longest = longest_of(settings, read_object(folder, LIMITS).get("max_seq_length"), family)
     prompt = read_prompts(folder, pooled=True).before(None)
-    template = _template(folder, options, prompt, head)
+    size, by_words = family.vocab_size, head.by_words
+    make = partial(load_pairs, folder, longest, size, options.template, prompt, head.segments, by_words)
+    inputs = make()
     return ClassificationModel(
         model_type=family.model_type,
         labels=labels,
         longest=longest,
-        texts=Prompts(tokenizer, None, None, family.vocab_size),
-        inputs=PairTokenizer(tokenizer, longest, family.vocab_size, template, prompt, pairs_alone=head.by_words),
+        inputs=inputs,
+        texts=Tokenizing(inputs, make),
         shapes=shapes_for(settings, longest, target),
         network=EmbeddingNetwork(family.load(longest), head.pooling, family.dtype),
         head=head,
@@ -112,23 +113,10 @@ def _encoder_head(folder: Path, family: EncoderFamily) -> ScoringHead:
     return ScoringHead(read_head(folder, family.model_type, family.hidden), Pooling(("cls",)), segments=True)
 
 
-def _decoder_head(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions) -> ScoringHead:
+def _decoder_head(folder: Path, options: ClassificationOptions) -> ScoringHead:
     """Raises HandlerLoadError."""
     config, last = read_config(folder), Pooling(("last",))
     if not answers_by_words(folder):
         return ScoringHead((read_scores(folder, config.hidden_size),), last)
-    tokens = answer_tokens(folder, tokenizer, options, config.vocab_size)
+    tokens = answer_tokens(folder, Tokenizer.from_folder(folder), options, config.vocab_size)
     return ScoringHead((read_answers(folder, config, tokens),), last, by_words=True)
-
-
-def _template(folder: Path, options: ClassificationOptions, prompt: str, head: ScoringHead) -> PairTemplate | None:
-    """Of decoders. Raises HandlerLoadError where one is needed."""
-    if head.segments:
-        return None
-    template = read_template(folder, options.template, prompt)
-    if template is None and head.by_words:
-        raise HandlerLoadError(
-            f"{KEY}: needed: the model answers with a word, and its chat template has no place for messages of the "
-            "roles query and document"
-        )
-    return template

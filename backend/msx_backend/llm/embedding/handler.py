@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
+from msgspec import Raw
+
 from msx_backend.llm.embedding.batcher import Batcher
+from msx_backend.llm.embedding.inputs import InputTokenizer
 from msx_backend.llm.embedding.model import load_model
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
-from msx_backend.llm.text import LONG
+from msx_backend.llm.text.requests import size_of
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
@@ -30,13 +32,15 @@ class EmbeddingHandler(TextGenerationHandler):
     async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
         if (request.dimensions or 0) > self.model.size:
             raise InvalidInput(f"dimensions: {request.dimensions} is more than the {self.model.size} of this model")
-        tokens = await self._tokens(request)
+        self.model.inputs.check_size(request)
+        size = len(request.input) if isinstance(request.input, str) else 0
+        tokens = await self.model.texts.run(InputTokenizer.tokens, request, size)
         vector = await self.batcher.embed(tokens)
         vector = self.model.sentence.finish(vector, request.dimensions, request.normalize)
         return EmbedReply(embedding=vector.astype("<f4").tobytes(), prompt_tokens=len(tokens))
 
-    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
-        return await self.model.texts.tokenized(request)
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | Raw:
+        return Raw(await self.model.texts.run(InputTokenizer.tokenized, request, size_of(request)))
 
     def capabilities(self) -> Capabilities:
         return Capabilities(
@@ -48,10 +52,8 @@ class EmbeddingHandler(TextGenerationHandler):
             embedding_size=self.model.size,
         )
 
-    async def _tokens(self, request: EmbedRequest) -> list[int]:
-        if isinstance(request.input, str) and len(request.input) > LONG:
-            return await asyncio.to_thread(self.model.inputs.tokens, request)
-        return self.model.inputs.tokens(request)
+    async def close(self) -> None:
+        self.model.texts.close()
 
     async def _run(self, texts: list[Sequence[int]], shape: BatchShape) -> Array:
         return await self.context.run(self.model, texts, shape)

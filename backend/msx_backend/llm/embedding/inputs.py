@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from msx_backend.llm.checks import too_long
+from pathlib import Path
+
 from msx_backend.llm.embedding.prompts import InputPrompts
 from msx_backend.llm.text import Tokenizer
+from msx_backend.llm.text.length import check_size, too_long
+from msx_backend.llm.text.pairs import cut
+from msx_backend.llm.text.prompts import Prompts
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
+from msx_sdk.generation import ContextLengthExceeded, EmbedRequest, TokenizeRequest
 
 LIMIT = "maxInputTokens"
 
@@ -24,17 +28,30 @@ class InputTokenizer:
     ) -> None:
         self._tokenizer, self._longest, self._prompts = tokenizer, longest, prompts or InputPrompts()
         self._vocab_size, self._lower_case = vocab_size, lower_case
+        self._plain = Prompts(tokenizer, None, vocab_size, longest)
+
+    def check_size(self, request: EmbedRequest) -> None:
+        """Raises ContextLengthExceeded for a text that is too long for certain, without tokenizing it. Small letters
+        may take less bytes, except in ASCII."""
+        text = request.input
+        if isinstance(text, str) and request.truncate is None and (text.isascii() or not self._lower_case):
+            check_size("input", text, self._tokenizer, self._longest)
+
+    def tokenized(self, request: TokenizeRequest) -> bytes:
+        """A `TokenizeReply`, encoded. Raises InvalidInput."""
+        return self._plain.tokenized(request)
 
     def tokens(self, request: EmbedRequest) -> list[int]:
         """Raises InvalidInput, which names the parameter and its limit."""
         check_truncate(request.truncate, self._longest)
+        self.check_size(request)
         if isinstance(request.input, str):
             prompt = self._prompts.before(request.prompt_name)
             tokens = self._of_text(prompt + request.input, request.truncate, request.truncate_left)
         elif request.prompt_name is not None:
             raise InvalidInput("prompt_name: only before a text, not before token ids")
         else:
-            tokens = cut(list(request.input), request.truncate, request.truncate_left)
+            tokens = cut(list(request.input), request.truncate or len(request.input), request.truncate_left)
         if not tokens:
             raise InvalidInput("input: expected a text of at least one token")
         if len(tokens) > self._longest:
@@ -46,19 +63,22 @@ class InputTokenizer:
 
     def _of_text(self, text: str, truncate: int | None, left: bool) -> list[int]:
         """Text is truncated, but its special tokens are kept, as in Hugging Face's tokenizers."""
-        ids = self._tokenizer.encode(text.lower() if self._lower_case else text, add_special_tokens=False)
         frame = len(self._tokenizer.before) + len(self._tokenizer.after)
-        if truncate is not None:
-            if truncate <= frame:
-                raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
-            ids = cut(ids, truncate - frame, left)
-        return [*self._tokenizer.before, *ids, *self._tokenizer.after]
+        if truncate is not None and truncate <= frame:
+            raise InvalidInput(f"truncate: expected at least {frame + 1}: {frame} are special tokens")
+        most = self._longest + 1 if truncate is None else truncate - frame
+        ids, whole = self._tokenizer.some(text.lower() if self._lower_case else text, most, left)
+        if truncate is None and not whole:
+            raise ContextLengthExceeded(too_long("input", None, self._longest))
+        kept = ids if truncate is None else cut(ids, most, left)
+        return [*self._tokenizer.before, *kept, *self._tokenizer.after]
 
 
-def cut(ids: list[int], most: int | None, left: bool) -> list[int]:
-    """The first `most` of them, or the last if `left`."""
-    over = 0 if most is None else max(len(ids) - most, 0)
-    return ids[over:] if left else ids[: len(ids) - over]
+def load_inputs(
+    folder: Path, longest: int, vocab_size: int, lower_case: bool = False, prompts: InputPrompts | None = None
+) -> InputTokenizer:
+    """Of a folder in Hugging Face's layout. Raises HandlerLoadError."""
+    return InputTokenizer(Tokenizer.from_folder(folder), longest, vocab_size, lower_case, prompts)
 
 
 def check_truncate(truncate: int | None, longest: int) -> None:

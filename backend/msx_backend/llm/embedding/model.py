@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msx_backend.llm.embedding.family import EncoderFamily, find_family
-from msx_backend.llm.embedding.inputs import LIMIT, InputTokenizer
+from msx_backend.llm.embedding.inputs import LIMIT, InputTokenizer, load_inputs
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
-from msx_backend.llm.text import Tokenizer
-from msx_backend.llm.text.prompts import Prompts
+from msx_backend.llm.text.tokenizing import Tokenizing
 from msx_sdk._internal.config import ModelConfig, parse_model_config
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -35,9 +35,9 @@ class EmbeddingModel:
     """The size of an embedding."""
     longest: int
     """The most tokens of an input."""
-    texts: Prompts
-    """Text to tokens and back."""
     inputs: InputTokenizer
+    texts: Tokenizing[InputTokenizer]
+    """Calls `inputs`."""
     shapes: BatchShapes
     sentence: Sentence
     network: EmbeddingNetwork
@@ -60,13 +60,14 @@ def load_model(context: Context) -> EmbeddingModel:
     sentence = read_sentence(context.model_dir, read_options(context, "embedding", EmbeddingOptions))
     family = find_family(sentence.folder, target)
     longest = longest_of(settings, sentence.longest, family)
-    tokenizer = Tokenizer.from_folder(sentence.folder)
+    make = partial(load_inputs, sentence.folder, longest, family.vocab_size, sentence.lower_case, sentence.prompts)
+    inputs = make()
     return EmbeddingModel(
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
-        texts=Prompts(tokenizer, None, None, family.vocab_size),
-        inputs=InputTokenizer(tokenizer, longest, family.vocab_size, sentence.lower_case, sentence.prompts),
+        inputs=inputs,
+        texts=Tokenizing(inputs, make),
         shapes=shapes_for(settings, longest, target),
         sentence=sentence,
         network=EmbeddingNetwork(family.load(longest), sentence.pooling, family.dtype),

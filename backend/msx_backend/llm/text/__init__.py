@@ -2,6 +2,6 @@
 
 from msx_backend.llm.text.chat import ChatTemplate
 from msx_backend.llm.text.stream import TextPiece, TextStream
-from msx_backend.llm.text.tokenizer import LONG, Tokenizer
+from msx_backend.llm.text.tokenizer import Tokenizer
 
-__all__ = ["LONG", "ChatTemplate", "TextPiece", "TextStream", "Tokenizer"]
+__all__ = ["ChatTemplate", "TextPiece", "TextStream", "Tokenizer"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,14 @@ from msx_sdk.errors import HandlerLoadError
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
+PARALLELISM = "TOKENIZERS_PARALLELISM"
+"""The library's variable. Unless it is set, a batch of texts, of which there is one here, starts a thread for each
+processor of the machine."""
+
+
 def load_tokenizer(folder: Path, config: dict[str, Any]) -> tokenizers.Tokenizer:
     """Raises HandlerLoadError."""
+    os.environ.setdefault(PARALLELISM, "false")
     tokenizer = _read(folder / "tokenizer.json")
     for id, token in sorted((int(id), token) for id, token in config.get("added_tokens_decoder", {}).items()):
         _add(tokenizer, id, token)

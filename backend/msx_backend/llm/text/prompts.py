@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from msx_backend.llm.text.chat import ChatTemplate
-from msx_backend.llm.text.request_template import RequestTemplates
+from msx_backend.llm.text.length import check_size, too_long
 from msx_backend.llm.text.tokenizer import Tokenizer
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import GenerateRequest, TokenizeReply, TokenizeRequest
+from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
+from msx_sdk.generation._wire import encode
 
-NO_REQUEST_TEMPLATE = (
-    "chat_template: this model uses its own alone; requestChatTemplate: true in model-config.yaml allows a request's"
-)
+MOST_SPANS = 131_072
+"""Tokens of one reply: some megabytes."""
 
 
 class Prompts:
-    """`templates`: where requests may bring a chat template of their own."""
+    """`longest`: the most tokens of a prompt."""
 
-    def __init__(
-        self, tokenizer: Tokenizer, chat: ChatTemplate | None, templates: RequestTemplates | None, vocab_size: int
-    ) -> None:
-        self._tokenizer, self._chat, self._templates, self._vocab_size = tokenizer, chat, templates, vocab_size
+    def __init__(self, tokenizer: Tokenizer, chat: ChatTemplate | None, vocab_size: int, longest: int) -> None:
+        self._tokenizer, self._chat, self._vocab_size, self._longest = tokenizer, chat, vocab_size, longest
 
-    async def with_prompt(self, request: GenerateRequest) -> GenerateRequest:
-        """The same with a prompt instead of messages. Raises InvalidInput."""
-        if request.messages is None:
-            return request
-        if request.prompt is not None:
-            raise InvalidInput("prompt: expected either a prompt or messages, not both")
-        return msgspec.structs.replace(request, prompt=await self._rendered(request, request.messages), messages=None)
+    def tokens(self, request: GenerateRequest) -> tuple[int, ...]:
+        """The token ids of the prompt, which may be truncated. Raises InvalidInput."""
+        text = self._text(request)
+        if request.truncate is None:
+            check_size("prompt", text, self._tokenizer, self._longest)
+        kept = request.truncate or self._longest + 1
+        ids, whole = self._tokenizer.some(text, kept, left=request.truncate is not None)
+        if request.add_special_tokens:
+            ids = [*self._tokenizer.before, *ids, *self._tokenizer.after]
+        ids = ids[-request.truncate :] if request.truncate else ids
+        if len(ids) > self._longest:
+            counted = len(ids) if whole or request.truncate else None
+            raise ContextLengthExceeded(too_long("prompt", counted, self._longest))
+        return tuple(ids)
 
-    async def tokenized(self, request: TokenizeRequest) -> TokenizeReply:
+    def check_size(self, request: GenerateRequest) -> None:
+        """Raises ContextLengthExceeded for a prompt that is too long for certain, without tokenizing it."""
+        if isinstance(request.prompt, str) and request.truncate is None:
+            check_size("prompt", request.prompt, self._tokenizer, self._longest)
+
+    def tokenized(self, request: TokenizeRequest) -> bytes:
+        """A `TokenizeReply`, encoded. Raises InvalidInput."""
+        return encode(self.reply(request))
+
+    def reply(self, request: TokenizeRequest) -> TokenizeReply:
         """Raises InvalidInput."""
         if request.ids is not None:
             return TokenizeReply(tokens=[], text=self._text_of(request.ids, request.skip_special_tokens))
-        if request.messages is not None:
-            text, special = await self._rendered(request, request.messages), False
-        elif request.prompt is not None:
-            text, special = request.prompt, request.add_special_tokens
-        else:
-            raise InvalidInput("prompt: expected a text")
+        text, special = self._text(request), request.messages is None and request.add_special_tokens
+        if len(text) > MOST_SPANS and len(self._tokenizer.some(text, MOST_SPANS + 1)[0]) > MOST_SPANS:
+            raise InvalidInput(
+                f"prompt: it has more than {MOST_SPANS} tokens, the most of one reply; send its parts one by one"
+            )
         tokens = self._tokenizer.spans(text, add_special_tokens=special)
         return TokenizeReply(tokens=tokens, text=text, special=self._tokenizer.special_among(one.id for one in tokens))
 
@@ -53,14 +65,29 @@ class Prompts:
             )
         return self._tokenizer.decode(ids, skip_special)
 
-    async def _rendered(self, request: GenerateRequest | TokenizeRequest, messages: list[dict[str, Any]]) -> str:
-        """What the chat template makes of messages."""
-        own = {name: getattr(request, name) for name in ("add_generation_prompt", "continue_final_message")}
-        options = {**own, **request.chat_template_kwargs}
-        if request.chat_template is not None:
-            if self._templates is None:
-                raise InvalidInput(NO_REQUEST_TEMPLATE)
-            return await self._templates.render(request.chat_template, messages, request.tools, **options)
+    def _text(self, request: GenerateRequest | TokenizeRequest) -> str:
+        """The prompt, or what the chat template makes of messages."""
+        if request.messages is None:
+            if not isinstance(request.prompt, str):
+                raise InvalidInput("prompt: expected a text")
+            return request.prompt
+        check_alone(request)
         if self._chat is None:
             raise InvalidInput("messages: this model has no chat template; send a prompt")
-        return self._chat.render(messages, request.tools, **options)
+        return self._chat.render(request.messages, request.tools, **template_options(request))
+
+
+def load_prompts(folder: Path, vocab_size: int, longest: int) -> Prompts:
+    """Those of a folder in Hugging Face's layout. Raises HandlerLoadError."""
+    return Prompts(Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder), vocab_size, longest)
+
+
+def check_alone(request: GenerateRequest | TokenizeRequest) -> None:
+    """Raises InvalidInput for a prompt beside messages."""
+    if request.prompt is not None and request.messages is not None:
+        raise InvalidInput("prompt: expected either a prompt or messages, not both")
+
+
+def template_options(request: GenerateRequest | TokenizeRequest) -> dict[str, Any]:
+    own = {name: getattr(request, name) for name in ("add_generation_prompt", "continue_final_message")}
+    return {**own, **request.chat_template_kwargs}

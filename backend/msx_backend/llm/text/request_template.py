@@ -65,7 +65,6 @@ class RequestTemplates:
 
 def written_apart(template: str, values: dict[str, Any]) -> str:
     """Renders in a process of its own, within `SECONDS`. Raises InvalidInput."""
-    env = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
@@ -73,7 +72,7 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,
-            env=env,
+            env=plain_environment(),
         )
     except subprocess.TimeoutExpired:
         raise InvalidInput(f"chat_template: it took longer than {SECONDS} s") from None
@@ -85,6 +84,11 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
     if outcome.written is None:
         raise InvalidInput(f"chat_template: {outcome.failure}")
     return outcome.written
+
+
+def plain_environment() -> dict[str, str]:
+    """For a process of this interpreter: nothing of the worker's own variables."""
+    return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def outcome_of(work: RenderTask) -> RenderResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -23,10 +22,13 @@ ALPHABET = byte_alphabet()
 
 
 class Vocabulary:
-    """The bytes of tokens as they stand in the middle of a text: joined and decoded they are the text."""
+    """The bytes of tokens as they stand in the middle of a text: joined and decoded they are the text.
 
-    def __init__(self, tokenizer: tokenizers.Tokenizer) -> None:
-        kinds = decoder_kinds(json.loads(tokenizer.to_str()).get("decoder"))
+    `decoder` is that of tokenizer.json.
+    """
+
+    def __init__(self, tokenizer: tokenizers.Tokenizer, decoder: dict[str, Any] | None) -> None:
+        kinds = decoder_kinds(decoder)
         self._tokenizer = tokenizer
         self._of = self._byte_level if "ByteLevel" in kinds else self._piece
         self._falls_back = "ByteFallback" in kinds

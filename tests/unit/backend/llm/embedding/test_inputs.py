@@ -9,9 +9,12 @@ import pytest
 from msx_backend.llm.embedding.inputs import InputTokenizer
 from msx_backend.llm.embedding.prompts import InputPrompts
 from msx_backend.llm.text import Tokenizer
+from msx_backend.llm.text.pieces import PIECE
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import EmbedRequest
+from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
 from tests.unit.backend.llm.embedding.checkpoints import VOCABULARY, tokenizer
+from tests.unit.backend.llm.text.watched import tokenized_texts
+from tests.unit.backend.llm.tokenizers_of_tests import byte_level
 
 COUNT = len(VOCABULARY)
 
@@ -109,3 +112,31 @@ TOO_LONG = (
 )
 def test_refusals_name_the_parameter_and_its_limit(request_: EmbedRequest, text: str) -> None:
     assert refusal(request_) == text
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_very_long_text_is_cut_before_it_is_tokenized(monkeypatch: pytest.MonkeyPatch, left: bool) -> None:
+    seen = tokenized_texts(monkeypatch)
+    found = inputs().tokens(EmbedRequest(input="dogs " + "cat " * 20_000 + "mat", truncate=4, truncate_left=left))
+    assert words(found) == ("[CLS] cat mat [SEP]" if left else "[CLS] dog ##s [SEP]")
+    assert sum(map(len, seen)) < 2 * PIECE
+
+
+def test_a_text_that_was_counted_is_refused_with_its_size() -> None:
+    assert "the input has 62. Input tokens exceed" in refusal(EmbedRequest(input="cat " * 60))
+
+
+def test_a_very_long_text_is_tokenized_as_far_as_to_see_that_it_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tokenized_texts(monkeypatch)
+    assert "the input has more than 12. Input tokens exceed" in refusal(EmbedRequest(input="cat " * 20_000))
+    assert sum(map(len, seen)) < 2 * PIECE
+
+
+def test_a_text_that_is_too_long_for_certain_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = InputTokenizer(Tokenizer(byte_level()), 12, 300, lower_case=True)
+    seen = tokenized_texts(monkeypatch)
+    with pytest.raises(ContextLengthExceeded, match="the input has more than 12"):
+        own.tokens(EmbedRequest(input="x" * 1_000))
+    assert seen == []
+    own.check_size(EmbedRequest(input="x" * 1_000, truncate=12))
+    own.check_size(EmbedRequest(input="\u212a" * 1_000))  # its small letter is one byte

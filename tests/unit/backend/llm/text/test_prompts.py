@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
+from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.text import ChatTemplate
-from msx_backend.llm.text.prompts import Prompts
+from msx_backend.llm.text import ChatTemplate, Tokenizer
+from msx_backend.llm.text.pieces import PIECE
+from msx_backend.llm.text.prompts import MOST_SPANS, Prompts, load_prompts
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import GenerateRequest, TokenizeReply, TokenizeRequest
+from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
+from msx_sdk.generation._wire import decode
 from tests.unit.backend.llm.fakes import END, VOCAB, make_tokenizer
+from tests.unit.backend.llm.text.watched import tokenized_texts
 
 SOURCE = (
     "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
     "{% if thinking %}?{% endif %}{% if add_generation_prompt %}>{% endif %}"
 )
 USER = [{"role": "user", "content": "Hi"}]
-PROMPTS = Prompts(make_tokenizer(), ChatTemplate({"default": SOURCE}, {}), None, VOCAB)
+LONG = "one two" + " one two" * 20_000
+TOKENIZER = make_tokenizer()
+PROMPTS = Prompts(TOKENIZER, ChatTemplate({"default": SOURCE}, {}), VOCAB, 40)
 
 
 def tokenized(request: TokenizeRequest, prompts: Prompts = PROMPTS) -> TokenizeReply:
-    return asyncio.run(prompts.tokenized(request))
+    return decode(prompts.tokenized(request), TokenizeReply)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +44,8 @@ def test_tokens_are_those_of_the_prompt_that_a_text_would_have(request_: Tokeniz
     assert (reply.text, "".join(span.text for span in reply.tokens)) == (text, text)
     if request_.messages is not None:
         members = ("messages", "add_generation_prompt", "chat_template_kwargs")
-        asked = GenerateRequest(**{name: getattr(request_, name) for name in members})
-        assert asyncio.run(PROMPTS.with_prompt(asked)).prompt == text
+        asked = GenerateRequest(**{name: getattr(request_, name) for name in members}, add_special_tokens=False)
+        assert TOKENIZER.decode(PROMPTS.tokens(asked)) == text
 
 
 def test_the_text_of_tokens_has_special_ones() -> None:
@@ -52,7 +58,6 @@ def test_the_text_of_tokens_has_special_ones() -> None:
     [
         (TokenizeRequest(), "prompt: expected a text"),
         (TokenizeRequest(ids=(1, VOCAB)), "tokens: the model has no token 260, its tokens are 0 to 259"),
-        (TokenizeRequest(messages=USER, chat_template="x"), "chat_template: this model uses its own alone"),
     ],
 )
 def test_refusals(request_: TokenizeRequest, reason: str) -> None:
@@ -62,7 +67,53 @@ def test_refusals(request_: TokenizeRequest, reason: str) -> None:
 
 def test_messages_need_a_template() -> None:
     with pytest.raises(InvalidInput, match="messages: this model has no chat template; send a prompt"):
-        tokenized(TokenizeRequest(messages=USER), Prompts(make_tokenizer(), None, None, VOCAB))
+        tokenized(TokenizeRequest(messages=USER), Prompts(TOKENIZER, None, VOCAB, 40))
     both = GenerateRequest(prompt="x", messages=USER)
     with pytest.raises(InvalidInput, match="either a prompt or messages"):
-        asyncio.run(PROMPTS.with_prompt(both))
+        PROMPTS.tokens(both)
+
+
+@pytest.mark.parametrize(("truncate", "kept"), [(None, "one two"), (3, "two"), (40, "one two")])
+def test_a_prompt_is_cut_at_its_beginning(truncate: int | None, kept: str) -> None:
+    request = GenerateRequest(prompt="one two", truncate=truncate)
+    assert TOKENIZER.decode(PROMPTS.tokens(request)) == kept
+
+
+def test_a_prompt_that_is_cut_is_not_tokenized_to_its_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tokenized_texts(monkeypatch)
+    assert TOKENIZER.decode(PROMPTS.tokens(GenerateRequest(prompt=LONG, truncate=4))) == " two"
+    assert sum(map(len, seen)) < 2 * PIECE
+
+
+def test_a_prompt_that_does_not_fit_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tokenized_texts(monkeypatch)
+    with pytest.raises(ContextLengthExceeded, match="the prompt has more than 40"):
+        PROMPTS.tokens(GenerateRequest(prompt=LONG))
+    assert seen == []
+
+
+def test_a_prompt_is_tokenized_as_far_as_to_see_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tokenized_texts(monkeypatch)
+    monkeypatch.setattr(Tokenizer, "least", lambda self, text: 0)
+    with pytest.raises(ContextLengthExceeded, match="the prompt has more than 40"):
+        PROMPTS.tokens(GenerateRequest(prompt=LONG))
+    assert sum(map(len, seen)) < 2 * PIECE
+
+
+@pytest.mark.parametrize(("size", "truncate"), [(41, None), (60, 41)])
+def test_a_prompt_that_was_counted_is_refused_with_its_size(size: int, truncate: int | None) -> None:
+    with pytest.raises(ContextLengthExceeded, match="the prompt has 41"):
+        PROMPTS.tokens(GenerateRequest(prompt="é" * (size // 2) + "x" * (size % 2), truncate=truncate))
+
+
+def test_a_reply_has_a_limit() -> None:
+    with pytest.raises(InvalidInput, match="more than 131072 tokens, the most of one reply; send its parts one by one"):
+        tokenized(TokenizeRequest(prompt="x" * (MOST_SPANS + 1)))
+    assert len(tokenized(TokenizeRequest(prompt="x" * MOST_SPANS)).tokens) == MOST_SPANS
+
+
+def test_prompts_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.json").write_text(TOKENIZER.to_json())
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": SOURCE}))
+    found = load_prompts(tmp_path, VOCAB, 40)
+    assert tokenized(TokenizeRequest(messages=USER), found).text == "user:Hi>"
