@@ -9,6 +9,7 @@ ServiceError
 ├── BadRequest, PayloadTooLarge                what the client sent
 │   ├── MalformedJson                          where its JSON ends to be JSON
 │   └── NotOffered                             an operation that the model's handler does not have
+├── UnknownEncoding, EncodingSwitchedOff       its Content-Encoding
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
@@ -111,6 +112,21 @@ class NotOffered(BadRequest):
 
 class PayloadTooLarge(ServiceError):
     status, type, grpc_code = 413, "RequestEntityTooLargeException", "RESOURCE_EXHAUSTED"
+
+
+class UnknownEncoding(ServiceError):
+    status, type, grpc_code = 415, "UnsupportedMediaTypeException", "INVALID_ARGUMENT"
+    headers = (("accept-encoding", "gzip, deflate, zstd"),)
+
+
+class EncodingSwitchedOff(UnknownEncoding):
+    headers = (("accept-encoding", "identity"),)
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(
+            f"Content-Encoding {encoding!r} is not decompressed here (decompress_requests=false in config.properties): "
+            "send the body as it is."
+        )
 
 
 class InvalidKey(ServiceError):

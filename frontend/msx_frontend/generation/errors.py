@@ -113,6 +113,7 @@ TABLE: dict[type[ServiceError], Row] = {
     management_errors.AdapterNotFound: Row(404, INVALID, "adapter_not_found", 404, "not_found", 404),
     errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
     errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
+    errors.UnknownEncoding: Row(415, INVALID, "unsupported_encoding", 415, "validation", 415),
     errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),
     errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
     errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),

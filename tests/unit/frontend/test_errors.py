@@ -21,7 +21,6 @@ from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models import sleep
 from msx_frontend.net.grpc import unary_reply
 from msx_frontend.net.http import head_errors
-from msx_frontend.net.http.compression import EncodingSwitchedOff, UnknownEncoding
 from msx_frontend.net.http.job_reply import ReplyTooLarge
 from msx_frontend.net.http.v1 import errors as http1_errors
 from msx_frontend.queueing import reply_buffer
@@ -51,7 +50,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {e.__name__ for e in IN_THE_TABLE}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
-    kserve = {one.__name__ for one in (EncodingSwitchedOff, UnknownEncoding, Unsupported, ManyReplies)}
+    kserve = {one.__name__ for one in (Unsupported, ManyReplies)}
     grpc_own = {unary_reply.ResponseTooLarge.__name__, management.Disabled.__name__}
     others -= {ServingError.__name__}  # MindSpore Serving's own numbers and statuses: see test_grpc beside its API
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}

@@ -9,9 +9,6 @@ import msgspec
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.generation.errors import TextFailure, kserve_failure
-from msx_frontend.net.http.compression import UnknownEncoding
-
-AS_THEY_ARE = (UnknownEncoding, Unsupported)
 
 
 class ManyReplies(Unsupported):
@@ -25,7 +22,7 @@ class ManyReplies(Unsupported):
 def failure(error: ServiceError) -> TextFailure:
     """As the language models' KServe routes have it; a status of 4xx that the handler chose stays."""
     chosen = isinstance(error, HandlerFailed) and 400 <= error.status < 500
-    if chosen or isinstance(error, AS_THEY_ARE):
+    if chosen or isinstance(error, Unsupported):
         return TextFailure(error.status, {"error": error.message}, ())
     return kserve_failure(error)
 
@@ -35,6 +32,6 @@ def error_text(body: bytes) -> str:
     text = body.decode("utf-8", "replace")
     try:
         value: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return text
     return str(value["error"]) if isinstance(value, dict) and "error" in value else text

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from msx_frontend.errors import BadRequest, PayloadTooLarge, ServiceError
+from msx_frontend.errors import BadRequest, PayloadTooLarge, UnknownEncoding
 from msx_frontend.net.http.wire import BODYLESS
 
 ENCODINGS = ("zstd", "gzip", "deflate")
@@ -33,21 +33,6 @@ _DENSE = ("image/", "video/", "audio/", "font/woff")
 _DENSE_TYPES = frozenset({"application/gzip", "application/zip", "application/zstd", "application/pdf"})
 """Content types that are compressed already."""
 _TEXT_IMAGE = "image/svg+xml"
-
-
-class UnknownEncoding(ServiceError):
-    status, type, grpc_code = 415, "UnsupportedMediaTypeException", "INVALID_ARGUMENT"
-    headers = (("accept-encoding", "gzip, deflate, zstd"),)
-
-
-class EncodingSwitchedOff(UnknownEncoding):
-    headers = (("accept-encoding", "identity"),)
-
-    def __init__(self, encoding: str) -> None:
-        super().__init__(
-            f"Content-Encoding {encoding!r} is not decompressed here (decompress_requests=false in config.properties): "
-            "send the body as it is."
-        )
 
 
 def decompress(body: bytes, encoding: str, limit: int) -> bytes:

@@ -6,18 +6,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from msx_frontend.errors import RequestCancelled
+from msx_frontend.errors import EncodingSwitchedOff, RequestCancelled
 from msx_frontend.held_bytes import HOLD, HeldBytes
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.asgi_request import AsgiRequest
-from msx_frontend.net.http.compression import (
-    EncodingSwitchedOff,
-    accepted,
-    compress,
-    compressed_headers,
-    decompress,
-    is_compressible,
-)
+from msx_frontend.net.http.compression import accepted, compress, compressed_headers, decompress, is_compressible
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.direct import Direct
 from msx_frontend.net.http.failures import failure_reply, no_route, reported

@@ -61,7 +61,7 @@ class Request:
         """The value of the body. Raises MalformedJson."""
         try:
             return msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(self.body, error, self.call.content_type.decode("latin-1")) from None
 
     def object(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -50,6 +51,12 @@ def test_one_error_in_three_shapes() -> None:
     text = "Input validation error: top_k: at least 0"
     assert tgi_failure(error) == (422, {"error": text, "error_type": "validation"}, ())
     assert kserve_failure(error) == (400, {"error": "top_k: at least 0"}, ())
+
+
+@pytest.mark.parametrize("failure", [openai_failure, tgi_failure, kserve_failure])
+def test_an_encoding_that_is_not_known(failure: Callable[[ServiceError], llm_errors.TextFailure]) -> None:
+    told = failure(errors.UnknownEncoding("br?"))
+    assert (told.status, told.headers) == (415, (("accept-encoding", "gzip, deflate, zstd"),))
 
 
 @pytest.mark.parametrize(

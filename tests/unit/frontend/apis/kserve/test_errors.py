@@ -28,9 +28,11 @@ def test_statuses_and_codes(error: ServiceError, status: int, code: str) -> None
     assert open_inference_code(error) is Code[code]
 
 
-@pytest.mark.parametrize("body", [b"no", b'{"error": "no"}'])
-def test_the_words_of_a_handler(body: bytes) -> None:
-    assert error_text(body) == "no"
+@pytest.mark.parametrize(
+    ("body", "words"), [(b"no", "no"), (b'{"error": "no"}', "no"), (b'{"\xff": 1}', '{"\ufffd": 1}')]
+)
+def test_the_words_of_a_handler(body: bytes, words: str) -> None:
+    assert error_text(body) == words
 
 
 @pytest.mark.parametrize("message", [b"", b"no message"])

@@ -10,8 +10,8 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import BadRequest, PayloadTooLarge
-from msx_frontend.net.http.compression import UnknownEncoding, accepted, compress, decompress, is_compressible
+from msx_frontend.errors import BadRequest, PayloadTooLarge, UnknownEncoding
+from msx_frontend.net.http.compression import accepted, compress, decompress, is_compressible
 
 MAKE: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
 WHOLE = gzip.compress(b"x")

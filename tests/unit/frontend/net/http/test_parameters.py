@@ -69,6 +69,7 @@ def test_other_bodies_are_not_parameters() -> None:
     [
         (b"{", "not valid JSON"),
         (b"\xff", "not valid JSON"),
+        (b'{"a\xff": 1}', "not valid JSON: line 1, column 4"),
         (b"[1]", "must be a JSON object with parameters, not list"),
         (b'"x"', "not str"),
         (b"null", "not NoneType"),
