@@ -12,39 +12,31 @@ import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import httpx
 import msgspec
 
-from msx_frontend.apis.plugins.family import PluginEndpoints
-from msx_frontend.apis.plugins.view import View
-from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.http_front import HttpFront
-from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.config.address import Address
 from msx_frontend.errors import WorkerDied
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workflows.management import WorkflowManagement
-from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_sdk._internal.kserve.message import join
 from msx_sdk._internal.reply_head import JSON_TYPE
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
 from msx_sdk.generation._wire import encode
 from tests.http2_transport import Http2Transport
+from tests.unit.frontend.front import front_of
 from tests.unit.frontend.generation.speaker import ALL, words
 from tests.unit.frontend.harness import FakeGroup, Harness, open_harness
 from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.http.client import FakeAccessLog
 
 LIMIT = 5000
 """Bytes of a request."""
@@ -471,26 +463,10 @@ async def served(
             await harness.register("m")
             await harness.register("llm")
             tokens = Tokens(folder / "keys.json", 0) if keys else None
-            workflows = WorkflowManagement(harness.management, WorkflowRegistry(), harness.state, harness.config)
-            plugins = PluginEndpoints([], View(harness.config, harness.registry), 10)
-            context = SimpleNamespace(
-                config=harness.config,
-                registry=harness.registry,
-                health=harness.health,
-                keys=SimpleNamespace(tokens=tokens, named=False),
-                tls=SimpleNamespace(of=lambda listener: tls),
-                plugins=plugins,
-                monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
-                access_log=FakeAccessLog(),
-                held=HeldBytes(),
-                connections=OpenConnections(),
-            )
-            models = SimpleNamespace(
-                management=harness.management, workflows=workflows, cluster_report=None, devices=list
-            )
-            front = HttpFront(cast(ServerContext, context), cast(ServedModels, models))
+            held = HeldBytes()
+            front = front_of(harness, tokens, tls, held)
             front.predictions.only_model = "m"
-            one = Served(harness, front, tokens, context.held)
+            one = Served(harness, front, tokens, held)
             listeners = front.listen()
             try:
                 for listener in listeners:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from typing import NamedTuple
 
@@ -25,9 +26,12 @@ class RawClient:
         self.reader, self._writer = reader, writer
 
     @classmethod
-    async def connect(cls, address: str) -> Self:
+    async def connect(cls, address: str, tls: ssl.SSLContext | None = None) -> Self:
+        """`unix:/path` is a socket file."""
+        if address.startswith("unix:"):
+            return cls(*await asyncio.open_unix_connection(address.removeprefix("unix:")))
         host, _, port = address.rpartition("/")[2].rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        return cls(*await asyncio.open_connection(host, int(port), ssl=tls))
 
     async def __aenter__(self) -> Self:
         return self
@@ -47,12 +51,20 @@ class RawClient:
 
     async def reply(self) -> Reply:
         """Raises ConnectionError, or IncompleteReadError where the server closes before the end of a head."""
+        status, fields = await self.reply_head()
+        return Reply(status, *await self.reply_body(fields))
+
+    async def reply_head(self) -> tuple[int, dict[bytes, bytes]]:
+        """Status and fields, with names in lower case. Raises as `reply`."""
         lines = (await self.reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
         fields = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines[1:])}
-        status = int(lines[0].split()[1])
+        return int(lines[0].split()[1]), fields
+
+    async def reply_body(self, fields: dict[bytes, bytes]) -> tuple[bytes, bool]:
+        """The body, and whether it ended as the head says. Raises as `reply`."""
         if fields.get(b"transfer-encoding") == b"chunked":
-            return Reply(status, *await self._chunks())
-        return Reply(status, await self.reader.readexactly(int(fields.get(b"content-length", b"0"))), whole=True)
+            return await self._chunks()
+        return await self.reader.readexactly(int(fields.get(b"content-length", b"0"))), True
 
     async def until_closed(self) -> bytes:
         return await self.reader.read()
@@ -60,8 +72,11 @@ class RawClient:
     def leave(self, *, reset: bool) -> None:
         if reset:
             own = self._writer.get_extra_info("socket")
-            own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self._writer.close()
+            if own is not None and own.family != socket.AF_UNIX:  # it may have ended
+                own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._writer.transport.abort()
+        else:
+            self._writer.close()
 
     async def _chunks(self) -> tuple[bytes, bool]:
         body = b""
