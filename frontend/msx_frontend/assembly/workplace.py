@@ -33,14 +33,14 @@ def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, 
         return Workplace(partial(ModelResources, resources), local)
     from msx_frontend.cluster.claims import ClusterResources  # servers without a cluster do not load it
     from msx_frontend.cluster.cluster import Cluster
-    from msx_frontend.cluster.guest_rooms import GuestRooms
     from msx_frontend.cluster.launcher import ClusterLauncher
     from msx_frontend.cluster.report import cluster_report
+    from msx_frontend.cluster.source_limits import SourceLimits
 
     cluster = Cluster(config.cluster_address)
     cluster.start()
     parts.push_async_callback(cluster.close)
     placed = ClusterResources(cluster)
-    rooms = GuestRooms(Descriptors.of_process().for_agents)
-    launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout, rooms)
+    limits = SourceLimits(Descriptors.of_process().for_agents)
+    launcher = ClusterLauncher(cluster, config.cluster_agent_address, config.cluster_start_timeout, limits)
     return Workplace(placed.of, launcher, partial(cluster_report, placed), placed.figures, lambda: cluster.problem)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection
 
 from msx_frontend.cluster.agent_messages import CONTENT, KEY_SIZE, Hello
 from msx_frontend.cluster.agent_stream import AgentStream
-from msx_frontend.cluster.guest import Guest
-from msx_frontend.cluster.guest_rooms import GuestRooms
+from msx_frontend.cluster.source_limits import SourceLimits
+from msx_frontend.cluster.unverified_connection import UnverifiedConnection
 
 log = logging.getLogger("msx.cluster")
 
@@ -43,20 +43,20 @@ class Door:
         content: Callable[[AgentStream], None] | None = None,
         key: str = "",
         agents: Collection[str] = (),
-        rooms: GuestRooms | None = None,
+        limits: SourceLimits | None = None,
     ) -> None:
         """Without `key` it makes one. `agents` are the addresses of the agents that are expected, as far as they are
-        known: connections of others cannot take their room. `rooms` are shared by all doors of a process."""
+        known: connections of others cannot take their room. `limits` are shared by all doors of a process."""
         self.key = key or secrets.token_hex(KEY_SIZE)
         self.context = context
-        self.rooms = rooms or GuestRooms()
+        self.limits = limits or SourceLimits()
         self._agents = list(agents)
         self._missing = set(expected)
         self._content = content
         self._streams: dict[StreamName, AgentStream] = {}
         self._listening: socket.socket | None = None
         self._retry: asyncio.TimerHandle | None = None
-        self._guests: set[Guest] = set()
+        self._unverified: set[UnverifiedConnection] = set()
         self._refused = 0
         self._loop = asyncio.get_running_loop()
         self.arrived: asyncio.Future[dict[StreamName, AgentStream]] = self._loop.create_future()
@@ -66,7 +66,7 @@ class Door:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._listening = socket.create_server((address, 0), family=family, backlog=BACKLOG)
         self._listening.setblocking(False)
-        self.rooms.reserve(self._agents)
+        self.limits.reserve(self._agents)
         self._accept_again()
         return int(self._listening.getsockname()[1])
 
@@ -85,9 +85,9 @@ class Door:
         self._stop_accepting()
         self._listening.close()
         self._listening = None
-        for guest in list(self._guests):
-            guest.end()
-        self.rooms.give_back(self._agents)
+        for connection in list(self._unverified):
+            connection.end()
+        self.limits.give_back(self._agents)
         if self._refused > 1:
             log.warning("%d connections to a port for agents were refused in all", self._refused)
 
@@ -115,10 +115,10 @@ class Door:
                     return
                 continue  # this one is gone
             sock.setblocking(False)
-            self._guests.add(Guest(self, sock, address[0]))
+            self._unverified.add(UnverifiedConnection(self, sock, address[0]))
 
     def admit(self, hello: Hello) -> bool:
-        """See `Host.admit`."""
+        """See `AgentPort.admit`."""
         if not secrets.compare_digest(hello.key.encode(), self.key.encode()):
             return False
         if hello.stream == CONTENT:
@@ -126,7 +126,7 @@ class Door:
         return _name(hello) in self._missing
 
     def enter(self, hello: Hello, stream: AgentStream) -> None:
-        """See `Host.enter`."""
+        """See `AgentPort.enter`."""
         if hello.stream == CONTENT and self._content is not None:
             return self._content(stream)
         name = _name(hello)
@@ -137,15 +137,17 @@ class Door:
             self.arrived.set_result(self._streams)
         return None
 
-    def refused(self, guest: Guest) -> None:
-        """See `Host.refused`. One line says the first, another one how many there were."""
+    def refused(self, connection: UnverifiedConnection) -> None:
+        """See `AgentPort.refused`. One line says the first, another one how many there were."""
         self._refused += 1
         if self._refused == 1:
-            log.warning("a connection to a port for agents was refused: it does not have the key (%s)", guest.address)
+            log.warning(
+                "a connection to a port for agents was refused: it does not have the key (%s)", connection.address
+            )
 
-    def left(self, guest: Guest) -> None:
-        """See `Host.left`."""
-        self._guests.discard(guest)
+    def left(self, connection: UnverifiedConnection) -> None:
+        """See `AgentPort.left`."""
+        self._unverified.discard(connection)
 
 
 def _name(hello: Hello) -> StreamName:

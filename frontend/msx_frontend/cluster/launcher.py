@@ -18,12 +18,12 @@ from msx_frontend.cluster.content_server import ContentServer
 from msx_frontend.cluster.content_source import Offered, offer
 from msx_frontend.cluster.crew import Crew
 from msx_frontend.cluster.door import Door
-from msx_frontend.cluster.guest_rooms import GuestRooms
 from msx_frontend.cluster.listing import COMPILED, REQUIREMENTS
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import RemoteRank
 from msx_frontend.cluster.reservation import Reservation
 from msx_frontend.cluster.route import own_address
+from msx_frontend.cluster.source_limits import SourceLimits
 from msx_frontend.cluster.tls import new_identity, server_context
 from msx_frontend.environments.build import is_venv
 from msx_frontend.workers.launcher import GroupSpec
@@ -36,7 +36,7 @@ class ClusterLauncher:
     cluster. `join_limit`: seconds that the agents of a reservation have to connect."""
 
     def __init__(
-        self, cluster: Cluster, address: str | None = None, join_limit: float = 60.0, rooms: GuestRooms | None = None
+        self, cluster: Cluster, address: str | None = None, join_limit: float = 60.0, limits: SourceLimits | None = None
     ) -> None:
         self._cluster = cluster
         self._given = address
@@ -44,7 +44,7 @@ class ClusterLauncher:
         self._crews: dict[str, Crew] = {}
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By reservation: two launches at once share one crew."""
-        self._rooms = rooms or GuestRooms()
+        self._limits = limits or SourceLimits()
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
         self._making = asyncio.Lock()
@@ -61,7 +61,7 @@ class ClusterLauncher:
         generation = RemoteGeneration(next(_numbers), spec, placement, crew)
         streams = [(name, rank) for name in RANK_STREAMS for rank in range(len(spec.ranks))]
         agents = [share.address for share in placement.shares]
-        door = Door(await self._tls(), streams, source.take, agents=agents, rooms=self._rooms)
+        door = Door(await self._tls(), streams, source.take, agents=agents, limits=self._limits)
         try:
             port = await door.open(self._address)
             return await generation.start(door, port, contents)
@@ -91,7 +91,7 @@ class ClusterLauncher:
         self._reservation(reservation.id)
         crew = Crew(reservation.places, reservation.lose)
         expected = [("agent", share) for share in range(len(reservation.places))]
-        door = Door(context, expected, agents=[place.address for place in reservation.places], rooms=self._rooms)
+        door = Door(context, expected, agents=[place.address for place in reservation.places], limits=self._limits)
         reservation.released = lambda: self._leave(reservation.id, crew, door)
         reservation.dropped = lambda: door.close(reservation.lost)
         self._crews[reservation.id] = crew

@@ -11,7 +11,7 @@ from msx_frontend.cluster.agent_messages import Hello
 from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import Door
-from msx_frontend.cluster.guest_rooms import SILENT, SPEAKING, GuestRooms
+from msx_frontend.cluster.source_limits import SILENT, SPEAKING, SourceLimits
 from msx_frontend.cluster.tls import server_context
 from tests.unit.frontend.cluster.crowd import HERE, crowd
 from tests.unit.frontend.jobs import run
@@ -26,8 +26,8 @@ NOISE = 10
 async def comes_in(*crowds: str, agents: tuple[str, ...] = ()) -> None:
     """All streams of an agent at 127.0.0.1 come, beside 2,000 silent and 79 speaking connections of these addresses, of
     which nothing is left."""
-    identity, rooms, process = make_identity(), GuestRooms(), psutil.Process()
-    door = Door(server_context(identity), [("data", rank) for rank in range(STREAMS)], agents=agents, rooms=rooms)
+    identity, limits, process = make_identity(), SourceLimits(), psutil.Process()
+    door = Door(server_context(identity), [("data", rank) for rank in range(STREAMS)], agents=agents, limits=limits)
     port = await door.open(HERE)
     target, before = DialTarget([HERE], port, identity.pin), process.num_fds()
     mine: list[asyncio.Protocol] = []
@@ -37,8 +37,8 @@ async def comes_in(*crowds: str, agents: tuple[str, ...] = ()) -> None:
             assert process.num_fds() - before <= SILENT + SPEAKING + 2 * len(mine) + 6 + NOISE
     assert len(mine) == len(await door.arrived)
     door.close()
-    assert (len(rooms.silent), rooms.silent.places) == (0, SILENT)
-    assert (len(rooms.speaking), rooms.speaking.places) == (0, SPEAKING)
+    assert (len(limits.silent), limits.silent.places) == (0, SILENT)
+    assert (len(limits.speaking), limits.speaking.places) == (0, SPEAKING)
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

@@ -18,8 +18,8 @@ from msx_frontend.cluster.agent_messages import HELLO, Hello
 from msx_frontend.cluster.certificate import Identity, make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import Door, StreamName
-from msx_frontend.cluster.guest import Guest
 from msx_frontend.cluster.tls import client_context, server_context
+from msx_frontend.cluster.unverified_connection import UnverifiedConnection
 from tests.unit.frontend.jobs import run
 
 HERE = "127.0.0.1"
@@ -142,7 +142,7 @@ HALF_A_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01"
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.guest.GREETING", 0.1)
+    monkeypatch.setattr("msx_frontend.cluster.unverified_connection.GREETING", 0.1)
 
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (door, target):
@@ -154,7 +154,7 @@ def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.Mon
                 with contextlib.suppress(ConnectionResetError):
                     assert await reader.read() == b""
                 await ended(writer)
-            assert (len(door.rooms.silent), len(door.rooms.speaking)) == (0, 0)
+            assert (len(door.limits.silent), len(door.limits.speaking)) == (0, 0)
 
     run(test(), loop)
 
@@ -167,15 +167,15 @@ class Knocking(asyncio.Transport):
 
 
 @contextmanager
-def guest_of(door: Door) -> Iterator[Guest]:
+def connection_to(door: Door) -> Iterator[UnverifiedConnection]:
     """One whose handshake is the test's."""
     near, far = socket.socketpair()
     with far:
         near.setblocking(False)
-        guest = Guest(door, near, HERE)
+        connection = UnverifiedConnection(door, near, HERE)
         asyncio.get_running_loop().remove_reader(near)
-        yield guest
-        guest.end()
+        yield connection
+        connection.end()
         near.close()
 
 
@@ -183,13 +183,13 @@ def test_who_leaves_before_the_handshake_is_not_counted(identity: Identity) -> N
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (door, target):
             _, writer = await asyncio.open_connection(HERE, target.port)
-            while not len(door.rooms.silent):
+            while not len(door.limits.silent):
                 await asyncio.sleep(0)
             await ended(writer)
-            while len(door.rooms.silent):
+            while len(door.limits.silent):
                 await asyncio.sleep(0)
-            assert not len(door.rooms.speaking)
-            assert not door._guests
+            assert not len(door.limits.speaking)
+            assert not door._unverified
 
     run(test())
 
@@ -208,10 +208,10 @@ def test_what_comes_before_the_reader_does_is_kept(identity: Identity) -> None:
 
     async def test() -> None:
         door = Door(server_context(identity), [("data", 0)])
-        with guest_of(door) as guest:
-            guest.connection_made(transport := Calm())
-            guest.data_received(msgspec.json.encode(Hello(door.key, "data")).ljust(HELLO))
-            guest.data_received(b"early")
+        with connection_to(door) as connection:
+            connection.connection_made(transport := Calm())
+            connection.data_received(msgspec.json.encode(Hello(door.key, "data")).ljust(HELLO))
+            connection.data_received(b"early")
             await (await door.arrived)["data", 0].connect(reader := Bytes())
             assert reader.read == b"early"
             assert not transport.aborted
@@ -222,9 +222,9 @@ def test_what_comes_before_the_reader_does_is_kept(identity: Identity) -> None:
 def test_a_handshake_that_is_complete_when_it_ends_does_not_stay(identity: Identity) -> None:
     async def test() -> None:
         door = Door(server_context(identity), [("data", 0)])
-        with guest_of(door) as guest:
-            guest.end()
-            guest.connection_made(transport := Knocking())
+        with connection_to(door) as connection:
+            connection.end()
+            connection.connection_made(transport := Knocking())
             assert transport.aborted
 
     run(test())
@@ -237,10 +237,10 @@ def test_who_was_refused_is_not_judged_again_and_the_log_stays_short(
         door = Door(server_context(identity), [("data", 0)])
         await door.open(HERE)
         for _ in range(3):
-            with guest_of(door) as guest:
-                guest.connection_made(Knocking())
+            with connection_to(door) as connection:
+                connection.connection_made(Knocking())
                 for _ in range(3):
-                    guest.data_received(b"x" * (HELLO + 1))
+                    connection.data_received(b"x" * (HELLO + 1))
         door.close()
 
     run(test())
@@ -274,11 +274,11 @@ def test_the_first_address_that_answers(identity: Identity) -> None:
 def test_a_port_that_is_closed_before(identity: Identity) -> None:
     async def test() -> None:
         async with opened(identity, ("data", 0), ("data", 1)) as (door, target):
-            guest = await dial(target, Hello(door.key, "data"), Bytes())
+            connection = await dial(target, Hello(door.key, "data"), Bytes())
             door.close("nobody waits any more")
             with pytest.raises(ConnectionAbortedError, match="nobody waits any more"):
                 await door.arrived
-            await guest.lost.wait()
+            await connection.lost.wait()
 
     run(test())
 

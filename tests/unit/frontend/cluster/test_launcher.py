@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from msx_frontend.cluster import launcher as module
-from msx_frontend.cluster.guest_rooms import SILENT, SPEAKING, GuestRooms
 from msx_frontend.cluster.launcher import ClusterLauncher
 from msx_frontend.cluster.placements import placement_of
 from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.cluster.remote_rank import RemoteRank
 from msx_frontend.cluster.reservation import Reservation
+from msx_frontend.cluster.source_limits import SILENT, SPEAKING, SourceLimits
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import Predict, encode_frame
@@ -79,7 +79,7 @@ async def told_by(spec: GroupSpec, launched: Any) -> dict[str, Any]:
     return told
 
 
-class ReservedRooms(GuestRooms):
+class RecordedLimits(SourceLimits):
     """Remembers for which addresses room was kept."""
 
     def __init__(self) -> None:
@@ -95,16 +95,16 @@ def test_generations_of_one_reservation_have_the_same_agents(tmp_path: Path) -> 
     """While they come, room is kept for the nodes of the reservation."""
 
     async def test(cluster: AgentCluster) -> None:
-        rooms = ReservedRooms()
-        reservation, launcher = cluster.place([1, 1]), ClusterLauncher(cluster, "127.0.0.1", rooms=rooms)
+        limits = RecordedLimits()
+        reservation, launcher = cluster.place([1, 1]), ClusterLauncher(cluster, "127.0.0.1", limits=limits)
         spec = group_on(reservation, tmp_path)
         for _ in range(2):
             launched = await launcher.launch(spec)
             assert await told_by(spec, launched) == {"of": 2, "ports": None}
             assert [rank.describe().pid for rank in launched] == [None, None], "told_by waits for their ends"
         assert cluster.asked == 1
-        assert rooms.kept == [["10.0.0.9", "10.0.0.9"]] * 3, "for the agents, and for each generation"
-        assert (rooms.silent.places, rooms.speaking.places) == (SILENT, SPEAKING)
+        assert limits.kept == [["10.0.0.9", "10.0.0.9"]] * 3, "for the agents, and for each generation"
+        assert (limits.silent.places, limits.speaking.places) == (SILENT, SPEAKING)
 
     in_cluster(tmp_path, test)
 

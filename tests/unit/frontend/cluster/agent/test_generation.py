@@ -12,7 +12,7 @@ from msx_frontend.cluster.agent import generation as module
 from msx_frontend.cluster.agent.generation import NodeGeneration
 from msx_frontend.cluster.agent.invitation import Invitation
 from msx_frontend.cluster.agent_messages import Begin, CannotStart, Cleared, Meet, NodeContent, RankStart, Ready
-from msx_frontend.cluster.guest_rooms import OF_AGENT, SPEAKING
+from msx_frontend.cluster.source_limits import OF_AGENT, SPEAKING
 from msx_protocol.message import WireMessage
 
 INVITATION = Invitation(addresses=["127.0.0.1"], port=1, key="", fingerprint="", share=0, node="node-a")
@@ -69,7 +69,7 @@ def test_it_ends_while_it_waits_for_other_agents() -> None:
         generation.meet(meet_at(await told.next(Ready)))
         await asyncio.sleep(0)
         assert generation._door is not None
-        assert generation._door.rooms.speaking.places == SPEAKING + 2 * OF_AGENT
+        assert generation._door.limits.speaking.places == SPEAKING + 2 * OF_AGENT
 
     on_node(test)
 

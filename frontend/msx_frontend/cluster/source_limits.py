@@ -20,7 +20,7 @@ OF_AGENT = 2
 IPV6_PREFIX = 64
 """Bits that tell one IPv6 host from another: the others are the host's own choice (RFC 4291 section 2.5.1)."""
 SAY_EVERY = 60.0
-"""Seconds between two log lines about one room."""
+"""Seconds between two log lines about one limit."""
 
 
 class UnknownClient(Protocol):
@@ -31,10 +31,10 @@ class UnknownClient(Protocol):
         """Its source IP address."""
 
     def end(self) -> None:
-        """Close it now, and leave its room."""
+        """Close it now, and leave its limit."""
 
 
-class Room:
+class SourceLimit:
     """At most `places` connections, and the reserved ones. One too many closes the oldest of the source that has most
     above its reservation, so that a source keeps what is reserved for it, and none can take the places of all."""
 
@@ -95,20 +95,20 @@ class Room:
             )
 
 
-class GuestRooms:
-    """The rooms of a process, which all its ports for agents share."""
+class SourceLimits:
+    """The limits of a process, which all its ports for agents share."""
 
     def __init__(self, silent: int = SILENT) -> None:
-        self.silent = Room(silent, "have not begun a TLS handshake")
-        self.speaking = Room(SPEAKING, "have not said the key")
+        self.silent = SourceLimit(silent, "have not begun a TLS handshake")
+        self.speaking = SourceLimit(SPEAKING, "have not said the key")
 
     def reserve(self, addresses: Collection[str]) -> None:
-        """See `Room.reserve`."""
+        """See `SourceLimit.reserve`."""
         self.silent.reserve(addresses)
         self.speaking.reserve(addresses)
 
     def give_back(self, addresses: Collection[str]) -> None:
-        """See `Room.give_back`."""
+        """See `SourceLimit.give_back`."""
         self.silent.give_back(addresses)
         self.speaking.give_back(addresses)
 

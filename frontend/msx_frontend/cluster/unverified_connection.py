@@ -11,38 +11,38 @@ import msgspec
 
 from msx_frontend.cluster.agent_messages import HELLO, WELCOME, Hello
 from msx_frontend.cluster.agent_stream import AgentStream
-from msx_frontend.cluster.guest_rooms import GuestRooms
+from msx_frontend.cluster.source_limits import SourceLimits
 from msx_frontend.cluster.tls import tune
 
 GREETING = 20.0
 """Seconds that a connection has from the accept on for its TLS handshake and its hello."""
 
 
-class Host(Protocol):
+class AgentPort(Protocol):
     """The port that it has connected to."""
 
     context: ssl.SSLContext
-    rooms: GuestRooms
+    limits: SourceLimits
 
     def admit(self, hello: Hello) -> bool:
         """Whether these first bytes are of an expected stream."""
 
     def enter(self, hello: Hello, stream: AgentStream) -> None: ...
 
-    def refused(self, guest: Guest) -> None:
+    def refused(self, connection: UnverifiedConnection) -> None:
         """It does not have the key, and is closed."""
 
-    def left(self, guest: Guest) -> None:
+    def left(self, connection: UnverifiedConnection) -> None:
         """It has entered, or is closed."""
 
 
-class Guest(asyncio.Protocol):
+class UnverifiedConnection(asyncio.Protocol):
     """TLS begins with its first bytes: one that says nothing costs a descriptor. It closes itself in time."""
 
-    def __init__(self, host: Host, sock: socket.socket, address: str) -> None:
-        """`sock` does not block, and is closed by the guest."""
+    def __init__(self, port: AgentPort, sock: socket.socket, address: str) -> None:
+        """`sock` does not block, and is closed by the connection."""
         self.address = address
-        self._host, self._sock = host, sock
+        self._port, self._sock = port, sock
         self._loop = asyncio.get_running_loop()
         self._read = b""
         self._handshake: asyncio.Task[None] | None = None
@@ -54,7 +54,7 @@ class Guest(asyncio.Protocol):
         self._over = False
         self._limit = self._loop.call_later(GREETING, self.end)
         self._loop.add_reader(sock.fileno(), self._begin)
-        host.rooms.silent.enter(self)
+        port.limits.silent.enter(self)
 
     def _begin(self) -> None:
         """Something can be read: a handshake begins, or the client has left."""
@@ -69,14 +69,14 @@ class Guest(asyncio.Protocol):
             return
         self._loop.remove_reader(self._sock.fileno())
         self._handshake = self._loop.create_task(self._shake_hands(), name="agent-handshake")
-        self._host.rooms.silent.leave(self)
-        self._host.rooms.speaking.enter(self)
+        self._port.limits.silent.leave(self)
+        self._port.limits.speaking.enter(self)
 
     async def _shake_hands(self) -> None:
         self._has_transport = True
         try:
             await self._loop.connect_accepted_socket(
-                lambda: self, self._sock, ssl=self._host.context, ssl_handshake_timeout=GREETING
+                lambda: self, self._sock, ssl=self._port.context, ssl_handshake_timeout=GREETING
             )
         except OSError:
             self.end()
@@ -97,8 +97,8 @@ class Guest(asyncio.Protocol):
 
     def _judge(self) -> None:
         hello = _hello(self._read) if len(self._read) == HELLO else None
-        if hello is None or not self._host.admit(hello):
-            self._host.refused(self)
+        if hello is None or not self._port.admit(hello):
+            self._port.refused(self)
             self.end()
             return
         self._leave()
@@ -106,7 +106,7 @@ class Guest(asyncio.Protocol):
         self._transport.pause_reading()
         self._transport.write(WELCOME)
         self._stream = AgentStream(self._transport)
-        self._host.enter(hello, self._stream)
+        self._port.enter(hello, self._stream)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -127,9 +127,9 @@ class Guest(asyncio.Protocol):
     def _leave(self) -> None:
         self._over = True
         self._limit.cancel()
-        self._host.rooms.silent.leave(self)
-        self._host.rooms.speaking.leave(self)
-        self._host.left(self)
+        self._port.limits.silent.leave(self)
+        self._port.limits.speaking.leave(self)
+        self._port.left(self)
 
 
 def _hello(data: bytes) -> Hello | None:
