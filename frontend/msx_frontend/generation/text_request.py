@@ -139,6 +139,11 @@ class TextRequest:
             raise WrongParameter(error.name, error.text) from None
         return asked
 
+    def check_stays(self) -> None:
+        """Raises RequestCancelled after `cancel`."""
+        if self._left:
+            raise RequestCancelled
+
     def submit(self, version: ModelVersion, operation: str, message: msgspec.Struct, sink: Sink) -> Job:
         """Queue a job. Raises ServiceError when it cannot be taken, or the request's key is for other models."""
         if self._left:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
@@ -13,6 +14,10 @@ from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
+
+LARGE = 1 << 20
+"""Bytes of a body that is received, read, and sent to a worker in three turns of the loop: some megabytes take
+milliseconds each time, and more where they are not ASCII."""
 
 
 class TextReply(Protocol):
@@ -49,6 +54,9 @@ class TextTemplate:
         own = TimedSink(sink) if self._timed else sink
         request = TextRequest(self._api, id, body, self._path, self._headers, self.key, own, owner_of(self.asker))
         sink.job = request
+        if len(body) > LARGE:
+            _in_a_turn_of_its_own(request, partial(self._begin, request))
+            return
         try:
             self._begin(request)
         except Exception as error:
@@ -57,12 +65,24 @@ class TextTemplate:
 
     def _begin(self, request: TextRequest) -> None:
         try:
-            self._answer(request).begin(request)
+            reply = self._answer(request)
         except FirstLoading as error:
-            request.wait_for_load(error.version, partial(self._begin_late, request))
+            request.wait_for_load(error.version, partial(_begin_late, request, partial(self._begin, request)))
+            return
+        if len(request.body) > LARGE:
+            _in_a_turn_of_its_own(request, partial(reply.begin, request))
+        else:
+            reply.begin(request)
 
-    def _begin_late(self, request: TextRequest) -> None:
-        try:
-            self._begin(request)
-        except Exception as error:
-            request.fail(error)
+
+def _in_a_turn_of_its_own(request: TextRequest, begin: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_soon(_begin_late, request, begin)
+
+
+def _begin_late(request: TextRequest, begin: Callable[[], None]) -> None:
+    """Begins nothing for a client that has left meanwhile."""
+    try:
+        request.check_stays()
+        begin()
+    except Exception as error:
+        request.fail(error)
