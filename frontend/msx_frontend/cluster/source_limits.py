@@ -31,7 +31,7 @@ class UnknownClient(Protocol):
         """Its source IP address."""
 
     def end(self) -> None:
-        """Close it now, and leave its limit."""
+        """Close it now; it does not count any more."""
 
 
 class SourceLimit:

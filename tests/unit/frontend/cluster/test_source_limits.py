@@ -107,6 +107,6 @@ def test_the_log_says_it_once_a_minute(caplog: pytest.LogCaptureFixture, monkeyp
         now[0] += 61
         Client(limits.silent, "192.0.2.1")
     assert [one.getMessage() for one in caplog.records] == [
-        "4 connections to ports for agents have not begun a TLS handshake, and there is limit for 3: the oldest of the "
+        "4 connections to ports for agents have not begun a TLS handshake, and there is room for 3: the oldest of the "
         "address that has most (now 192.0.2.1 with 4) are closed"
     ] * 2
