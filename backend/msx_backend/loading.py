@@ -21,6 +21,7 @@ from msx_backend.workdir import furnish
 from msx_protocol import Load, LoadProgress
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.elements import limit_to
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.kserve.inference import announced
 from msx_sdk._internal.methods import announced as announced_methods
@@ -45,6 +46,7 @@ class LoadedModel:
     def __init__(self, load: Load, replies: ReplyWriter) -> None:
         self._load, self._replies = load, replies
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
+        limit_to(load.max_request_elements)
         self.context = Context(_model_info(load), _metrics(load), self._model_thread)
         self.context.report_progress = self._report
         self._report("importing the handler")

@@ -7,6 +7,7 @@ from typing import Any
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
 from msx_protocol.segments import SegmentUse
+from msx_sdk._internal import elements
 from msx_sdk._internal.servable_start import ServableStart
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
@@ -51,6 +52,7 @@ class Load(WireMessage, tag=1, kw_only=True):
     """What a start script says of the servable."""
     max_value_size: int = 0
     """In bytes, of one Chunk for the next stage, where that is more than `max_response_size`."""
+    max_request_elements: int = elements.DEFAULT
     text_limits: TextLimits = DEFAULT_LIMITS
     """Of plain predictions of a language model; the APIs have checked theirs."""
     segments: SegmentUse | None = None

@@ -34,6 +34,7 @@ from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener, ListenerContext
 from msx_frontend.net.tls.clients import HTTP
 from msx_frontend.workflows.api import WorkflowApi
+from msx_sdk._internal.elements import limit_to
 from msx_sdk.kserve import Signature
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class HttpFront:
         )
         self.guard = page_guard(config, self._cors) if self._tokens is None else None
         self._held = context.held
+        limit_to(config.max_request_elements)
         self._http2: dict[str, RestHttp2] = {}
         self.predictions = Predictions(registry.submit, registry.find, registry)
         self.model_api = ModelApi(management, enabled=config.enable_model_api)

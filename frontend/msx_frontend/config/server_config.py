@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from msx_frontend.config.address import Address
 from msx_frontend.start_errors import StartError
+from msx_sdk._internal import elements
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk._internal.text_limits import TextLimits
 from msx_sdk._internal.values import Count, Positive, Seconds, Switch, Text
@@ -201,6 +202,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     max_queued_bytes: Positive | None = None
     max_request_size: Positive = 6553500
     max_response_size: Positive = 6553500
+    max_request_elements: Positive = elements.DEFAULT
     number_of_npu: Count | None = None
     exclusive_group_devices: Switch = False
     bind_cores: Switch = False

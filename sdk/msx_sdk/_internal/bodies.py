@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from msx_sdk._internal.elements import Bound, TooManyElements, check_json, check_msgpack
 from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack
 from msx_sdk.errors import InvalidInput
 
@@ -66,14 +67,18 @@ def strict(field: str, data: Data, content_type: str | None, resolve: Resolve | 
     try:
         return json_value(data)
     except (ValueError, RecursionError) as error:
-        raise _malformed(f"{field} ({content_type[:100]})", data, error) from None
+        raise InvalidInput(malformed(f"{field} ({content_type[:100]})", data, error)) from None
 
 
 def _unpacked(field: str, data: Data, resolve: Resolve | None) -> Any:
     try:
+        if resolve is None:  # it comes from a client, not from a stage of the same model
+            check_msgpack(data)
         return unpack(data, resolve=resolve)
     except InvalidPacked as error:
         raise InvalidInput(f"{field} is not a value of {PACKED}: {error}.") from None
+    except TooManyElements as error:
+        raise InvalidInput(f"{field}: {error}.") from None
 
 
 def raw(data: Data) -> bytearray:
@@ -85,11 +90,14 @@ def read_json(what: str, data: Data) -> Any:
     try:
         return json_value(data)
     except (ValueError, RecursionError) as error:
-        raise _malformed(what, data, error) from None
+        raise InvalidInput(malformed(what, data, error)) from None
 
 
 def json_value(data: Data) -> Any:
-    """Python's JSON, with NaN and Infinity. Raises ValueError, or RecursionError if it is nested too deeply."""
+    """Python's JSON, with NaN and Infinity. Raises ValueError, also for too many elements, or RecursionError if it is
+    nested too deeply."""
+    if len(data) > Bound.most:
+        check_json(data)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
@@ -128,8 +136,11 @@ def _place(data: Data, at: int) -> str:
     return f"line {before.count(10) + 1}, column {at - before.rfind(10)}"
 
 
-def _malformed(what: str, data: Data, error: Exception) -> InvalidInput:
-    return InvalidInput(f"{what} is not valid JSON: {fault(data, error)}")
+def malformed(what: str, data: Data, error: Exception, form: str = "JSON") -> str:
+    """The sentence for an error that `json_value`, or a reader of MessagePack, raised."""
+    if isinstance(error, TooManyElements):
+        return f"{what}: {error}"
+    return f"{what} is not valid {form}: {fault(data, error)}"
 
 
 @lru_cache(maxsize=1000)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from msx_sdk._internal.elements import TooManyElements, check_json
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import InvalidInput
@@ -102,7 +103,10 @@ def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 def _object(body: bytes | bytearray) -> dict[str, Any] | None:
     """JSON that gRPC and some HTTP clients send without a content type."""
     try:
+        check_json(body)
         value = msgspec.json.decode(body)
+    except TooManyElements as error:
+        raise InvalidInput(f"the request: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return value if isinstance(value, dict) and value.keys() & {*PROMPTS} else None
@@ -119,8 +123,9 @@ def _structured(name: str, value: Any) -> Any:
     if name not in STRUCTURED or not isinstance(value, str):
         return value
     try:
+        check_json(value.encode())
         return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (TooManyElements, msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput(f"{name}: expected JSON: {error}") from None
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from msx_frontend.apis.mindspore_serving.errors import ServingError
 from msx_frontend.apis.mindspore_serving.json_values import parse_value
+from msx_sdk._internal.elements import TooManyElements, check_json
 
 _BOM = b"\xef\xbb\xbf"
 _ILLEGAL = "Illegal JSON format."
@@ -18,7 +19,10 @@ def read_document(body: bytes) -> Any:
     if not body:
         raise ServingError("http message invalid")
     try:
+        check_json(body)
         return msgspec.json.decode(body.removeprefix(_BOM))
+    except TooManyElements as error:
+        raise ServingError(f"json message, {error}") from None
     except UnicodeDecodeError:
         raise ServingError(_ILLEGAL) from None
     except RecursionError:

@@ -12,6 +12,7 @@ from msx_frontend.errors import BadRequest, MalformedJson
 from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.wire import Receive
+from msx_sdk._internal.elements import TooManyElements, check_json
 
 
 class Request:
@@ -60,7 +61,10 @@ class Request:
     def json(self) -> Any:
         """The value of the body. Raises MalformedJson."""
         try:
+            check_json(self.body)
             return msgspec.json.decode(self.body)
+        except TooManyElements as error:
+            raise BadRequest(f"The request body: {error}.") from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedJson(self.body, error, self.call.content_type.decode("latin-1")) from None
 

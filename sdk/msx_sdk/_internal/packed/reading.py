@@ -38,7 +38,8 @@ def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: R
 
 
 def unpack_sent(data: Buffer) -> Any:
-    """What a client sent as MessagePack: of our extension types arrays alone. Raises InvalidPacked."""
+    """What a client sent as MessagePack, after its elements were counted: of our extension types arrays alone. Raises
+    InvalidPacked."""
     return _decoded(_to_sent, data)
 
 

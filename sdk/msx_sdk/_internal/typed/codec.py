@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, get_type_hints
 
 import msgspec
 
 from msx_sdk._internal.bodies import json_value
+from msx_sdk._internal.elements import Bound, TooManyElements, check_json, check_msgpack
 from msx_sdk._internal.json_schema import MOST_LEVELS, too_deep
 from msx_sdk._internal.packed import sent_extension, unpack_sent
 from msx_sdk._internal.typed import faults
@@ -65,6 +66,8 @@ class _Msgspec:
         self._closed = schema is not None and is_closed(schema)
 
     def from_json(self, data: Data) -> Any:
+        if len(data) > Bound.most:
+            _check_elements(check_json, data)
         if not self._closed and data.count(b"[") + data.count(b"{") > MOST_LEVELS:
             return self.convert(json_value(data))
         try:
@@ -73,6 +76,8 @@ class _Msgspec:
             return self.convert(json_value(data))  # it names what came; and NaN, which Python's clients send
 
     def from_msgpack(self, data: Data) -> Any:
+        if len(data) > Bound.most:
+            _check_elements(check_msgpack, data)
         if not self._closed:
             return self.convert(unpack_sent(data))
         try:
@@ -97,6 +102,7 @@ class _Pydantic:
         self.members = {name: hint for one in alternatives(kind) for name, hint in _members(one)}
 
     def from_json(self, data: Data) -> Any:
+        _check_elements(check_json, data)
         try:
             return self._adapter.validate_json(bytes(data))
         except self._error as error:
@@ -104,6 +110,7 @@ class _Pydantic:
             raise self._misfit(error) from None
 
     def from_msgpack(self, data: Data) -> Any:
+        _check_elements(check_msgpack, data)
         return self.convert(unpack_sent(data))
 
     def convert(self, value: Any, *, strict: bool = True) -> Any:
@@ -115,6 +122,13 @@ class _Pydantic:
 
     def _misfit(self, error: Any) -> Misfit:
         return Misfit(faults.of_pydantic_error(error))
+
+
+def _check_elements(check: Callable[[Data], None], data: Data) -> None:
+    try:
+        check(data)
+    except TooManyElements as error:
+        raise Misfit(str(error)) from None
 
 
 def _check_depth(value: Any) -> None:

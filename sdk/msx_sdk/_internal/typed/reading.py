@@ -6,7 +6,8 @@ import types
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from msx_sdk._internal.bodies import fault, json_value, says_json
+from msx_sdk._internal.bodies import fault, json_value, malformed, says_json
+from msx_sdk._internal.elements import TooManyElements, check_msgpack
 from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack, unpack_sent
 from msx_sdk._internal.typed.arrays import is_array
 from msx_sdk._internal.typed.codec import Codec, Misfit
@@ -167,21 +168,24 @@ def _json(name: str, data: bytes | bytearray) -> Any:
     try:
         return json_value(data)
     except (ValueError, RecursionError) as error:
-        raise Misfit(f"{name} is not valid JSON: {fault(data, error)}") from None
+        raise Misfit(malformed(name, data, error)) from None
 
 
 def _unpacked(name: str, data: bytes | bytearray, resolve: Resolve | None = None) -> Any:
     try:
+        if resolve is None:  # it comes from a client, not from a stage of the same model
+            check_msgpack(data)
         return unpack(data, resolve=resolve)
-    except InvalidPacked as error:
-        raise Misfit(f"{name} is not valid MessagePack: {error}") from None
+    except (InvalidPacked, TooManyElements) as error:
+        raise Misfit(malformed(name, data, error, "MessagePack")) from None
 
 
 def _sent(name: str, data: bytes | bytearray) -> Any:
     try:
+        check_msgpack(data)
         return unpack_sent(data)
-    except InvalidPacked as error:
-        raise Misfit(f"{name} is not valid MessagePack: {error}") from None
+    except (InvalidPacked, TooManyElements) as error:
+        raise Misfit(malformed(name, data, error, "MessagePack")) from None
 
 
 def _listed(value: Any, kind: Any) -> Any:
