@@ -24,12 +24,14 @@ class Weights:
     """One `.safetensors` or `.ckpt` file, an index of several (`model.safetensors.index.json`), or a folder with one.
 
     A context manager: the files are open until it ends. `import mindspore` must have happened: it gives NumPy its
-    bfloat16. Raises HandlerLoadError for a file that is missing or is not a safetensors file.
+    bfloat16. `called`: the file's name in messages, where `path` has another one. Raises HandlerLoadError for a file
+    that is missing or is not a safetensors file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, called: str = "") -> None:
         self._path = _find(path)
-        self._open = functools.cache(_open_file)
+        self._called = called or self._path.name
+        self._open = functools.cache(functools.partial(_open_file, called))
         self._files = _read_index(self._path) if self._path.suffix == ".json" else self._names(self._path)
         self._stored: Mapping[str, str] = {}
         """The names in the files of tensors that have other names here."""
@@ -61,7 +63,7 @@ class Weights:
 
     def _slice(self, name: str) -> Any:
         if name not in self._files:
-            raise HandlerLoadError(f"{self._path.name} has no tensor {name!r}")
+            raise HandlerLoadError(f"{self._called} has no tensor {name!r}")
         return self._open(self._files[name]).get_slice(self._stored.get(name, name))
 
     def _names(self, path: Path) -> dict[str, Path]:
@@ -103,7 +105,7 @@ def _read_index(path: Path) -> Mapping[str, Path]:
         raise HandlerLoadError(f"{path.name} is not an index of safetensors files: 'weight_map' is missing") from None
 
 
-def _open_file(path: Path) -> Any:
+def _open_file(called: str, path: Path) -> Any:
     if path.suffix == CKPT:
         from msx_sdk.mindspore._ckpt import CkptFile
 
@@ -113,4 +115,4 @@ def _open_file(path: Path) -> Any:
     try:
         return safe_open(str(path), framework="np")
     except (SafetensorError, OSError) as error:
-        raise HandlerLoadError(f"{path.name} is not a safetensors file: {error}") from None
+        raise HandlerLoadError(f"{called or path.name} is not a safetensors file: {error}") from None

@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.values import show
 from msx_sdk.errors import HandlerLoadError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 MOST_CONFIG = 1 << 20
 """Bytes."""
+MOST_RANK, MOST_ALPHA = 1 << 16, 10**9
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "alpha_pattern": (None, {}),
     "alora_invocation_tokens": (None,),
@@ -45,12 +47,18 @@ def read_peft(name: str, folder: Path) -> PeftConfig:
     """Raises HandlerLoadError for a file that cannot be read, and what is not served."""
     try:
         members = msgspec.json.decode(_content(name, folder / CONFIG), type=dict[str, Any])
-    except (OSError, msgspec.DecodeError, RecursionError) as error:
+    except OSError as error:
+        raise HandlerLoadError(f"adapter {name}: {CONFIG} cannot be read: {error.strerror}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise HandlerLoadError(f"adapter {name}: {CONFIG} cannot be read: {error}") from None
     _refuse(name, members)
     rank, alpha = members.get("r"), members.get("lora_alpha")
-    if type(rank) is not int or rank < 1 or not isinstance(alpha, int | float):
-        raise HandlerLoadError(f"adapter {name}: {CONFIG} needs r, at least 1, and the number lora_alpha")
+    if type(rank) is not int or not 1 <= rank <= MOST_RANK:
+        raise HandlerLoadError(f"adapter {name}: r: {show(rank)} of {CONFIG} is not an integer from 1 to {MOST_RANK}")
+    if not isinstance(alpha, int | float) or abs(alpha) > MOST_ALPHA:
+        raise HandlerLoadError(
+            f"adapter {name}: lora_alpha: {show(alpha)} of {CONFIG} is not a number from -{MOST_ALPHA} to {MOST_ALPHA}"
+        )
     return PeftConfig(rank, alpha / (rank**0.5 if members.get("use_rslora") else rank))
 
 
@@ -64,12 +72,12 @@ def _content(name: str, path: Path) -> bytes:
 
 def _refuse(name: str, members: dict[str, Any]) -> None:
     if (kind := members.get("peft_type")) != "LORA":
-        raise HandlerLoadError(f"adapter {name}: peft_type {kind!r} is not served; it must be LORA")
+        raise HandlerLoadError(f"adapter {name}: peft_type {show(kind)} is not served; it must be LORA")
     for member, neutral in NEUTRAL.items():
         if (value := members.get(member)) not in neutral:
-            raise HandlerLoadError(f"adapter {name}: {member}: {value!r} is not served; merge it into the model")
-    if str(start := members.get("init_lora_weights")).startswith(RESIDUAL):
+            raise HandlerLoadError(f"adapter {name}: {member}: {show(value)} is not served; merge it into the model")
+    if (start := str(members.get("init_lora_weights"))).startswith(RESIDUAL):
         raise HandlerLoadError(
-            f"adapter {name}: init_lora_weights: {start} changes the model, too; save it converted "
+            f"adapter {name}: init_lora_weights: {start[:80]} changes the model, too; save it converted "
             "(path_initial_model_for_weight_conversion)"
         )

@@ -64,12 +64,14 @@ def most_bytes(config: DecoderConfig, rank: int) -> int:
 
 
 def _pairs(name: str, peft: PeftConfig, path: Path, config: DecoderConfig, reader: type[_Reader]) -> dict[str, Pair]:
+    called = f"adapter {name}: {WEIGHTS}"
+    if not path.is_file():
+        raise HandlerLoadError(f"{called} is missing")
     try:
-        weights = Weights(path)
-    except (OSError, HandlerLoadError) as error:
-        raise HandlerLoadError(f"adapter {name}: {WEIGHTS} cannot be read: {error}") from None
-    with weights:
-        return reader(name, weights, config, peft.rank, peft.scale).pairs()
+        with Weights(path, called) as weights:
+            return reader(name, weights, config, peft.rank, peft.scale).pairs()
+    except OSError as error:
+        raise HandlerLoadError(f"{called} cannot be read: {error.strerror}") from None
 
 
 class _Reader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import chain
-from math import inf, prod
+from math import prod
 from typing import Any
 
 from msx_frontend.apis.mindspore_serving.base64_values import (
@@ -22,6 +22,9 @@ from msx_sdk._internal.packed import OneText, Tensor
 
 _ARRAYS = {int: ("int32", "i"), float: ("float32", "f"), bool: ("bool", "b")}
 """By the type of the leaves: the type of the array, and the letter of Python's own arrays."""
+
+LARGEST = (1 << 128) - (1 << 104)
+"""Of float32."""
 
 _LEAVES = (int, float, bool, str)
 
@@ -70,9 +73,16 @@ def _shape(value: Any) -> tuple[list[int], Any]:
 
 
 def _kind(leaf: Any) -> type:
-    """An integer beyond 64 bits counts as a float."""
+    """An integer beyond 64 bits counts as a float. Raises ServingError for one that no float32 is near to."""
     kind = type(leaf)
-    return float if kind is int and not -(1 << 63) <= leaf < 1 << 64 else kind
+    if kind is not int or -(1 << 63) <= leaf < 1 << 64:
+        return kind
+    if abs(leaf) > LARGEST:
+        raise ServingError(
+            f"json number {quoted(str(leaf))} is outside of float32, which integers beyond 64 bits are: "
+            "send it as {'b64': ..., 'type': 'float64', 'shape': ...}, or over gRPC"
+        )
+    return float
 
 
 def _of_object(leaf: dict[str, Any], shape: list[int]) -> Any:
@@ -119,20 +129,12 @@ def _numbers(leaves: list[Any], kind: type) -> bytes:
     try:
         return array(letter, leaves).tobytes()
     except OverflowError:
-        if kind is float:
-            return array(letter, [_float(one) for one in leaves]).tobytes()
+        pass
     wrong = next(one for one in leaves if not -(1 << 31) <= one < 1 << 31)
     raise ServingError(
         f"json number {quoted(str(wrong))} is outside of {dtype}, which integers are: "
         "send it as {'b64': ..., 'type': 'int64', 'shape': ...}, or over gRPC"
     )
-
-
-def _float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return inf if number > 0 else -inf
 
 
 def _unknown() -> ServingError:

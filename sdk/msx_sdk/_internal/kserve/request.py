@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.bodies import malformed
-from msx_sdk._internal.elements import check_json
+from msx_sdk._internal.bodies import fault
+from msx_sdk._internal.elements import TooManyElements, check_json
 from msx_sdk._internal.kserve.fit import check_inputs, is_sizes
 from msx_sdk._internal.kserve.types import BYTES, DATATYPES, GRPC_CONTENTS, ITEM_SIZES, Signature, TensorMeta
 from msx_sdk.errors import InvalidInput, PredictionError
@@ -103,8 +103,10 @@ def _read(body: dict[str, Any], tail: memoryview) -> InferRequest:
 def _object(data: memoryview) -> dict[str, Any]:
     try:
         body = _decoded(data)
+    except TooManyElements as error:
+        raise InvalidInput(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise InvalidInput(malformed("the request", bytes(data), error)) from None
+        raise InvalidInput(f"the request is not JSON: {fault(bytes(data), error)}") from None
     if not isinstance(body, dict):
         raise InvalidInput('the request must be a JSON object such as {"inputs": […]}')
     return body

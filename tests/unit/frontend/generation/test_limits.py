@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from msx_frontend.config import ServerConfig
+from msx_sdk._internal.elements import DEFAULT, limit_to
 from msx_sdk._internal.text_limits import TextLimits, rules_of
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.generation.speaker import ALL, Speaker, refused
@@ -152,6 +154,22 @@ def test_prompts_times_texts(name: str) -> None:
     error = run(refused(Speaker(models={"m": MANY}), TEXT, {"prompt": ["x"] * 1025, name: 2}, 400))["error"]
     assert error["param"] == name
     assert "1025 prompts with 2 texts each: at most 2048 texts are allowed, not 2050" in error["message"]
+
+
+@pytest.fixture
+def few_elements() -> Iterator[None]:
+    limit_to(20)
+    yield
+    limit_to(DEFAULT)
+
+
+@pytest.mark.usefixtures("few_elements")
+def test_the_elements_of_a_body_are_counted_before_they_are_made() -> None:
+    body = {"prompt": ["x"] * 20}
+    error = run(refused(Speaker(), TEXT, body, 400))["error"]
+    assert error["param"] == "request"
+    assert "more than 20 texts, lists and objects; max_request_elements" in error["message"]
+    assert "max_request_elements" in run(refused(Speaker(), "/embed", {"inputs": ["x"] * 20}, 422))["error"]
 
 
 def test_the_keys_of_the_server() -> None:

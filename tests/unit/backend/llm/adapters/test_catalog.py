@@ -37,8 +37,8 @@ def test_the_factor(tmp_path: Path) -> None:
         ({"rank_pattern": {"q_proj": 2}}, "rank_pattern"),
         ({"peft_type": "IA3"}, "peft_type 'IA3' is not served"),
         ({"init_lora_weights": "pissa_niter_16"}, "pissa_niter_16 changes the model, too"),
-        ({"r": 0}, "needs r, at least 1"),
-        ({"lora_alpha": None}, "the number lora_alpha"),
+        ({"r": 0}, "r: 0 of adapter_config.json is not an integer from 1 to 65536"),
+        ({"lora_alpha": None}, "lora_alpha: None of adapter_config.json is not a number"),
     ],
 )
 def test_what_is_not_served(changes: dict[str, Any], reason: str, tmp_path: Path) -> None:

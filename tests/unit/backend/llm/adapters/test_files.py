@@ -97,6 +97,49 @@ def test_what_is_refused(how: str, reason: str, model: Path, tmp_path: Path) -> 
         check_adapter(request(folder), read_config(model), 8)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"r": 10**400},
+            r"adapter sql: r: 1000\S*\.\.\.\S*0 of adapter_config.json is not an integer from 1 to 65536$",
+        ),
+        ({"r": True}, "adapter sql: r: True of adapter_config.json is not an integer"),
+        ({"lora_alpha": 10**400}, "adapter sql: lora_alpha: 1000.* is not a number from -1000000000 to 1000000000$"),
+        ({"lora_alpha": 1e300}, "adapter sql: lora_alpha: 1e.300 of"),
+        ({"lora_alpha": "2"}, "adapter sql: lora_alpha: '2' of"),
+        ({"bias": "x" * 100_000}, "adapter sql: bias: 'xxx.{0,90}' is not served"),
+        ({"peft_type": "x" * 100_000}, "adapter sql: peft_type 'xxx.{0,90}' is not served"),
+    ],
+)
+def test_impossible_members(changes: dict[str, Any], said: str, model: Path, tmp_path: Path) -> None:
+    folder = make_adapter(model, tmp_path / "a", 1, **changes)
+    with pytest.raises(InvalidInput, match=said):
+        check_adapter(request(folder), read_config(model), 8)
+
+
+def test_a_configuration_that_is_not_text(model: Path, tmp_path: Path) -> None:
+    folder = make_adapter(model, tmp_path / "a", 1)
+    (folder / "adapter_config.json").write_bytes(b'{"peft_type": "\xff"}')
+    with pytest.raises(InvalidInput, match=r"adapter sql: adapter_config\.json cannot be read"):
+        check_adapter(request(folder), read_config(model), 8)
+
+
+def test_files_have_their_names_in_messages(model: Path, tmp_path: Path) -> None:
+    """They are read from a copy in memory, which has a number."""
+    from safetensors.numpy import load_file, save_file
+
+    folder = make_adapter(model, tmp_path / "a", 1)
+    weights = folder / "adapter_model.safetensors"
+    tensors: Any = load_file(weights)
+    save_file({name: value for name, value in tensors.items() if "lora_B" not in name}, weights)
+    with pytest.raises(InvalidInput, match=r"^adapter sql: adapter_model\.safetensors has no tensor '.*lora_B"):
+        check_adapter(request(folder), read_config(model), 8)
+    weights.write_bytes(b"x" * 100)
+    with pytest.raises(InvalidInput, match=r"^adapter sql: adapter_model\.safetensors is not a safetensors file"):
+        check_adapter(request(folder), read_config(model), 8)
+
+
 class OneLayer:
     """Of a decoder with room for ranks of 2."""
 

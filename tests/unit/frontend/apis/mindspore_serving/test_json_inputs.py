@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_sdk._internal.elements import DEFAULT, limit_to
 from msx_sdk._internal.packed import OneBytes, OneText
 from tests.unit.frontend.apis.mindspore_serving.fakes import FakeServables, ask_rest, plain
 
@@ -39,7 +40,7 @@ VALUES: list[tuple[bytes, Any]] = [
     (b"[1,2]", ("int32", (2,), b"\1\0\0\0\2\0\0\0")),
     (b"[[1.5],[2.5]]", ("float32", (2, 1), f32(1.5, 2.5))),
     (b"[1e300,18446744073709551616]", ("float32", (2,), f32(INF, 2.0**64))),
-    (b"[" + b"9" * 400 + b"]", ("float32", (1,), f32(INF))),
+    (b"[340282346638528859811704183484516925440]", ("float32", (1,), f32(3.4028234663852886e38))),
     (b"[true,false]", ("bool", (2,), b"\1\0")),
     (b'{"b64":""}', b""),
     (b'{"b64":"AAE="}', b"\0\1"),
@@ -93,6 +94,7 @@ def test_documents_that_are_refused(document: bytes, message: str) -> None:
 
 
 OVER = '[{"b64":"AAAA","shape":[1],"type":"str","x":1}]'
+BY_BASE64 = "send it as {'b64': ..., 'type': 'float64', 'shape': ...}, or over gRPC"
 BAD_VALUES = [
     (b"null", "json value is null, it is not supported"),
     (b"[]", "json array, shape is empty"),
@@ -115,6 +117,15 @@ BAD_VALUES = [
     (b"[1.0,2]", "json array, elements type is not equal"),
     (b"[true,1]", "json array, elements type is not equal"),
     (b'[1,"a"]', "json array, elements type is not equal"),
+    *(
+        (wide, f"json number {digits} is outside of float32, which integers beyond 64 bits are: {BY_BASE64}")
+        for wide, digits in (
+            (b"9" * 40, "9" * 40),
+            (b"-" + b"9" * 40, "-" + "9" * 40),
+            (b"[1.5," + b"9" * 40 + b"]", "9" * 40),
+            (b"[" + b"9" * 4000 + b"]", "9" * 192 + "..." + "9" * 192),
+        )
+    ),
     (b"[" * 33 + b"1" + b"]" * 33, "an array may have 32 dimensions, but this one has 33"),
     (b"{}", "json object, value is empty"),
     (
@@ -205,3 +216,11 @@ def test_a_long_number_is_quoted_in_part() -> None:
 def test_a_long_value_is_quoted_in_part() -> None:
     text = told(b'{"instances":{"x":{"b64":"%b"}}}' % (b"A" * 1001))
     assert text == f"Parser request failed, '{'A' * 192}...{'A' * 192}' is illegal b64 encode string"
+
+
+def test_elements_are_counted_before_they_are_made() -> None:
+    limit_to(5)
+    try:
+        assert told(b'{"instances":[{"x":["a","b"]}]}').startswith("json message, it has more than 5 texts, lists")
+    finally:
+        limit_to(DEFAULT)
