@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import ALONE, TORCHSERVES, Job
 from msx_frontend.queueing.instances import InstanceRequest, request_of
-from msx_frontend.queueing.shared_place import SharedPlace, place_of
+from msx_frontend.queueing.shared_turn import SharedTurn, place_of
 from msx_sdk.generation import Owner
 
 Waiting = Job | InstanceRequest
 """Requests."""
-Place = Waiting | SharedPlace
+Place = Waiting | SharedTurn
 """Each has one turn at a time."""
 LOOKED_AT = 256
 """The most requests of other kinds that a batch passes over to find more of its own."""
@@ -34,7 +34,7 @@ class JobQueue:
         self._ring: deque[Place] = deque()
         self._requests: dict[InstanceRequest, None] = {}
         """Those in the ring that have instances."""
-        self._shared: dict[str | int, SharedPlace] = {}
+        self._shared: dict[str | int, SharedTurn] = {}
         """Places in the ring of several requests, by what these have in common."""
         self._beyond = 0
         """How many requests wait beyond one a place."""
@@ -94,11 +94,11 @@ class JobQueue:
         self._ring.remove(place)
         self._ring.appendleft(place)
 
-    def _place_of(self, owner: Owner) -> SharedPlace:
+    def _place_of(self, owner: Owner) -> SharedTurn:
         """At the end of the ring, if it is new."""
         name = place_of(owner)
         if (place := self._shared.get(name)) is None:
-            place = self._shared[name] = SharedPlace(name)
+            place = self._shared[name] = SharedTurn(name)
             self._ring.append(place)
             self._beyond -= 1
         return place
@@ -162,7 +162,7 @@ class JobQueue:
                     ring.append(one)
                 else:
                     del self._requests[one]
-            elif isinstance(one, SharedPlace):
+            elif isinstance(one, SharedTurn):
                 taken.append(self._take_shared(one))
                 if one:
                     ring.append(one)
@@ -172,7 +172,7 @@ class JobQueue:
         ring.extendleft(reversed(passed))
         return taken
 
-    def _take_shared(self, place: SharedPlace) -> Job:
+    def _take_shared(self, place: SharedTurn) -> Job:
         """Its next job. The place is not in the ring."""
         before = place.requests
         job = place.take()
@@ -180,7 +180,7 @@ class JobQueue:
         self._shrink(place, before)
         return job
 
-    def _shrink(self, place: SharedPlace, before: int) -> None:
+    def _shrink(self, place: SharedTurn, before: int) -> None:
         self._beyond += place.requests - before
         if not place:
             del self._shared[place.name]
@@ -235,7 +235,7 @@ class JobQueue:
             if isinstance(one, InstanceRequest):
                 self.leave(one)
                 one.fail_waiting(error)
-            elif isinstance(one, SharedPlace):
+            elif isinstance(one, SharedTurn):
                 job = one.next
                 self._remove(job)
                 job.fail(error)

@@ -21,7 +21,7 @@ class StopFinder:
     """
 
     def __init__(self, stops: tuple[str, ...]) -> None:
-        self._stops = {stop: _Progress(stop) for stop in stops if stop}
+        self._stops = {stop: _StopProgress(stop) for stop in stops if stop}
         self.held = 0
         """How many characters at the end of the text may become a part of a stop string."""
 
@@ -44,7 +44,7 @@ class StopFinder:
         return min(found, key=lambda it: (it.end, it.start), default=None)
 
 
-class _Progress:
+class _StopProgress:
     """How far a text has come in one stop string, by Knuth, Morris and Pratt.
 
     The table grows only as far as the text comes, so that a long stop string costs nothing before.

@@ -1,4 +1,4 @@
-"""A place in the ring of a queue that several requests share."""
+"""The turn in the ring of a queue that several requests share."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from msx_sdk.generation import Owner
 
 
 def place_of(owner: Owner) -> str | int:
-    """What requests with one place have in common: their key, and without one the request itself."""
+    """Return what requests that share a turn have in common: their key, and without one the request itself."""
     return owner.key or owner.request
 
 
-class SharedPlace:
+class SharedTurn:
     """The requests of one key, or the jobs of one request: in each turn one job, of each request in turn."""
 
     __slots__ = ("_jobs", "name")
