@@ -6,12 +6,14 @@ import asyncio
 import errno
 import os
 import socket
+import struct
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from msx_frontend.net.connections.listen import TRIES, bind, listen, open_all
+from msx_frontend.net.connections.listen import BACKLOG, TRIES, bind, listen, open_all
 from tests.unit.frontend.jobs import run
 
 IN_USE = os.strerror(errno.EADDRINUSE)
@@ -71,3 +73,11 @@ def test_it_does_not_try_for_ever(opened: Any) -> None:
 def test_a_port_that_was_asked_for_is_not_replaced(opened: Any) -> None:
     with listen(socket.socket(), ("127.0.0.2", 0)) as other, pytest.raises(OSError, match=IN_USE):
         run(open_all("host", other.getsockname()[1], opened))
+
+
+def test_as_many_clients_may_wait_as_the_kernel_lets() -> None:
+    """Beyond its queue the kernel answers with SYN cookies, and resets some who took it at its word."""
+    with listen(socket.socket(), ("127.0.0.1", 0)) as sock:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
+        most = struct.unpack_from("I", info, 28)[0]  # tcpi_sacked: of a socket that listens the places of its queue
+    assert most == min(BACKLOG, int(Path("/proc/sys/net/core/somaxconn").read_text()))
