@@ -12,7 +12,7 @@ from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.text_request import Headers, TextRequest
 from msx_frontend.models.model_version import ModelVersion
 
-EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8"), ("x-accel-buffering", "no")]
+EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
 DONE = b"data: [DONE]\n\n"
 """The last event of OpenAI's streams."""
 

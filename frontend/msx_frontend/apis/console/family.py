@@ -23,7 +23,7 @@ from msx_frontend.net.http.request import Request
 PATH = "/console"
 PLAYGROUND = "/playground"
 MOST_TRACES = 200
-EVENT_STREAM = (("content-type", "text/event-stream"), ("x-accel-buffering", "no"))
+EVENT_STREAM = (("content-type", "text/event-stream"),)
 
 
 def console(shown: ServerConsole) -> Family:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.net.http.known_head import KnownHead
-from msx_frontend.net.http.wire import BODYLESS, RawHeaders
+from msx_frontend.net.http.wire import BODYLESS, RawHeaders, stream_framing
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 log = logging.getLogger("msx.http")
@@ -119,7 +119,8 @@ class DirectStream(ReplyBuffer):
         elif head is not None and self.whole:
             self._reply.write_answer(*head, self._chunks[0] if self._chunks else b"")
         elif head is not None and head.status not in BODYLESS:
-            self._opening = self._reply.head(*head, self._reply.known.family.stream_headers)
+            framing = stream_framing(head.headers, self._reply.known.family.stream_headers)
+            self._opening = self._reply.head(*head, framing)
             self._streaming = self._opening is not None
         return self._streaming
 

@@ -33,6 +33,7 @@ from msx_frontend.net.http.wire import (
     reply_headers,
     send_whole,
     start_message,
+    stream_framing,
 )
 from msx_frontend.net.page_guard import PageGuard
 
@@ -179,7 +180,8 @@ async def _send(family: Family, request: Request, reply: Reply, send: Send) -> i
         await send_whole(send, reply.status, headers, body, reason)
     else:
         request.watch_now()
-        await send(start_message(reply.status, [*headers, *family.stream_headers], reason))
+        headers += stream_framing(reply.headers, family.stream_headers)
+        await send(start_message(reply.status, headers, reason))
         await _stream(body, call, send)
     return reply.status
 

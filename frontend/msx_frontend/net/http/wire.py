@@ -48,6 +48,8 @@ BODYLESS = (204, 304)
 """Statuses whose replies have no body."""
 
 CHUNKED = (b"transfer-encoding", b"chunked")
+UNBUFFERED = (b"x-accel-buffering", b"no")
+"""Asks nginx to pass on each chunk of a stream as it comes (ngx_http_proxy_module, proxy_buffering)."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
@@ -128,6 +130,12 @@ def reply_headers(request_id: str, own: list[tuple[str, str]]) -> RawHeaders:
     wanted = own_headers(own)
     names = {name for name, _ in wanted}
     return [*(pair for pair in common if pair[0] not in names), *wanted]
+
+
+def stream_framing(own: Iterable[tuple[str, str]], more: RawHeaders) -> RawHeaders:
+    """Return the headers of a stream: the family's `more`, and UNBUFFERED unless the handler's `own` have it."""
+    has_own = any(name.lower() == "x-accel-buffering" for name, _ in own)
+    return more if has_own else [UNBUFFERED, *more]
 
 
 def own_headers(own: list[tuple[str, str]]) -> RawHeaders:

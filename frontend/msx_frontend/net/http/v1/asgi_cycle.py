@@ -8,6 +8,7 @@ from typing import Protocol
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.net.http.app import AsgiApp, run_app
+from msx_frontend.net.http.v1.close_delimited import end_reply, open_reply
 from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.server import ServerState
@@ -41,7 +42,7 @@ class AsgiCycle:
         """The body, or the connection, has something new."""
         self._waits = request.expects_continue
         self._body_taken = False
-        self._chunked = self._bodyless = False
+        self._chunked = self._bodyless = self._close_delimited = False
         self._owed: int | None = None
         """What the app still owes of the content-length that it announced."""
 
@@ -103,7 +104,7 @@ class AsgiCycle:
         if self._chunked or self._owed:
             transport.close()
         else:
-            transport.abort()  # its end would be taken for the reply's
+            transport.abort()
         self._complete()
 
     # -- what the app calls --
@@ -157,6 +158,9 @@ class AsgiCycle:
                 own.append((name, value))
         self._started, self._waits = True, False
         self._chunked = self._owed is None and not self._bodyless and self._request.version != "1.0"
+        self._close_delimited = self._owed is None and not self._bodyless and not self._chunked
+        if self._close_delimited:
+            open_reply(connection.transport)
         self.keep_alive = self.keep_alive and not connection.must_close
         framing = [CHUNKED] if self._chunked else []
         framing.append((b"connection", b"keep-alive" if self.keep_alive else b"close"))
@@ -172,6 +176,8 @@ class AsgiCycle:
             if data:
                 self._connection.transport.write(data)
         if last:
+            if self._close_delimited:
+                end_reply(self._connection.transport)
             self._complete()
 
     def _owe(self, size: int, *, last: bool) -> None:

@@ -12,6 +12,7 @@ from msx_frontend.net.http.direct_reply import DirectReply
 from msx_frontend.net.http.direct_stream import HttpReplyHead
 from msx_frontend.net.http.job_reply import begin
 from msx_frontend.net.http.known_head import KnownHead
+from msx_frontend.net.http.v1.close_delimited import end_reply, open_reply
 from msx_frontend.net.http.v1.flow_control import TransportFlow
 from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.server import ServerState
@@ -106,7 +107,15 @@ class Http1Reply(DirectReply):
             framed += [b"0\r\n\r\n"] if last else []
         else:
             framed += chunks
+            self._delimit(first=head is not None, last=last)
         self.connection.transport.write(b"".join(framed))
+
+    def _delimit(self, *, first: bool, last: bool) -> None:
+        """The end of the connection is that of the reply."""
+        if first:
+            open_reply(self.connection.transport)
+        if last:
+            end_reply(self.connection.transport)
 
     @property
     def writable(self) -> bool:
@@ -115,7 +124,7 @@ class Http1Reply(DirectReply):
     def cut(self) -> None:
         self.keep_alive = False
         if not self._is_chunked:
-            self.connection.transport.abort()  # its end would be taken for the reply's
+            self.connection.transport.abort()
 
     def completed(self) -> None:
         self.connection.completed(self)

@@ -213,7 +213,7 @@ def test_a_whole_answer_has_its_length() -> None:
     assert exchange.headers["content-length"] == "11"
     assert exchange.headers["content-type"] == "text/plain"
     assert exchange.headers["x-request-id"] == "id-1"
-    assert "ts_stream_next" not in exchange.headers
+    assert not {"ts_stream_next", "x-accel-buffering"} & exchange.headers.keys()
 
 
 def test_a_stream_that_is_over_at_once_is_one() -> None:
@@ -221,6 +221,11 @@ def test_a_stream_that_is_over_at_once_is_one() -> None:
     joined = [b"hello world"]  # in HTTP/2, where the borders of DATA mean nothing
     assert exchange.chunks == (joined if Bench.way == "http2" else [b"hello ", b"world"])
     assert exchange.headers["ts_stream_next"] == "true"
+    assert exchange.headers["x-accel-buffering"] == "no"
+
+
+def test_a_handler_may_let_a_proxy_buffer_its_stream() -> None:
+    assert replied(b"a", b"b", headers=[("X-Accel-Buffering", "yes")]).headers["x-accel-buffering"] == "yes"
 
 
 def test_an_empty_answer() -> None:
