@@ -179,16 +179,21 @@ class ModelVersion(ObservedVersion):
 
     async def fall_asleep(self, level: int) -> None:
         """New requests are refused at once; those in progress have `responseTimeout` to end. Raises ServiceError."""
-        if self.stages or self.capabilities is None or not self.capabilities.sleep:
-            raise CannotSleep(self.source.name)
+        self._check_sleeper()
         end = partial(self.cancel_all, Asleep(self.source.name))
         await self.sleep.fall_asleep(level, self._rest, end)
         self._judge()
 
     async def wake_up(self) -> None:
         """Raises ServiceError."""
+        self._check_sleeper()
         await self.sleep.wake()
         self._judge()
+
+    def _check_sleeper(self) -> None:
+        """Raises CannotSleep: any other handler would take the message for a request."""
+        if self.stages or self.capabilities is None or not self.capabilities.sleep:
+            raise CannotSleep(self.source.name)
 
     async def _rest(self) -> None:
         self._judge()

@@ -107,11 +107,15 @@ def test_a_worker_that_starts_meanwhile_is_put_to_sleep(tmp_path: Path) -> None:
     in_harness(tmp_path, test)
 
 
-def test_what_cannot_sleep_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_what_cannot_sleep_is_refused(tmp_path: Path, level: int) -> None:
+    """Its handler hears nothing of it, of waking neither."""
+
     async def test(harness: Harness) -> None:
         await harness.register("m")
         with pytest.raises(CannotSleep, match='Model "m" cannot sleep: only language models on CPUs'):
-            await harness.management.change_sleep("m", None, 1)
+            await harness.management.change_sleep("m", None, level)
+        assert told(harness) == []
         assert harness.registry.find("m").state is ModelState.READY
 
     in_harness(tmp_path, test)
