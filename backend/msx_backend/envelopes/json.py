@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from typing import Any
 
 from msx_backend.envelopes.base import BaseEnvelope, EntryCounts, body_of, first_error, listed
+from msx_sdk._internal.base64_text import decode_base64
 from msx_sdk._internal.results import plain
 from msx_sdk.errors import InvalidInput
 
@@ -36,6 +35,6 @@ def _instance(item: Any) -> Any:
     if not isinstance(item, dict) or item.keys() != {"b64"}:
         return item
     try:
-        return base64.b64decode(item["b64"], validate=True)
-    except (TypeError, ValueError, binascii.Error) as error:
+        return decode_base64(item["b64"])
+    except ValueError as error:
         raise InvalidInput(f"'b64' holds no base64 text: {error}") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import io
 import warnings
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from msx_backend.handlers._arrays import Array
 from msx_sdk import HandlerLoadError, InvalidInput
+from msx_sdk._internal.base64_text import decode_base64
 from msx_sdk._internal.mindir import TensorSpec
 
 Pixels = Annotated[int, Meta(ge=1)]
@@ -148,6 +147,6 @@ def _size(options: ImageOptions, model: list[int]) -> tuple[int, int]:
 def _from_base64(text: str) -> bytes:
     """Base64 with or without the prefix of browsers, `data:image/png;base64,`."""
     try:
-        return base64.b64decode(text.rpartition(",")[2], validate=True)
-    except (binascii.Error, ValueError):
+        return decode_base64(text.rpartition(",")[2])
+    except ValueError:
         raise InvalidInput("the text is not the base64 of an image") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import contextlib
 import re
 from collections.abc import Sequence
 from math import prod
@@ -12,6 +13,7 @@ import msgspec
 
 from msx_frontend.apis.mindspore_serving.errors import ServingError, quoted
 from msx_frontend.apis.mindspore_serving.values import WrongShape, hollow
+from msx_sdk._internal.base64_text import without_white_space
 from msx_sdk._internal.packed import MOST_DIMENSIONS, SIZES, OneBytes, OneText, Tensor
 
 KEYS = ("b64", "type", "shape")
@@ -40,13 +42,12 @@ def decode(text: Any) -> bytes:
     """Raises ServingError."""
     if not isinstance(text, str):
         raise ServingError("get scalar data failed, type is string, but json is not string type")
+    for form in (text, without_white_space(text)):
+        with contextlib.suppress(binascii.Error):
+            if len(form) % 4 == 0 and _BASE64.fullmatch(form):
+                return binascii.a2b_base64(form)
     if len(text.encode()) % 4:
         raise ServingError(f"'{quoted(text)}' is illegal b64 encode string")
-    try:
-        if _BASE64.fullmatch(text):
-            return binascii.a2b_base64(text)
-    except binascii.Error:
-        pass
     raise ServingError("decode base64 failed, size is not matched.")
 
 

@@ -14,6 +14,7 @@ from msx_sdk._internal.json_schema import MOST_LEVELS, too_deep
 from msx_sdk._internal.packed import sent_extension, unpack_sent
 from msx_sdk._internal.typed import faults
 from msx_sdk._internal.typed.arrays import array_of, is_array
+from msx_sdk._internal.typed.base64_members import MOST, compacted, is_base64_fault
 from msx_sdk._internal.typed.hints import alternatives, is_pydantic
 from msx_sdk._internal.typed.schemas import is_closed, schema_of
 from msx_sdk.errors import HandlerLoadError
@@ -87,10 +88,14 @@ class _Msgspec:
 
     def convert(self, value: Any, *, strict: bool = True) -> Any:
         _check_depth(value)
-        try:
-            return msgspec.convert(value, self._kind, strict=strict, dec_hook=_foreign, str_keys=True)
-        except msgspec.ValidationError as error:
-            raise Misfit(faults.of_msgspec(error, value)) from None
+        for _ in range(MOST):
+            try:
+                return msgspec.convert(value, self._kind, strict=strict, dec_hook=_foreign, str_keys=True)
+            except msgspec.ValidationError as error:
+                if not is_base64_fault(error) or (again := compacted(value, error)) == value:
+                    raise Misfit(faults.of_msgspec(error, value)) from None
+                value = again
+        raise Misfit(f"more than {MOST} members have base64 with white space")
 
 
 class _Pydantic:

@@ -72,6 +72,8 @@ def winner(answer: dict[str, float]) -> str:
 @pytest.mark.parametrize("body", [
     picture(1), bytearray(picture(1)), base64.b64encode(picture(1)).decode(),
     {"data": base64.b64encode(picture(1)).decode()}, {"b64": base64.b64encode(picture(1)).decode()},
+    base64.encodebytes(picture(1)).decode(), {"data": base64.encodebytes(picture(1)).decode().replace("\n", "\r\n")},
+    "data:image/png;base64," + base64.encodebytes(picture(1)).decode(),
     "data:image/png;base64," + base64.b64encode(picture(1)).decode(), [[[0, 1], [0, 0]]], {"data": [[[0, 1], [0, 0]]]},
     picture(1, size=64), picture(1, mode="RGB"), picture(1, mode="RGBA"), picture(1, size=64, kind="JPEG"),
     picture(1, kind="GIF"), picture(1, kind="BMP"), picture(1, kind="WEBP", size=64),
