@@ -81,7 +81,7 @@ def _first(item: dict[str, Any]) -> Any:
 
 
 def _shaped(item: dict[str, Any]) -> Any:
-    import numpy as np
+    from msx_sdk._internal.number_range import fit, numbers
 
     name, shape, datatype = item["name"], item["shape"], item["datatype"]
     if datatype not in NUMPY_TYPES:
@@ -89,7 +89,7 @@ def _shaped(item: dict[str, Any]) -> Any:
     if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
         raise InvalidInput(f"input {name!r}: shape {shape!r} is not a list of sizes")
     try:
-        array = np.asarray(item["data"], dtype=NUMPY_TYPES[datatype])
+        array = fit(numbers(item["data"], NUMPY_TYPES[datatype]), NUMPY_TYPES[datatype])
     except (ValueError, TypeError, OverflowError) as error:
         raise InvalidInput(f"input {name!r}: data is not {datatype}: {error}") from None
     if array.size != math.prod(shape):

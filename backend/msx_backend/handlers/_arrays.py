@@ -10,6 +10,7 @@ import numpy as np
 
 from msx_sdk import InvalidInput
 from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
+from msx_sdk._internal.number_range import OutOfRangeError, fit, kind_of, numbers
 
 Array = np.ndarray[Any, Any]
 npy: Any = np.lib.format  # has no types
@@ -29,16 +30,14 @@ def to_array(value: Any, spec: TensorSpec) -> Array:
 
 
 def cast(array: Array, spec: TensorSpec) -> Array:
-    """Converts to the model's data type; refuses values that it cannot hold (1.5 or 300 as UINT8)."""
+    """Convert to the model's data type; refuse values that it cannot hold (1.5 or 300 as UINT8, 70000 as FP16)."""
     target = numpy_dtype(spec)
-    if array.size and array.dtype.kind not in _ACCEPTED_KINDS.get(target.kind, ""):
+    if array.size and kind_of(array) not in _ACCEPTED_KINDS.get(target.kind, ""):
         raise InvalidInput(f"input {spec.name!r}: {array.dtype.name} values, but the model takes {spec.dtype}")
-    if target.kind in "iu" and array.size:
-        limits = np.iinfo(target)
-        if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise InvalidInput(f"input {spec.name!r}: values must be from {limits.min} to {limits.max} ({spec.dtype})")
-    with np.errstate(over="ignore"):
-        return array.astype(target, copy=False)
+    try:
+        return fit(array, target, spec.dtype)
+    except OutOfRangeError as error:
+        raise InvalidInput(f"input {spec.name!r}: {error}") from None
 
 
 def from_bytes(data: bytes, spec: TensorSpec) -> Array:
@@ -102,10 +101,10 @@ def _raw_unit(spec: TensorSpec) -> int:
 
 def _natural(value: Any, spec: TensorSpec) -> Array:
     try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
+        array = numbers(value, numpy_dtype(spec))
+    except ValueError:
         raise InvalidInput(f"input {spec.name!r}: the nested lists are not rectangular") from None
-    if array.dtype.kind not in "biufc":
+    if kind_of(array) not in "biufc":
         raise InvalidInput(f"input {spec.name!r}: expected numbers in (nested) lists")
     return array
 

@@ -16,6 +16,7 @@ from msx_backend.handlers._arrays import Array
 from msx_sdk import HandlerLoadError, InvalidInput
 from msx_sdk._internal.base64_text import decode_base64
 from msx_sdk._internal.mindir import TensorSpec
+from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
 
 Pixels = Annotated[int, Meta(ge=1)]
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -106,7 +107,9 @@ class ImageReader:
     def _tensor(self, value: Any) -> Array:
         """Like TorchServe's vision handlers, it also accepts a finished tensor."""
         try:
-            array = np.asarray(value, np.float32)
+            array = fit(numbers(value), np.float32)
+        except OutOfRangeError as error:
+            raise InvalidInput(f"a tensor with a number that the model cannot hold: {error}") from None
         except (TypeError, ValueError):
             raise InvalidInput("expected an image file, its base64 text, or a tensor as nested lists") from None
         if array.shape != self.shape:

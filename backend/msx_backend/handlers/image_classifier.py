@@ -14,6 +14,7 @@ from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
 from msx_sdk._internal.kserve.fit import check_values, is_sizes
 from msx_sdk._internal.kserve.types import BYTES
+from msx_sdk._internal.number_range import OutOfRangeError, fit
 from msx_sdk._internal.values import show
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
@@ -176,7 +177,10 @@ def _tensors(what: str, tensor: dict[str, Any]) -> list[Any]:
         raise InvalidInput(f"{what}: 'shape' must be a list of sizes; it is {show(shape)}")
     if not isinstance(data, np.ndarray):  # bytes have been checked when an array was made of them
         check_values(what, "FP32", shape, tensor)
-    return list(np.asarray(data, np.float32).reshape(shape)) if shape else []
+    try:
+        return list(fit(np.asarray(data), np.float32).reshape(shape)) if shape else []
+    except OutOfRangeError as error:
+        raise InvalidInput(f"{what}: {error}") from None
 
 
 def _as_list(value: Any) -> list[Any]:

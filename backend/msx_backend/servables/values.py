@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from msx_sdk import InvalidInput
+from msx_sdk._internal.number_range import OutOfRangeError, fit
 from msx_sdk._internal.packed import SIZES
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +43,10 @@ def from_client(value: Any, name: str) -> Any:
     smaller = _SMALLER.get(array.dtype.name)
     if smaller is np.int32 and array.size and not -(2**31) <= array.min() <= array.max() < 2**31:
         return array
-    return array if smaller is None else array.astype(smaller)
+    try:
+        return array if smaller is None else fit(array, smaller)
+    except OutOfRangeError as error:
+        raise InvalidInput(f"input '{name}': {error}") from None
 
 
 def to_function(value: Any, *, shared: bool = False) -> Any:

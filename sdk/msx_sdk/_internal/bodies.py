@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable
-from functools import lru_cache
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any, Literal, Protocol
 
 import msgspec
 
 from msx_sdk._internal.elements import Bound, TooManyElements, check_json, check_msgpack
+from msx_sdk._internal.failures import shortened
 from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack
 from msx_sdk.errors import InvalidInput
 
@@ -93,15 +96,46 @@ def read_json(what: str, data: Data) -> Any:
         raise InvalidInput(malformed(what, data, error)) from None
 
 
-def json_value(data: Data) -> Any:
-    """Python's JSON, with NaN and Infinity. Raises ValueError, also for too many elements, or RecursionError if it is
-    nested too deeply."""
+def json_value(data: Data | memoryview) -> Any:
+    """Return Python's JSON, with NaN and Infinity, which Python's clients send.
+
+    Raises ValueError, also for too many elements and for numbers beyond 64-bit floats; RecursionError if it is nested
+    too deeply.
+    """
     if len(data) > Bound.most:
         check_json(data)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return json.loads(data)  # which Python's clients send
+        found: list[_BeyondFloats] = []
+        value = json.loads(bytes(data), parse_float=partial(_number, found))
+    if found:
+        where, largest = next(_places(value, "")), sys.float_info.max
+        raise ValueError(f"{where} is {shortened(found[0], 40)}: 64-bit floats are from {-largest:g} to {largest:g}")
+    return value
+
+
+class _BeyondFloats(str):
+    """A number of JSON, not infinite itself, that Python would read as infinite."""
+
+
+def _number(found: list[_BeyondFloats], text: str) -> float | _BeyondFloats:
+    if abs(value := float(text)) < math.inf:
+        return value
+    found.append(_BeyondFloats(text))
+    return found[-1]
+
+
+def _places(value: Any, place: str) -> Iterator[str]:
+    """Yield the members that are beyond 64-bit floats."""
+    if isinstance(value, _BeyondFloats):
+        yield place or "the number"
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield from _places(member, f"{place}.{name[:40]}" if place else name[:40])
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _places(item, f"{place}[{index}]")
 
 
 def fault(data: Data, error: Exception) -> str:
@@ -147,7 +181,17 @@ def malformed(what: str, data: Data, error: Exception, form: str = "JSON") -> st
 def _decoder(content_type: str) -> Callable[[Data], Any] | None:
     """TorchServe's rule: exactly `application/json` (parameters aside), or a type that starts with `text`."""
     kind = content_type.partition(";")[0].strip()
-    return json_value if kind == JSON else _text if kind.startswith("text") else None
+    return _torchserve_json if kind == JSON else _text if kind.startswith("text") else None
+
+
+def _torchserve_json(data: Data) -> Any:
+    """As Python has it: a number beyond 64-bit floats is infinite. Raises what `json_value` raises."""
+    if len(data) > Bound.most:
+        check_json(data)
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return json.loads(data)
 
 
 def _text(data: Data) -> str:

@@ -52,9 +52,13 @@ def to_arrays(outputs: Any) -> Any:
 def _row(item: dict[str, Any], idx: int) -> Array:
     import numpy as np
 
+    from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
+
     value = item.get("body", item.get("data"))
     try:
-        row: Array = np.asarray(value, np.float32)
+        row = fit(numbers(value), np.float32)
+    except OutOfRangeError as error:
+        raise InvalidInput(f"request {idx}: {error}") from None
     except (TypeError, ValueError):
         row = np.zeros(0, np.float32)
     if not row.size or value is None or isinstance(value, (bytes, bytearray, str)):

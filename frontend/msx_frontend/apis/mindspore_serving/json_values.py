@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from itertools import chain
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from msx_frontend.apis.mindspore_serving.base64_values import (
@@ -23,8 +23,8 @@ from msx_sdk._internal.packed import OneText, Tensor
 _ARRAYS = {int: ("int32", "i"), float: ("float32", "f"), bool: ("bool", "b")}
 """By the type of the leaves: the type of the array, and the letter of Python's own arrays."""
 
-LARGEST = (1 << 128) - (1 << 104)
-"""Of float32."""
+INFINITE = (1 << 128) - (1 << 103)
+"""The least number that is infinite as float32."""
 
 _LEAVES = (int, float, bool, str)
 
@@ -77,11 +77,8 @@ def _kind(leaf: Any) -> type:
     kind = type(leaf)
     if kind is not int or -(1 << 63) <= leaf < 1 << 64:
         return kind
-    if abs(leaf) > LARGEST:
-        raise ServingError(
-            f"json number {quoted(str(leaf))} is outside of float32, which integers beyond 64 bits are: "
-            "send it as {'b64': ..., 'type': 'float64', 'shape': ...}, or over gRPC"
-        )
+    if abs(leaf) >= INFINITE:
+        raise _outside(leaf, float)
     return float
 
 
@@ -124,16 +121,22 @@ def _check_leaves(leaves: list[Any], kind: type) -> None:
 
 
 def _numbers(leaves: list[Any], kind: type) -> bytes:
-    """Raises ServingError for an integer that int32 cannot hold, which MindSpore Serving changes to another one."""
-    dtype, letter = _ARRAYS[kind]
+    """Raises ServingError for a number that the type cannot hold, which MindSpore Serving changes to another one."""
+    _, letter = _ARRAYS[kind]
     try:
-        return array(letter, leaves).tobytes()
+        numbers = array(letter, leaves)
     except OverflowError:
-        pass
-    wrong = next(one for one in leaves if not -(1 << 31) <= one < 1 << 31)
-    raise ServingError(
-        f"json number {quoted(str(wrong))} is outside of {dtype}, which integers are: "
-        "send it as {'b64': ..., 'type': 'int64', 'shape': ...}, or over gRPC"
+        raise _outside(next(one for one in leaves if not -(1 << 31) <= one < 1 << 31), kind) from None
+    if kind is float and (inf in numbers or -inf in numbers):  # JSON has no infinities
+        raise _outside(next(one for one in leaves if abs(one) >= INFINITE), kind)
+    return numbers.tobytes()
+
+
+def _outside(number: float, kind: type) -> ServingError:
+    wider, which = ("int64", "integers") if kind is int else ("float64", "numbers with a fraction, or beyond 64 bits,")
+    return ServingError(
+        f"json number {quoted(str(number))} is outside of {_ARRAYS[kind][0]}, which {which} are: "
+        f"send it as {{'b64': ..., 'type': '{wider}', 'shape': ...}}, or over gRPC"
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from array import array
+import struct
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeGuard
@@ -15,7 +16,13 @@ from msx_sdk.errors import InvalidInput
 
 Sizes = Sequence[int]
 
-_FLOATS = ("FP16", "BF16", "FP32", "FP64")
+_FLOATS = {
+    "FP16": ("e", 65504.0, 65520.0),
+    "BF16": ("f", 2.0**128 - 2.0**120, 2.0**128 - 2.0**119 - 2.0**103),
+    "FP32": ("f", 2.0**128 - 2.0**104, 2.0**128 - 2.0**103),
+    "FP64": ("d", sys.float_info.max, 2**1024 - 2**970),
+}
+"""The code of `struct`, the largest number, and the least one that rounds to infinity, BF16 by way of FP32."""
 _TAKES: dict[str, tuple[frozenset[type], str]] = {
     "BOOL": (frozenset({bool}), "true and false"),
     BYTES: (frozenset({str, bytes}), "texts"),
@@ -92,15 +99,26 @@ def check_values(what: str, datatype: str, shape: Sizes, tensor: Mapping[str, An
 
 def _check_range(what: str, datatype: str, values: list[Any]) -> None:
     if datatype in _FLOATS:
-        try:
-            array("d", values)
-        except OverflowError:
-            raise InvalidInput(f"{what}: 'data' has an integer that is too large for {datatype}") from None
+        _check_floats(what, datatype, values)
     elif "INT" in datatype and values:
         bits, signed = int(datatype.rpartition("INT")[2]), datatype.startswith("INT")
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         if min(values) < low or max(values) > high:
             raise InvalidInput(f"{what}: values must be from {low} to {high} ({datatype})")
+
+
+def _check_floats(what: str, datatype: str, values: list[Any]) -> None:
+    """Infinities and NaN are taken; a finite number that rounds to an infinity is refused."""
+    code, largest, infinite = _FLOATS[datatype]
+    try:
+        struct.pack(f"<{len(values)}{code}", *values)
+    except (OverflowError, struct.error):  # the latter of an integer that no float holds
+        pass
+    else:
+        if datatype != "BF16" or not any(infinite <= abs(value) < math.inf for value in values):
+            return
+    wrong = next(value for value in values if infinite <= abs(value) and abs(value) != math.inf)
+    raise InvalidInput(f"{what}: {show(wrong)} is outside of {datatype}: from -{largest:.8g} to {largest:.8g}")
 
 
 def _flat(what: str, data: list[Any]) -> list[Any]:

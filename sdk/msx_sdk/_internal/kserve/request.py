@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
-from msx_sdk._internal.bodies import fault
-from msx_sdk._internal.elements import TooManyElements, check_json
+from msx_sdk._internal.bodies import fault, json_value
+from msx_sdk._internal.elements import TooManyElements
 from msx_sdk._internal.kserve.fit import check_inputs, is_sizes
 from msx_sdk._internal.kserve.types import BYTES, DATATYPES, GRPC_CONTENTS, ITEM_SIZES, Signature, TensorMeta
 from msx_sdk.errors import InvalidInput, PredictionError
@@ -102,7 +99,7 @@ def _read(body: dict[str, Any], tail: memoryview) -> InferRequest:
 
 def _object(data: memoryview) -> dict[str, Any]:
     try:
-        body = _decoded(data)
+        body = json_value(data)
     except TooManyElements as error:
         raise InvalidInput(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:
@@ -110,14 +107,6 @@ def _object(data: memoryview) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidInput('the request must be a JSON object such as {"inputs": […]}')
     return body
-
-
-def _decoded(data: memoryview) -> Any:
-    check_json(data)
-    try:
-        return msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        return json.loads(bytes(data))  # NaN and Infinity, which Python's clients send
 
 
 def _json_size(text: str, most: int) -> int:

@@ -14,15 +14,15 @@ def is_array(kind: Any) -> bool:
 
 def array_of(kind: Any, value: Any) -> Any:
     """An array of the kind, from nested lists of numbers or another array. Raises ValueError, which says why not."""
-    import numpy as np
+    from msx_sdk._internal.number_range import kind_of, numbers
 
-    try:
-        array = np.asarray(value)
-    except (ValueError, OverflowError):
-        raise ValueError("Expected nested lists of equal lengths") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"Expected numbers in nested lists, got {_named(value)}")
     wanted = dtype_of(kind)
+    try:
+        array = numbers(value, wanted)
+    except ValueError:
+        raise ValueError("Expected nested lists of equal lengths") from None
+    if kind_of(array) not in "biuf" or (array.dtype.kind == "O" and wanted is None):
+        raise ValueError(f"Expected numbers in nested lists, got {_named(value)}")
     return array if wanted is None or wanted == array.dtype else _cast(array, wanted)
 
 
@@ -40,18 +40,14 @@ def dtype_of(kind: Any) -> Any:
 
 
 def _cast(array: Any, wanted: Any) -> Any:
-    import numpy as np
+    """Raises ValueError, for a number that `wanted` cannot hold, too."""
+    from msx_sdk._internal.number_range import fit
 
-    if wanted.kind in "iu" and array.size:
-        if array.dtype.kind == "f":
-            raise ValueError(f"Expected integers for an array of {wanted}, got {array.dtype}")
-        limits = np.iinfo(wanted)
-        if int(array.min()) < limits.min or int(array.max()) > limits.max:
-            raise ValueError(f"Expected integers from {limits.min} to {limits.max} for an array of {wanted}")
-    elif wanted.kind == "b" and array.dtype.kind != "b" and array.size:
+    if wanted.kind in "iu" and array.size and array.dtype.kind == "f":
+        raise ValueError(f"Expected integers for an array of {wanted}, got {array.dtype}")
+    if wanted.kind == "b" and array.dtype.kind != "b" and array.size:
         raise ValueError(f"Expected true and false for an array of bool, got {array.dtype}")
-    with np.errstate(over="ignore"):  # what is too large for it is infinite, as in a file of this type
-        return array.astype(wanted)
+    return fit(array, wanted)
 
 
 def _named(value: Any) -> str:

@@ -175,8 +175,17 @@ def test_an_npy_file_with_objects_is_refused(serve: Serve) -> None:
 def test_values_that_a_data_type_cannot_hold_are_refused(serve: Serve) -> None:
     fraction, large, fits = serve("mindir", "whole.mindir").predict([[[1.5, 0, 0]], [[2**31, 0, 0]], [[1, 2, 3]]])
     assert error(fraction) == "input 'x': float64 values, but the model takes int32"
-    assert error(large) == "input 'x': values must be from -2147483648 to 2147483647 (int32)"
+    assert error(large) == "input 'x': 2147483648 is outside of int32: from -2147483648 to 2147483647"
     assert fits.json() == [[2, 4, 6]]
+
+
+def test_a_number_that_float32_cannot_hold_is_refused(serve: Serve) -> None:
+    large, double, infinite = serve("mindir", "single.mindir").predict(
+        [[[1e39, 0, 0]], npy(np.array([[1e39, 0, 0]])), npy(np.array([[np.inf, 0, 0]]))]
+    )
+    for reply in (large, double):
+        assert error(reply) == "input 'x': 1e+39 is outside of float32: from -3.4028235e+38 to 3.4028235e+38"
+    assert infinite.failure is None
 
 
 def test_two_inputs_must_be_named_and_of_one_length(serve: Serve) -> None:

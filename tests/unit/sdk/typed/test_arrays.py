@@ -16,6 +16,7 @@ from msx_sdk._internal.typed.arrays import array_of
     [
         (NDArray[np.uint8], [[1, 255]], np.uint8),
         (NDArray[np.float16], [1], np.float16),
+        (NDArray[np.uint64], [2**63 + 1, 3], np.uint64),
         (NDArray[np.bool_], [True], np.bool_),
         (NDArray[np.float32], np.ones(2), np.float32),
         (NDArray[np.int32], [], np.int32),
@@ -31,13 +32,15 @@ def test_what_is_cast(kind: Any, value: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "words"),
     [
-        (NDArray[np.uint8], [256], "integers from 0 to 255 for an array of uint8"),
-        (NDArray[np.int32], [0.5], "integers for an array of int32, got float64"),
-        (NDArray[np.bool_], [1], "true and false for an array of bool, got int64"),
-        (np.ndarray, [[1], 2], "nested lists of equal lengths"),
-        (np.ndarray, [1 << 70], "numbers in nested lists"),
+        (NDArray[np.uint8], [256], "256 is outside of uint8: from 0 to 255"),
+        (NDArray[np.uint64], [2**63, 2**64], f"{2**64} is outside of uint64: from 0 to {2**64 - 1}"),
+        (NDArray[np.float16], [70000.0], "70000 is outside of float16: from -65504 to 65504"),
+        (NDArray[np.int32], [0.5], "Expected integers for an array of int32, got float64"),
+        (NDArray[np.bool_], [1], "Expected true and false for an array of bool, got int64"),
+        (np.ndarray, [[1], 2], "Expected nested lists of equal lengths"),
+        (np.ndarray, [1 << 70], "Expected numbers in nested lists"),
     ],
 )
 def test_what_is_refused(kind: Any, value: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=f"Expected {words}"):
+    with pytest.raises(ValueError, match=words):
         array_of(kind, value)
