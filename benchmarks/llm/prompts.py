@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -40,6 +41,7 @@ NOT_ASCII = "é "
 """A text that is not ASCII: its normal form may be shorter, so that it is tokenized before it is refused."""
 MOST_RATIO, MOST_ADDED = 1.5, 10.0
 MEBIBYTE = 1 << 20
+PATIENCE = 60.0
 
 Gaps = dict[str, list[float]]
 """By what is sent meanwhile: the longest gap of each round, in ms."""
@@ -67,7 +69,7 @@ def main(
                 found = take_turns(server, loads, rounds, tokens)
                 memory = worker_memory(server)
             report.tables.append(table(f"Context of {context:,} tokens{name}", found))
-            report.notes.append(f"{context:,} tokens{name}: the worker and its processes have {memory:.0f} MiB at last")
+            report.notes.append(f"{context:,} tokens{name}: afterwards the worker has {memory:.0f} MiB")
             report.targets += targets(context, found) if program is None else []
 
 
@@ -113,10 +115,12 @@ def config(context: int) -> dict[str, Any]:
 
 
 def worker_memory(server: Server) -> float:
-    """Resident MiB, with the worker's own processes."""
+    """Resident MiB, when the worker's own processes have ended, or `PATIENCE` seconds have passed."""
     [worker] = server.workers()
-    own = psutil.Process(worker.pid)
-    return sum(one.memory_info().rss for one in (own, *own.children(recursive=True))) / MEBIBYTE
+    own, until = psutil.Process(worker.pid), time.monotonic() + PATIENCE
+    while (children := own.children(recursive=True)) and time.monotonic() < until:
+        time.sleep(1)
+    return sum(one.memory_info().rss for one in (own, *children)) / MEBIBYTE
 
 
 def table(title: str, found: Gaps) -> Table:

@@ -61,7 +61,10 @@ class TextProcess:
             raise PredictionError(UNAVAILABLE, self._end_reason()) from None
         if done:
             return value
-        raise value
+        try:
+            raise value
+        finally:
+            del value  # whose traceback has this frame, and with it the text
 
     def kill(self) -> None:
         self._socket.close()

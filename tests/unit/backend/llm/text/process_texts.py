@@ -9,6 +9,10 @@ from pathlib import Path
 from msx_sdk.errors import InvalidInput
 
 
+class Text(str):
+    """A text of which one can see that it is freed."""
+
+
 class CallTexts:
     def where(self, request: None) -> tuple[int, int]:
         return os.getpid(), os.nice(0)

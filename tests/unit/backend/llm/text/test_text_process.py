@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -16,7 +18,7 @@ import pytest
 from msx_backend.llm.text import text_process
 from msx_backend.llm.text.text_process import AT_ONCE, NICENESS, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
-from tests.unit.backend.llm.text.process_texts import CallTexts
+from tests.unit.backend.llm.text.process_texts import CallTexts, Text
 
 Ran = Callable[[TextProcesses], Awaitable[None]]
 
@@ -55,6 +57,24 @@ def test_calls_are_answered_by_one_process_of_lower_priority() -> None:
         assert await processes.call("where", None, 1) == (pid, nice)
 
     run(test)
+
+
+def test_a_text_is_freed_with_its_refusal() -> None:
+    """Without a collection of cycles: texts may have megabytes."""
+
+    async def test(processes: TextProcesses) -> None:
+        text = Text("no")
+        freed = weakref.ref(text)
+        with pytest.raises(InvalidInput):
+            await processes.call("refuse", text, 1)
+        del text
+        assert freed() is None
+
+    gc.disable()
+    try:
+        run(test)
+    finally:
+        gc.enable()
 
 
 def test_a_bug_is_told() -> None:
