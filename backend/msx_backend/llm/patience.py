@@ -14,19 +14,21 @@ def pass_by(admitted: TokenSequence, waiting: WaitingTexts, running: list[TokenS
     """The first that waited goes before those of worse priorities that came earlier, and wait or have a prompt that is
     not computed yet."""
     for other in running:
-        if other.left > 1 and other.priority > admitted.priority and other.request < admitted.request:
-            _give_way(other)
+        if other.left > 1 and other.priority > admitted.priority and _gave_way_enough(other, admitted):
+            _overdue(other)
     for other in waiting.worse_than(admitted.priority):
-        if other.request < admitted.request:
-            _give_way(other, waiting)
+        if _gave_way_enough(other, admitted):
+            waiting.remove(other)
+            _overdue(other)
+            waiting.add(other)
 
 
-def _give_way(text: TokenSequence, waiting: WaitingTexts | None = None) -> None:
+def _gave_way_enough(text: TokenSequence, admitted: TokenSequence) -> bool:
+    if text.request > admitted.request:
+        return False
     text.given_way += 1
-    if text.given_way < PATIENCE:
-        return
-    if waiting is not None:
-        waiting.remove(text)
+    return text.given_way >= PATIENCE
+
+
+def _overdue(text: TokenSequence) -> None:
     text.order = (OVERDUE, text.request, text.index)
-    if waiting is not None:
-        waiting.add(text)

@@ -29,9 +29,6 @@ class TurnRing(Generic[K, T]):
         for items in self._items.values():
             yield from items
 
-    def __contains__(self, owner: K) -> bool:
-        return owner in self._items
-
     @property
     def owners(self) -> int:
         return len(self._items)
