@@ -10,7 +10,7 @@ import msgspec
 
 from msx_frontend.errors import MalformedJson
 from msx_frontend.generation.errors import WrongParameter
-from msx_sdk._internal.elements import Bound, TooManyElements, check_json
+from msx_sdk._internal.elements import ElementLimit, TooManyElements, check_json
 from msx_sdk._internal.validation import wrong_value
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ def decode(body: bytes, kind: type[T]) -> T:
     Raises WrongParameter, which names the parameter and what was expected, and MalformedJson for what is not JSON.
     """
     try:
-        if len(body) > Bound.most:
+        if len(body) > ElementLimit.most:
             check_json(body)
         read = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind).decode)
         value: T = read(body)

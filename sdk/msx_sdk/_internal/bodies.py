@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from msx_sdk._internal.elements import Bound, TooManyElements, check_json, check_msgpack
+from msx_sdk._internal.elements import ElementLimit, TooManyElements, check_json, check_msgpack
 from msx_sdk._internal.failures import shortened
 from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack
 from msx_sdk.errors import InvalidInput
@@ -102,7 +102,7 @@ def json_value(data: Data | memoryview) -> Any:
     Raises ValueError, also for too many elements and for numbers beyond 64-bit floats; RecursionError if it is nested
     too deeply.
     """
-    if len(data) > Bound.most:
+    if len(data) > ElementLimit.most:
         check_json(data)
     try:
         return msgspec.json.decode(data)
@@ -186,7 +186,7 @@ def _decoder(content_type: str) -> Callable[[Data], Any] | None:
 
 def _torchserve_json(data: Data) -> Any:
     """As Python has it: a number beyond 64-bit floats is infinite. Raises what `json_value` raises."""
-    if len(data) > Bound.most:
+    if len(data) > ElementLimit.most:
         check_json(data)
     try:
         return msgspec.json.decode(data)

@@ -22,19 +22,19 @@ class TooManyElements(ValueError):
         )
 
 
-class Bound:
+class ElementLimit:
     most = DEFAULT
     """Of this process. Data of no more bytes have no more elements, and need no call."""
 
 
 def limit_to(most: int) -> None:
     """For a process that begins: the server, or a worker."""
-    Bound.most = most
+    ElementLimit.most = most
 
 
 def check_json(data: Data, most: int | None = None) -> None:
     """Raises TooManyElements. What is not JSON is left to its reader."""
-    most = Bound.most if most is None else most
+    most = ElementLimit.most if most is None else most
     if len(data) <= most:
         return
     whole = data if isinstance(data, (bytes, bytearray)) else bytes(data)
@@ -44,7 +44,7 @@ def check_json(data: Data, most: int | None = None) -> None:
 
 def check_msgpack(data: Data, most: int | None = None) -> None:
     """Raises TooManyElements. What is not MessagePack is left to its reader."""
-    most = Bound.most if most is None else most
+    most = ElementLimit.most if most is None else most
     if len(data) > most:
         _check(_of_msgpack(bytes(data)), most)
 

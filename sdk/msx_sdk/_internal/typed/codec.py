@@ -9,7 +9,7 @@ from typing import Any, Protocol, get_type_hints
 import msgspec
 
 from msx_sdk._internal.bodies import json_value
-from msx_sdk._internal.elements import Bound, TooManyElements, check_json, check_msgpack
+from msx_sdk._internal.elements import ElementLimit, TooManyElements, check_json, check_msgpack
 from msx_sdk._internal.json_schema import MOST_LEVELS, too_deep
 from msx_sdk._internal.packed import sent_extension, unpack_sent
 from msx_sdk._internal.typed import faults
@@ -67,7 +67,7 @@ class _Msgspec:
         self._closed = schema is not None and is_closed(schema)
 
     def from_json(self, data: Data) -> Any:
-        if len(data) > Bound.most:
+        if len(data) > ElementLimit.most:
             _check_elements(check_json, data)
         if not self._closed and data.count(b"[") + data.count(b"{") > MOST_LEVELS:
             return self.convert(json_value(data))
@@ -77,7 +77,7 @@ class _Msgspec:
             return self.convert(json_value(data))  # it names what came; and NaN, which Python's clients send
 
     def from_msgpack(self, data: Data) -> Any:
-        if len(data) > Bound.most:
+        if len(data) > ElementLimit.most:
             _check_elements(check_msgpack, data)
         if not self._closed:
             return self.convert(unpack_sent(data))
