@@ -8,9 +8,11 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
+from tests.adversary.asks import Ask
 from tests.adversary.bodies import wrong_bodies
 from tests.adversary.rig import GUEST, LARGEST_REQUEST, Attack
 from tests.adversary.wires import Answer, Http2, Wire, answer_to, whole
+from tests.raw_grpc import framed
 
 ENDS = 30.0
 """Seconds after which a client that goes on must have lost its connection, whose limits are two to five."""
@@ -19,6 +21,10 @@ LEAVES = 5.0
 SLOWLY = 0.1
 """Seconds between two bytes."""
 UNREAD, FLOODS = 200, 5
+HALF = 10_000
+"""Bytes; of a body that is not complete."""
+REFUSED = ("7", "16")
+"""Statuses of calls: PERMISSION_DENIED, UNAUTHENTICATED."""
 BODIES, BODYLESS = 40, 4
 """The number of wrong bodies: of an attack; of one on a route that has none."""
 Kind = Callable[[Attack], Awaitable[str]]
@@ -122,6 +128,22 @@ async def flood(attack: Attack) -> str:
     return ""
 
 
+async def keyless(attack: Attack) -> str:
+    """Half a body without a key, which is refused before the other half comes, where a key is needed."""
+    if not attack.key:
+        return ""
+    async with attack.connected() as wire:
+        wire.client.send(wire.head(attack.ask, "", HALF * 2) + wire.data(_begun(attack.ask)))
+        answer = await wire.answer()
+        refused = 400 <= answer.status != 408 or answer.grpc in REFUSED
+        return "" if refused else f"half a body without a key was answered with {answer}"
+
+
+def _begun(ask: Ask) -> bytes:
+    """A body, or a message, of which as much is missing."""
+    return (framed(bytes(HALF * 2)) if ask.grpc else bytes(HALF * 2))[:HALF]
+
+
 KINDS: dict[str, tuple[Kind, ...]] = {
     "half": (half_head, half_body),
     "slow": (slow,),
@@ -129,6 +151,7 @@ KINDS: dict[str, tuple[Kind, ...]] = {
     "oversized": (declared_too_large, grows_too_large, huge_head, many_headers),
     "malformed": (malformed,),
     "floods": (flood,),
+    "keyless": (keyless,),
 }
 
 
@@ -154,18 +177,28 @@ def _fault(attack: Attack, answer: Answer) -> str:
 
 
 class Withdrawn:
-    """A client whose key is withdrawn between two requests of one connection."""
+    """A client whose key is withdrawn between two requests of one connection, or two messages of one call."""
 
     def __init__(self, attack: Attack) -> None:
         self._attack = attack._replace(key=GUEST)
 
     async def begin(self) -> str:
         self._wire = await self._attack.door.connect(self._attack.wire)
+        if self._attack.ask.streams:
+            self._send(self._wire.head(self._attack.ask, GUEST, None))
+            return ""
         self._first = await answer_to(self._wire, self._attack.ask, GUEST)
         return _fault(self._attack, self._first)
 
+    def _send(self, data: bytes) -> None:
+        self._wire.client.send(data + self._wire.data(self._attack.ask.body))
+
     async def go_on(self) -> str:
         """Nothing, where the first reply has no end."""
-        answer = await answer_to(self._wire, self._attack.ask, GUEST) if self._first.whole else Answer(0)
+        if self._attack.ask.streams:
+            self._send(b"")
+            answer = await self._wire.answer()
+        else:
+            answer = await answer_to(self._wire, self._attack.ask, GUEST) if self._first.whole else Answer(0)
         self._wire.client.leave(reset=True)
         return f"it was answered with a key that was withdrawn: {answer}" if answer.accepted else ""

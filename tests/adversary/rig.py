@@ -25,6 +25,8 @@ KEYS = {kind: f"{kind}-of-the-adversary" for kind in ("inference", "management",
 GUEST = "the-key-that-is-withdrawn"
 """Good for all, until it is withdrawn."""
 NEIGHBOURS = "the-key-of-the-neighbour"
+ALLOWED = "allowed"
+"""The folder from which archives may come, beside the model store."""
 
 LARGEST_REQUEST = 1_000_000
 """Bytes."""
@@ -38,7 +40,6 @@ http2_ping_timeout=5
 tls_handshake_timeout=2
 max_connections=3000
 max_queued_bytes=100000000
-allowed_urls=file:///nowhere/.*
 keep_tokens=true
 """
 """Short ones, so that each comes to act."""
@@ -161,8 +162,9 @@ def run_rig(folder: Path, setup: str) -> Iterator[Rig]:
     write_keys(folder)
     key, certificate = write_pem(Certificate.make(), folder)
     own = SETUPS[setup].format(port=free_port(), folder=folder, key=key, certificate=certificate)
-    properties = f"{LIMITS}api_keys_file={folder / 'keys.json'}\n{own}"
-    with run_server(folder, "--models", *archives, properties=properties, tokens=True) as server:
+    (folder / ALLOWED).mkdir()
+    files = f"api_keys_file={folder / 'keys.json'}\nallowed_urls=file://{folder}/{ALLOWED}/.*\n"
+    with run_server(folder, "--models", *archives, properties=f"{LIMITS}{files}{own}", tokens=True) as server:
         for client in (server.inference, server.management, server.metrics):
             client.headers["authorization"] = f"Bearer {NEIGHBOURS}"
         doors = doors_of(server, own)
@@ -193,13 +195,13 @@ async def _attacks(folder: Path, doors: Iterable[Door], *, whole: bool) -> list[
     async with lists(own) as found:
         of_models = [found.asks(model) for model in (*MODELS, VICTIM)]
     chosen = [await _accepted(asks, doors) for asks in zip(*of_models, strict=True)]
-    attacks = list(_at_doors(chosen, doors))
+    attacks = list(at_doors(chosen, doors))
     if whole:
         return attacks
     return list({(attack.ask.family, attack.door, attack.wire): attack for attack in attacks}.values())
 
 
-def _at_doors(asks: Iterable[Ask], doors: Iterable[Door]) -> Iterator[Attack]:
+def at_doors(asks: Iterable[Ask], doors: Iterable[Door]) -> Iterator[Attack]:
     for ask in asks:
         for door in doors:
             if door.has(ask):

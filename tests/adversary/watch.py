@@ -62,14 +62,17 @@ class Neighbour(threading.Thread):
     def _memory(self) -> dict[int, int]:
         return {pid: process.memory_info().rss for pid, process in self.processes.items()}
 
+    def wait_for_answer(self) -> None:
+        """Until one more has come, or was wrong."""
+        before = self.answers
+        wait_until(lambda: self.answers > before or self.faults, "the neighbour has an answer", self._server.tail)
+
     def stop(self) -> None:
         self._stopped.set()
         self.join(LONGEST * 2)
 
     def wrongs(self) -> Iterator[str]:
         yield from self.faults[:5]
-        if not self.answers:
-            yield "the neighbour had no answer"
         if self.longest > LONGEST:
             yield f"the neighbour waited {self.longest:.1f} s"
         for pid, most in self.most.items():
@@ -90,7 +93,9 @@ def watched(rig: Rig) -> Iterator[list[str]]:
     neighbour = Neighbour(server)
     neighbour.start()
     try:
+        neighbour.wait_for_answer()
         yield faults
+        neighbour.wait_for_answer()
     finally:
         neighbour.stop()
     faults += neighbour.wrongs()

@@ -78,8 +78,8 @@ class Http1:
 
     def head(self, ask: Ask, key: str, length: int | None, headers: dict[str, str] | None = None) -> bytes:
         self._chunked = length is None
-        lines = [f"{ask.method} {ask.path} HTTP/1.1", "host: adversary"]
-        lines += [f"{name}: {value}" for name, value in _headers(ask, key, headers).items()]
+        own = {"host": "localhost", **_headers(ask, key, headers)}
+        lines = [f"{ask.method} {ask.path} HTTP/1.1", *(f"{name}: {value}" for name, value in own.items())]
         lines += ["transfer-encoding: chunked"] if length is None else [f"content-length: {length}"] if length else []
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
@@ -120,8 +120,9 @@ class Http2:
 
     def head(self, ask: Ask, key: str, length: int | None, headers: dict[str, str] | None = None) -> bytes:
         self._stream += 2
-        fields = [(":method", ask.method), (":scheme", "http"), (":authority", "adversary"), (":path", ask.path)]
-        fields += [(name, value) for name, value in _headers(ask, key, headers).items()]
+        own = _headers(ask, key, headers)
+        host = own.pop("host", "localhost")
+        fields = [(":method", ask.method), (":scheme", "http"), (":authority", host), (":path", ask.path), *own.items()]
         fields += [("content-length", str(length))] if length and not ask.grpc else []
         block = self._encoder.encode(fields, huffman=False)  # which would take the most time of all
         return self._preface() + frames.header_frames(self._stream, block, end=length == 0, max_size=FRAME)

@@ -1,0 +1,113 @@
+"""Attacks that were once found: each on the rig whose listeners are attacked by every kind."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.adversary.rig import ALLOWED, KEYS, LARGEST_REQUEST, NEIGHBOUR, VICTIM, WHOLE, Rig, run_rig
+from tests.adversary.watch import watched
+from tests.e2e.server import client_of
+from tests.soak.client import RawClient, head
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+CHUNK = b"1\r\nx\r\n"
+STALL = 6.0
+"""Seconds: three times what the server gives a head or a body without a byte."""
+KEY = f"Authorization: Bearer {KEYS['inference']}"
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    with run_rig(tmp_path_factory.mktemp("rig"), WHOLE) as rig:
+        yield rig
+
+
+@pytest.mark.parametrize("way", ["%2e%2e", "%2E%2E", ".%2e", "%252e%252e", "..", "%2e%2e%2f" + ALLOWED + "/.."])
+def test_allowed_urls_are_not_left(rig: Rig, way: str) -> None:
+    """By the URL of an archive that exists beside the folder that is allowed."""
+    folder = rig.server.folder
+    shutil.copy(folder / "store" / f"{VICTIM}.mar", folder / "outside.mar")
+    parameters = {"url": f"file://{folder}/{ALLOWED}/{way}/outside.mar", "model_name": "outside"}
+    reply = rig.server.management.post("/models", params=parameters)
+    assert (reply.status_code, "Relative path is not allowed" in reply.text) == (404, True), reply.text
+
+
+REFUSED_TEXTS = [
+    ("stop", "x" * 40_000, "max_stop_length"),
+    ("stop", ["x"] * 1000, "max_stop_sequences"),
+    ("n", 1 << 20, "n"),
+    ("prompt", ["x"] * 100_000, "max_texts_per_request"),
+    ("logit_bias", {str(token): 1 for token in range(20_000)}, "logit_bias"),
+]
+
+
+def test_members_of_requests_for_text_are_bounded(rig: Rig) -> None:
+    with watched(rig):
+        for member, value, limit in REFUSED_TEXTS:
+            assert limit in refused(rig, **{"prompt": "x", member: value})
+        assert "max_texts_per_request" in refused(rig, prompt=["x"] * 2048, n=128)
+
+
+def refused(rig: Rig, **members: Any) -> str:
+    reply = rig.server.inference.post("/v1/completions", json={"model": "parrot", **members})
+    assert reply.status_code == 400, reply.text
+    return reply.text
+
+
+def test_a_million_chunks_of_a_byte_leave_turns_to_others(rig: Rig) -> None:
+    """The longest wait of a neighbour is a small part of the time that they take."""
+
+    async def send() -> float:
+        begun = time.monotonic()
+        async with await RawClient.connect(rig.server.info["inference"]) as client:
+            client.send(head("/predictions/echo", "Transfer-Encoding: chunked", KEY))
+            client.send(CHUNK * (LARGEST_REQUEST - 1) + b"0\r\n\r\n")
+            assert (await client.reply()).status == 200
+        return time.monotonic() - begun
+
+    with watched(rig), client_of(rig.server.info["inference"]) as client, ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(asyncio.run, send())
+        longest = max(_livez_until(sent.done, client))
+        assert longest < sent.result() / 3, f"a neighbour waited {longest:.2f} s of {sent.result():.2f} s"
+
+
+def _livez_until(done: Callable[[], bool], client: httpx.Client) -> Iterator[float]:
+    while not done():
+        begun = time.monotonic()
+        assert client.get("/livez").status_code == 200
+        yield time.monotonic() - begun
+
+
+def test_a_stall_of_the_server_is_not_its_clients(rig: Rig) -> None:
+    """Bodies that came while it was stopped are read before their clients' time is judged."""
+
+    async def ask() -> list[int]:
+        clients = [await RawClient.connect(rig.server.info["inference"]) for _ in range(100)]
+        body = bytes(50_000)
+        for client in clients:
+            client.send(head(f"/predictions/{NEIGHBOUR}", f"Content-Length: {len(body)}", KEY))
+        await asyncio.sleep(0.5)
+        rig.server.process.send_signal(signal.SIGSTOP)
+        try:
+            for client in clients:
+                client.send(body)
+            await asyncio.sleep(STALL)
+        finally:
+            rig.server.process.send_signal(signal.SIGCONT)
+        replies = [await client.reply() for client in clients]
+        for client in clients:
+            client.leave(reset=False)
+        return [reply.status for reply in replies]
+
+    with watched(rig):
+        assert asyncio.run(ask()) == [200] * 100
