@@ -1,4 +1,4 @@
-"""What long prompts cost the texts that are generated meanwhile: the longest gap between two tokens of a neighbour."""
+"""Measures the longest gap between two tokens of a neighbour's stream while others send long prompts."""
 
 from __future__ import annotations
 

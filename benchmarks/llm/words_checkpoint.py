@@ -38,7 +38,7 @@ class WordsCheckpoint:
         self.tokenizer.save(str(folder / "tokenizer.json"))
 
     def text(self, characters: int) -> str:
-        """No two of them are alike."""
+        """Make a text of at most so many characters; no two are alike."""
         words, length = [], 0
         while length < characters:
             words.append(self._random.choice(self._words))

@@ -100,7 +100,7 @@ class PairTokenizer:
 def load_pairs(
     folder: Path, longest: int, vocab_size: int, template: str | None, prompt: str, segments: bool, by_words: bool
 ) -> PairTokenizer:
-    """Of a folder in Hugging Face's layout. `segments`: pairs need no template; `by_words`: the model answers with a
+    """Load a folder in Hugging Face's layout. `segments`: pairs need no template; `by_words`: the model answers with a
     word. Raises HandlerLoadError."""
     found = None if segments else read_template(folder, template, prompt)
     if found is None and by_words:

@@ -77,7 +77,7 @@ class InputTokenizer:
 def load_inputs(
     folder: Path, longest: int, vocab_size: int, lower_case: bool = False, prompts: InputPrompts | None = None
 ) -> InputTokenizer:
-    """Of a folder in Hugging Face's layout. Raises HandlerLoadError."""
+    """Load a folder in Hugging Face's layout. Raises HandlerLoadError."""
     return InputTokenizer(Tokenizer.from_folder(folder), longest, vocab_size, lower_case, prompts)
 
 

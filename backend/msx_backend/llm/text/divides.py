@@ -15,7 +15,7 @@ from typing import Any
 Part = Mapping[str, Any]
 
 SPACE = "▁"
-"""What SentencePiece writes for a space."""
+"""SentencePiece's letter for a space."""
 NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "BertNormalizer", "Nmt", "Precompiled"}
 """They change each character, or each cluster of a character and its marks, by itself."""
 DIVIDING = {"BertPreTokenizer", "Whitespace", "WhitespaceSplit"}
@@ -117,7 +117,7 @@ def _pattern_ends_words(split: Part) -> bool | None:
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """Those of the outermost level of a regular expression."""
+    """Yield the alternatives of the outermost level of a regular expression."""
     depth, start, inside, escaped = 0, 0, False, False
     for place, letter in enumerate(pattern):
         if escaped:

@@ -78,7 +78,7 @@ class Prompts:
 
 
 def load_prompts(folder: Path, vocab_size: int, longest: int) -> Prompts:
-    """Those of a folder in Hugging Face's layout. Raises HandlerLoadError."""
+    """Load a folder in Hugging Face's layout. Raises HandlerLoadError."""
     return Prompts(Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder), vocab_size, longest)
 
 

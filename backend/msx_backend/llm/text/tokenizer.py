@@ -211,7 +211,7 @@ class Tokenizer:
 
 
 def in_order(pieces: list[str], left: bool) -> Iterator[tuple[int, str]]:
-    """From the beginning, or from the end if `left`."""
+    """Yield them from the beginning, or from the end if `left`."""
     numbered = list(enumerate(pieces))
     return iter(numbered[::-1] if left else numbered)
 

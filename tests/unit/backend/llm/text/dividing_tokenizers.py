@@ -77,6 +77,25 @@ def bert(lowercase: bool = True) -> Tokenizer:
     return tokenizer
 
 
+def whole_words() -> Tokenizer:
+    """Words that are tokens are found before any merge, as by Llama 3; digits stand alone."""
+    split = pre_tokenizers.Split(Regex(LLAMA3), "removed", invert=True)
+    last = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer = bytes_of(pre_tokenizers.Sequence([pre_tokenizers.Digits(individual_digits=True), split, last]))
+    tokenizer.model.ignore_merges = True
+    return tokenizer
+
+
+def split_unigram() -> Tokenizer:
+    tokenizer = unigram()
+    parts: list[Any] = [normalizers.Nmt(), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+    tokenizer.normalizer = normalizers.Sequence(parts)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation(), pre_tokenizers.Metaspace()]
+    )
+    return tokenizer
+
+
 def gemma() -> Tokenizer:
     tokenizer = pieces(legacy=False)
     tokenizer.normalizer = normalizers.Replace(" ", "▁")
@@ -94,7 +113,9 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
     "llama2": pieces,
     "llama2, newer": lambda: pieces(legacy=False),
     "gemma": gemma,
+    "whole words": whole_words,
     "unigram": unigram,
+    "unigram, split": split_unigram,
     "bert": bert,
     "bert, cased": lambda: bert(lowercase=False),
 }

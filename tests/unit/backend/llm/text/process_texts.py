@@ -1,4 +1,4 @@
-"""What a process does for tests of it."""
+"""Functions that a process calls in tests."""
 
 from __future__ import annotations
 

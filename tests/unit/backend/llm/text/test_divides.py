@@ -1,4 +1,4 @@
-"""What is not known to divide a text as it divides the whole is not trusted to."""
+"""A tokenizer with an unknown part is not given texts in pieces."""
 
 from __future__ import annotations
 
