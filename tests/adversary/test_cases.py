@@ -8,9 +8,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from tests.adversary.rig import ALLOWED, KEYS, LARGEST_REQUEST, NEIGHBOUR, VICTIM, WHOLE, Rig, run_rig
@@ -40,6 +42,25 @@ def test_allowed_urls_are_not_left(rig: Rig, way: str) -> None:
     parameters = {"url": f"file://{folder}/{ALLOWED}/{way}/outside.mar", "model_name": "outside"}
     reply = rig.server.management.post("/models", params=parameters)
     assert (reply.status_code, "Relative path is not allowed" in reply.text) == (404, True), reply.text
+
+
+@pytest.mark.parametrize("kind", ["msgpack", "json"])
+def test_a_body_of_many_elements_costs_little_memory(rig: Rig, kind: str) -> None:
+    """Empty lists, of a byte or three each, become 56 bytes and more each."""
+    lists, form = LARGEST_REQUEST - 100, {"json": msgspec.json, "msgpack": msgspec.msgpack}[kind]
+    many: list[list[int]] = [[]] * (lists if kind == "msgpack" else lists // 3)
+    before = _peak(rig)
+    with watched(rig):
+        content = form.encode({"text": "x", "extra": many})
+        rig.server.predict("typed", content, headers={"content-type": f"application/{kind}"})
+    assert _peak(rig) - before < 50 * LARGEST_REQUEST
+
+
+def _peak(rig: Rig) -> int:
+    """Bytes of the worker's memory, at most so far."""
+    (pid,) = rig.server.worker_pids("typed")
+    (line,) = [one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if one.startswith("VmHWM")]
+    return int(line.split()[1]) << 10
 
 
 REFUSED_TEXTS = [

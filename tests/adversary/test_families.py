@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
-from tests.adversary.kinds import KINDS, Kind, Withdrawn
-from tests.adversary.rig import SETUPS, Attack, Rig, run_rig
+from tests.adversary.carrying import carry_out, named
+from tests.adversary.kinds import KINDS, Withdrawn
+from tests.adversary.rig import SETUPS, Rig, run_rig
 from tests.adversary.watch import watched
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
-
-AT_ONCE = 100
 
 
 @pytest.fixture(scope="module", params=SETUPS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with run_rig(tmp_path_factory.mktemp("rig"), request.param) as rig:
         yield rig
-
-
-async def carry_out(kind: Kind, attacks: Sequence[Attack]) -> list[str]:
-    """Returns the faults."""
-    room = asyncio.Semaphore(AT_ONCE)
-
-    async def one(attack: Attack) -> str:
-        async with room:
-            return await _named(f"{kind.__name__}, {attack.name}", kind(attack))
-
-    return [fault for fault in await asyncio.gather(*map(one, attacks)) if fault]
-
-
-async def _named(name: str, attack: Awaitable[str]) -> str:
-    try:
-        fault = await attack
-    except (OSError, EOFError):
-        fault = ""
-    except asyncio.TimeoutError:
-        fault = "it was not answered"
-    return f"{name}: {fault}" if fault else ""
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -53,9 +31,9 @@ def test_kind(rig: Rig, name: str) -> None:
 def test_withdrawn(rig: Rig) -> None:
     async def test() -> list[str]:
         clients = [(attack.name, Withdrawn(attack)) for attack in rig.attacks if attack.key]
-        faults = await asyncio.gather(*(_named(name, client.begin()) for name, client in clients))
+        faults = await asyncio.gather(*(named(name, client.begin()) for name, client in clients))
         await asyncio.to_thread(rig.withdraw)
-        faults += await asyncio.gather(*(_named(name, client.go_on()) for name, client in clients))
+        faults += await asyncio.gather(*(named(name, client.go_on()) for name, client in clients))
         return [fault for fault in faults if fault]
 
     with watched(rig) as faults:
