@@ -43,9 +43,7 @@ def ready_again(server: RunningServer, model: str, old: list[int]) -> None:
     """The next generation serves, and nothing is left of the old one."""
 
     def replaced() -> bool:
-        return server.describe(model)["state"] == "READY" and not set(old) & {
-            one["pid"] for one in ranks(server, model)
-        }
+        return server.describe(model)["state"] == "READY" and not set(old) & set(pids(server, model))
 
     wait_until(replaced, "the next generation serves", server.tail)
     wait_until(lambda: not any(map(psutil.pid_exists, old)), "no process of the old one is left")
@@ -53,7 +51,8 @@ def ready_again(server: RunningServer, model: str, old: list[int]) -> None:
 
 
 def pids(server: RunningServer, model: str) -> list[int]:
-    return [one["pid"] for one in ranks(server, model)]
+    """Of the ranks that have a process."""
+    return [one["pid"] for one in ranks(server, model) if "pid" in one]
 
 
 # -- SIGKILL --

@@ -108,7 +108,7 @@ def served(server: RunningServer) -> str:
 
 
 def pids(server: RunningServer) -> list[int]:
-    return [one["pid"] for one in ranks(server, "llama")]
+    return [one["pid"] for one in ranks(server, "llama") if "pid" in one]
 
 
 def driver(server: RunningServer) -> psutil.Process:

@@ -243,7 +243,7 @@ def test_models_by_url_at_the_start(web: FileServer, tmp_path: Path) -> None:
     with serving(setup, folder) as second:
         second.wait_serving()
         assert [path for path, _ in web.asked[asked:]] == ["/absent.mar"]
-        assert second.describe("one")["modelUrl"] == f"{web.url}/a.mar?token=x=y"
+        assert second.describe("one")["modelUrl"] == f"{web.url}/a.mar", "without the query, which may be a signature"
         assert second.management.delete("/models/one").status_code == 200
         assert sorted(path.name for path in second.store.glob("*.mar")) == ["b.mar"]
 
