@@ -213,5 +213,6 @@ def _model_info(load: Load) -> ModelInfo:
         server_version=load.server_version,
         sequence_keys=SequenceKeys.from_env(),
         text_limits=load.text_limits,
+        largest_body=max(load.max_request_size, load.max_response_size),
         servable=load.servable,
     )

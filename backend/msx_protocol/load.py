@@ -52,6 +52,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """What a start script says of the servable."""
     max_value_size: int = 0
     """In bytes, of one Chunk for the next stage, where that is more than `max_response_size`."""
+    max_request_size: int = 6553500
+    """In bytes, of a request's body."""
     max_request_elements: int = elements.DEFAULT
     text_limits: TextLimits = DEFAULT_LIMITS
     """Of plain predictions of a language model; the APIs have checked theirs."""

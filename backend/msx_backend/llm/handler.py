@@ -10,7 +10,6 @@ import hashlib
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,7 +37,7 @@ from msx_backend.llm.steps import StartedSteps, StartingRunner
 from msx_backend.llm.text import ChatTemplate, Tokenizer
 from msx_backend.llm.text.defaults import sampling_defaults
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
-from msx_backend.llm.text.prompts import Prompts, load_prompts
+from msx_backend.llm.text.prompts import PromptFiles, Prompts
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_backend.llm.text.requests import RequestTexts
 from msx_sdk import Context
@@ -226,8 +225,9 @@ class TextGenerator(TextGenerationHandler):
 
     def _texts(self) -> RequestTexts:
         size, longest = self.config.vocab_size, self.limits.max_input
-        make = partial(load_prompts, self.context.model_dir, size, longest)
-        return RequestTexts(Prompts(self.tokenizer, self.chat, size, longest), make, self.templates)
+        files = PromptFiles(folder=str(self.context.model_dir), vocab_size=size, longest=longest)
+        prompts = Prompts(self.tokenizer, self.chat, size, longest)
+        return RequestTexts(prompts, files, self.context.info.largest_body, self.templates)
 
     def _speculative(self) -> SpeculativeOptions | None:
         """None: each step makes one token of a text."""

@@ -143,6 +143,7 @@ class Spawner:
             model_metrics=self._metrics,
             continuous=config.continuous_batching,
             log_calls=server.metrics_mode in ("log", "legacy"),
+            max_request_size=server.max_request_size,
             max_request_elements=server.max_request_elements,
             text_limits=server.text_limits,
             servable=source.servable,

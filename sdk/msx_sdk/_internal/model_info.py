@@ -34,5 +34,7 @@ class ModelInfo:
     server_version: str = ""
     sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
     text_limits: TextLimits = DEFAULT_LIMITS
+    largest_body: int = 6553500
+    """In bytes, the larger one of the server's max_request_size and max_response_size."""
     servable: ServableStart | None = None
     """What a start script of MindSpore Serving says of the servable; None for all other models."""

@@ -43,6 +43,18 @@ class H(Handler):
     assert (tmp_path / "stdout").read_text() == "[{'body': 'warm'}]\n"
 
 
+@pytest.mark.parametrize(("request_size", "response_size"), [(7, 9), (9, 7)])
+def test_the_largest_body(tmp_path: Path, request_size: int, response_size: int) -> None:
+    code = """
+def initialize(context):
+    assert context.info.largest_body == 9
+def handle(data, context):
+    return []
+"""
+    sizes = {"max_request_size": request_size, "max_response_size": response_size}
+    assert isinstance(load(tmp_path, code, **sizes)[1], Loaded)
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [

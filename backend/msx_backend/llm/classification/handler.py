@@ -6,12 +6,13 @@ from typing import Any
 
 from msgspec import Raw
 
-from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens
+from msx_backend.llm.classification.inputs import PairCall, PairTokens
 from msx_backend.llm.classification.model import load_model
 from msx_backend.llm.embedding.batcher import Batcher
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text.requests import size_of
+from msx_backend.llm.text.text_calls import TokenizeCall
 from msx_sdk.context import Context
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.text_generation import TextGenerationHandler
@@ -31,13 +32,13 @@ class ClassificationHandler(TextGenerationHandler):
     async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
         self.model.inputs.check_size(request)
         size = len(request.input) + len(request.pair or "")
-        tokens = await self.model.texts.run(PairTokenizer.tokens, request, size)
+        tokens = await self.model.texts.run(PairCall(request=request), size)
         logits = await self.batcher.embed(tokens)
         scores: list[Any] = self.model.scales.apply(request.scale, logits).tolist()
         return ClassifyReply(scores=tuple(scores), prompt_tokens=len(tokens))
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | Raw:
-        return Raw(await self.model.texts.run(PairTokenizer.tokenized, request, size_of(request)))
+        return Raw(await self.model.texts.run(TokenizeCall(request=request), size_of(request)))
 
     def capabilities(self) -> Capabilities:
         labels = self.model.labels

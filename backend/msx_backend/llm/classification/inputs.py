@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from msx_backend.llm.classification.template import KEY, PairTemplate, read_template
 from msx_backend.llm.embedding.inputs import InputTokenizer, check_truncate
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.length import check_size, too_long
 from msx_backend.llm.text.pieces import PIECE
+from msx_backend.llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.generation import ClassifyRequest, ContextLengthExceeded, EmbedRequest, TokenizeRequest
 
@@ -97,18 +99,38 @@ class PairTokenizer:
             raise InvalidInput(f"truncate: expected at least {frame + 2}: {frame} are special tokens")
 
 
-def load_pairs(
-    folder: Path, longest: int, vocab_size: int, template: str | None, prompt: str, segments: bool, by_words: bool
-) -> PairTokenizer:
-    """Load a folder in Hugging Face's layout. `segments`: pairs need no template; `by_words`: the model answers with a
-    word. Raises HandlerLoadError."""
-    found = None if segments else read_template(folder, template, prompt)
-    if found is None and by_words:
-        raise HandlerLoadError(
-            f"{KEY}: needed: the model answers with a word, and its chat template has no place for messages of the "
-            "roles query and document"
-        )
-    return PairTokenizer(Tokenizer.from_folder(folder), longest, vocab_size, found, prompt, pairs_alone=by_words)
+class PairCall(TextCall[PairTokenizer, PairTokens], tag="pair", array_like=True):
+    request: ClassifyRequest
+    result = PairTokens
+
+    def answer(self, texts: PairTokenizer) -> PairTokens:
+        """The token ids of the text or of the pair."""
+        return texts.tokens(self.request)
+
+
+class PairFiles(TextFiles[PairTokenizer], tag="pairs"):
+    """A folder in Hugging Face's layout. `segments`: pairs need no template; `by_words`: the model answers with a
+    word."""
+
+    folder: str
+    longest: int
+    vocab_size: int
+    template: str | None
+    prompt: str
+    segments: bool
+    by_words: bool
+    calls: ClassVar[Any] = PairCall | TokenizeCall
+
+    def load(self) -> PairTokenizer:
+        folder = Path(self.folder)
+        found = None if self.segments else read_template(folder, self.template, self.prompt)
+        if found is None and self.by_words:
+            raise HandlerLoadError(
+                f"{KEY}: needed: the model answers with a word, and its chat template has no place for messages of the "
+                "roles query and document"
+            )
+        limits = self.longest, self.vocab_size
+        return PairTokenizer(Tokenizer.from_folder(folder), *limits, found, self.prompt, pairs_alone=self.by_words)
 
 
 def _alone(request: ClassifyRequest) -> EmbedRequest:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_backend.llm.classification.decoder_head import answer_tokens, answers_by_words, read_answers, read_scores
 from msx_backend.llm.classification.head import HEADS, read_head, read_labels
-from msx_backend.llm.classification.inputs import PairTokenizer, PairTokens, load_pairs
+from msx_backend.llm.classification.inputs import PairFiles, PairTokenizer, PairTokens
 from msx_backend.llm.classification.options import ClassificationOptions
 from msx_backend.llm.classification.scales import Scales, read_scales
 from msx_backend.llm.embedding.config import ENCODERS
@@ -87,15 +86,22 @@ def load_model(context: Context) -> ClassificationModel:
     labels = read_labels({} if head.by_words else raw, head.layers[-1].size)
     longest = longest_of(settings, read_object(folder, LIMITS).get("max_seq_length"), family)
     prompt = read_prompts(folder, pooled=True).before(None)
-    size, by_words = family.vocab_size, head.by_words
-    make = partial(load_pairs, folder, longest, size, options.template, prompt, head.segments, by_words)
-    inputs = make()
+    files = PairFiles(
+        folder=str(folder),
+        longest=longest,
+        vocab_size=family.vocab_size,
+        template=options.template,
+        prompt=prompt,
+        segments=head.segments,
+        by_words=head.by_words,
+    )
+    inputs = files.load()
     return ClassificationModel(
         model_type=family.model_type,
         labels=labels,
         longest=longest,
         inputs=inputs,
-        texts=Tokenizing(inputs, make),
+        texts=Tokenizing(inputs, files, context.info.largest_body),
         shapes=shapes_for(settings, longest, target),
         network=EmbeddingNetwork(family.load(longest), head.pooling, family.dtype),
         head=head,

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from msx_backend.llm.embedding.batcher import Batcher
-from msx_backend.llm.embedding.inputs import InputTokenizer
+from msx_backend.llm.embedding.inputs import InputCall
 from msx_backend.llm.embedding.model import load_model
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.shapes import BatchShape
 from msx_backend.llm.text.requests import size_of
+from msx_backend.llm.text.text_calls import TokenizeCall
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
@@ -34,13 +35,13 @@ class EmbeddingHandler(TextGenerationHandler):
             raise InvalidInput(f"dimensions: {request.dimensions} is more than the {self.model.size} of this model")
         self.model.inputs.check_size(request)
         size = len(request.input) if isinstance(request.input, str) else 0
-        tokens = await self.model.texts.run(InputTokenizer.tokens, request, size)
+        tokens = await self.model.texts.run(InputCall(request=request), size)
         vector = await self.batcher.embed(tokens)
         vector = self.model.sentence.finish(vector, request.dimensions, request.normalize)
         return EmbedReply(embedding=vector.astype("<f4").tobytes(), prompt_tokens=len(tokens))
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply | Raw:
-        return Raw(await self.model.texts.run(InputTokenizer.tokenized, request, size_of(request)))
+        return Raw(await self.model.texts.run(TokenizeCall(request=request), size_of(request)))
 
     def capabilities(self) -> Capabilities:
         return Capabilities(

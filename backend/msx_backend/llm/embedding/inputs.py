@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, ClassVar
 
-from msx_backend.llm.embedding.prompts import InputPrompts
+from msx_backend.llm.embedding.prompts import NO_PROMPTS, InputPrompts
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.length import check_size, too_long
 from msx_backend.llm.text.pairs import cut
 from msx_backend.llm.text.prompts import Prompts
+from msx_backend.llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, EmbedRequest, TokenizeRequest
 
@@ -74,11 +76,28 @@ class InputTokenizer:
         return [*self._tokenizer.before, *kept, *self._tokenizer.after]
 
 
-def load_inputs(
-    folder: Path, longest: int, vocab_size: int, lower_case: bool = False, prompts: InputPrompts | None = None
-) -> InputTokenizer:
-    """Load a folder in Hugging Face's layout. Raises HandlerLoadError."""
-    return InputTokenizer(Tokenizer.from_folder(folder), longest, vocab_size, lower_case, prompts)
+class InputCall(TextCall[InputTokenizer, list[int]], tag="input", array_like=True):
+    request: EmbedRequest
+    result = list[int]
+
+    def answer(self, texts: InputTokenizer) -> list[int]:
+        """The token ids of the input."""
+        return texts.tokens(self.request)
+
+
+class InputFiles(TextFiles[InputTokenizer], tag="inputs"):
+    """A folder in Hugging Face's layout."""
+
+    folder: str
+    longest: int
+    vocab_size: int
+    lower_case: bool = False
+    prompts: InputPrompts = NO_PROMPTS
+    calls: ClassVar[Any] = InputCall | TokenizeCall
+
+    def load(self) -> InputTokenizer:
+        tokenizer = Tokenizer.from_folder(Path(self.folder))
+        return InputTokenizer(tokenizer, self.longest, self.vocab_size, self.lower_case, self.prompts)
 
 
 def check_truncate(truncate: int | None, longest: int) -> None:

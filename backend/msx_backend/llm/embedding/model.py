@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msx_backend.llm.embedding.family import EncoderFamily, find_family
-from msx_backend.llm.embedding.inputs import LIMIT, InputTokenizer, load_inputs
+from msx_backend.llm.embedding.inputs import LIMIT, InputFiles, InputTokenizer
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
@@ -60,14 +59,20 @@ def load_model(context: Context) -> EmbeddingModel:
     sentence = read_sentence(context.model_dir, read_options(context, "embedding", EmbeddingOptions))
     family = find_family(sentence.folder, target)
     longest = longest_of(settings, sentence.longest, family)
-    make = partial(load_inputs, sentence.folder, longest, family.vocab_size, sentence.lower_case, sentence.prompts)
-    inputs = make()
+    files = InputFiles(
+        folder=str(sentence.folder),
+        longest=longest,
+        vocab_size=family.vocab_size,
+        lower_case=sentence.lower_case,
+        prompts=sentence.prompts,
+    )
+    inputs = files.load()
     return EmbeddingModel(
         model_type=family.model_type,
         size=sentence.size(family.hidden),
         longest=longest,
         inputs=inputs,
-        texts=Tokenizing(inputs, make),
+        texts=Tokenizing(inputs, files, context.info.largest_body),
         shapes=shapes_for(settings, longest, target),
         sentence=sentence,
         network=EmbeddingNetwork(family.load(longest), sentence.pooling, family.dtype),

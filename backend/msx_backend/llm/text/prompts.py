@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from msx_backend.llm.text.chat import ChatTemplate
 from msx_backend.llm.text.length import check_size, too_long
+from msx_backend.llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_backend.llm.text.tokenizer import Tokenizer
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
@@ -77,9 +78,26 @@ class Prompts:
         return self._chat.render(request.messages, request.tools, **template_options(request))
 
 
-def load_prompts(folder: Path, vocab_size: int, longest: int) -> Prompts:
-    """Load a folder in Hugging Face's layout. Raises HandlerLoadError."""
-    return Prompts(Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder), vocab_size, longest)
+class PromptCall(TextCall[Prompts, tuple[int, ...]], tag="prompt", array_like=True):
+    request: GenerateRequest
+    result = tuple[int, ...]
+
+    def answer(self, texts: Prompts) -> tuple[int, ...]:
+        """The token ids of the prompt."""
+        return texts.tokens(self.request)
+
+
+class PromptFiles(TextFiles[Prompts], tag="prompts"):
+    """A folder in Hugging Face's layout."""
+
+    folder: str
+    vocab_size: int
+    longest: int
+    calls: ClassVar[Any] = PromptCall | TokenizeCall
+
+    def load(self) -> Prompts:
+        folder = Path(self.folder)
+        return Prompts(Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder), self.vocab_size, self.longest)
 
 
 def check_alone(request: GenerateRequest | TokenizeRequest) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
-from msx_backend.llm.text.prompts import Prompts, check_alone, template_options
+from msx_backend.llm.text.prompts import PromptCall, PromptFiles, Prompts, check_alone, template_options
 from msx_backend.llm.text.request_template import RequestTemplates
+from msx_backend.llm.text.text_calls import TokenizeCall
 from msx_backend.llm.text.tokenizing import SHORT, Tokenizing
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, SamplingParams, TokenizeRequest
@@ -24,13 +24,18 @@ MESSAGE = 256
 
 
 class RequestTexts:
-    """`make` makes `prompts` again, in another process; `templates`: where requests may bring a chat template."""
+    """`files` are those of `prompts`, for another process; `largest_body` as of `message_limit`;
+    `templates`: where requests may bring a chat template."""
 
     def __init__(
-        self, prompts: Prompts, make: Callable[[], Prompts], templates: RequestTemplates | None = None
+        self,
+        prompts: Prompts,
+        files: PromptFiles,
+        largest_body: int,
+        templates: RequestTemplates | None = None,
     ) -> None:
         self._prompts, self._templates = prompts, templates
-        self._tokenizing = Tokenizing(prompts, make)
+        self._tokenizing = Tokenizing(prompts, files, largest_body)
 
     async def with_tokens(self, request: GenerateRequest) -> GenerateRequest:
         """The same with token ids as the prompt, unless it is a short text. Raises InvalidInput."""
@@ -39,13 +44,13 @@ class RequestTexts:
         asked = msgspec.structs.replace(request, params=SamplingParams(), adapter_files=None)
         asked = await self._with_own_template(asked)
         self._prompts.check_size(asked)
-        ids = await self._tokenizing.run(Prompts.tokens, asked, size_of(asked))
+        ids = await self._tokenizing.run(PromptCall(request=asked), size_of(asked))
         return msgspec.structs.replace(request, prompt=ids, messages=None)
 
     async def tokenized(self, request: TokenizeRequest) -> msgspec.Raw:
         """A `TokenizeReply`, encoded. Raises InvalidInput."""
         asked = await self._with_own_template(request)
-        return msgspec.Raw(await self._tokenizing.run(Prompts.tokenized, asked, size_of(asked)))
+        return msgspec.Raw(await self._tokenizing.run(TokenizeCall(request=asked), size_of(asked)))
 
     def close(self) -> None:
         self._tokenizing.close()

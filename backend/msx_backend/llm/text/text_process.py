@@ -8,63 +8,74 @@ works for if that one is cancelled, and with its memory when there is nothing mo
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import pickle
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from msx_backend.llm.text.request_template import plain_environment
-from msx_sdk._internal.orphan import die_with_parent
+from msx_backend.llm.text.text_calls import (
+    HEAD,
+    TextCall,
+    TextDone,
+    TextFiles,
+    answers,
+    length_in,
+    message_limit,
+    packed,
+)
 from msx_sdk.errors import InvalidInput, PredictionError
 
+R = TypeVar("R")
+
 AT_ONCE = 2
-NICENESS = 10
-"""Added to the worker's: a tenth of its share of a processor that both want."""
 IDLE = 30.0
 """Seconds for which a process waits for another text."""
-HEAD = 8
-"""Bytes of a message's length, before the message."""
 UNAVAILABLE = 503
+PROGRAM = "msx_backend.llm.text_program"
+"""The module that the process runs; it knows the files and calls of all kinds of models."""
 
 
 class TextProcess:
     """One process, and one call at a time. It is started by the constructor, on the main thread: the kernel ends it
     with the thread that has started it."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    def __init__(self, files: TextFiles[Any], most: int) -> None:
+        first = packed(files, most)
         own, its = socket.socketpair()
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(os.getpid())],
+                [sys.executable, "-m", PROGRAM, str(os.getpid()), str(most)],
                 stdin=its.fileno(),
                 stdout=its.fileno(),
                 env=plain_environment(),
             )
         own.setblocking(False)
-        self._socket, self._first = own, packed(make)
+        self._socket, self._first, self._most = own, first, most
 
-    async def call(self, name: str, request: object) -> Any:
-        """Raises what the function raises, and PredictionError 503 if the process ends."""
+    async def call(self, call: TextCall[Any, R]) -> R:
+        """Raises what the answer raises, PredictionError 503 if the process ends, and 413 for a call or an answer that
+        is too large."""
         loop, first, self._first = asyncio.get_running_loop(), self._first, b""
         try:
             await loop.sock_sendall(self._socket, first)
-            await loop.sock_sendall(self._socket, packed((name, request)))
-            done, value = pickle.loads(await self._message(loop))  # noqa: S301  of this program's own process
+            await loop.sock_sendall(self._socket, packed(call, self._most))
+            answer = answers.decode(await self._message(loop))
         except OSError:
             raise PredictionError(UNAVAILABLE, self._end_reason()) from None
-        if done:
+        if isinstance(answer, TextDone):
+            value: R = msgspec.msgpack.decode(answer.value, type=call.result)
             return value
+        error = answer.error()
         try:
-            raise value
+            raise error
         finally:
-            del value  # whose traceback has this frame, and with it the text
+            del error  # whose traceback has this frame, and with it the text
 
     def kill(self) -> None:
         self._socket.close()
@@ -72,7 +83,7 @@ class TextProcess:
         threading.Thread(target=self._process.wait, daemon=True).start()  # its memory is freed first
 
     async def _message(self, loop: asyncio.AbstractEventLoop) -> bytearray:
-        size = int.from_bytes(await self._bytes(loop, HEAD), "little")
+        size = length_in(await self._bytes(loop, HEAD), self._most)
         return await self._bytes(loop, size)
 
     async def _bytes(self, loop: asyncio.AbstractEventLoop, size: int) -> bytearray:
@@ -94,10 +105,10 @@ class TextProcess:
 
 class TextProcesses:
     """At most `AT_ONCE` processes, started when they are needed. Of the calls that wait, those with the shortest text
-    and those that came first take turns."""
+    and those that came first take turns. `largest_body` as of `message_limit`."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
+    def __init__(self, files: TextFiles[Any], largest_body: int) -> None:
+        self._files, self._most = files, message_limit(largest_body)
         self._free: list[TextProcess] = []
         self._busy = 0
         self._waiting: dict[asyncio.Future[None], int] = {}
@@ -105,13 +116,13 @@ class TextProcesses:
         self._shortest = True
         self._idle: asyncio.TimerHandle | None = None
 
-    async def call(self, name: str, request: object, size: int) -> Any:
+    async def call(self, call: TextCall[Any, R], size: int) -> R:
         """Raises as `TextProcess.call` does."""
         await self._turn(size)
         process = None
         try:
-            process = self._free.pop() if self._free else started(self._make)
-            value = await process.call(name, request)
+            process = self._free.pop() if self._free else started(self._files, self._most)
+            value = await process.call(call)
         except BaseException as error:  # it may be cancelled
             self._leave(process, alive=isinstance(error, InvalidInput))
             raise
@@ -160,51 +171,10 @@ class TextProcesses:
         self._idle = asyncio.get_running_loop().call_later(IDLE, self.close)
 
 
-def started(make: Callable[[], Any]) -> TextProcess:
+def started(files: TextFiles[Any], most: int) -> TextProcess:
     """Raises PredictionError 503 where the system has no room for one."""
     try:
-        return TextProcess(make)
+        return TextProcess(files, most)
     except OSError as error:
         reason = f"The process that tokenizes long texts cannot be started: {error}; send a shorter text."
         raise PredictionError(UNAVAILABLE, reason) from None
-
-
-def packed(message: object) -> bytes:
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-    return len(data).to_bytes(HEAD, "little") + data
-
-
-def answer(texts: object, name: str, request: object) -> bytes:
-    """The value, or what was raised."""
-    try:
-        return packed((True, getattr(texts, name)(request)))
-    except PredictionError as error:
-        return packed((False, error))
-    except Exception as error:
-        return packed((False, RuntimeError(f"{type(error).__name__}: {error}")))
-
-
-def main() -> None:
-    """The main function of such a process: reads calls from its standard input, a socket, and writes the answers."""
-    die_with_parent(int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(NICENESS)
-    with contextlib.suppress(OSError):  # not everywhere: when memory is short, the kernel is to end this process first
-        Path("/proc/self/oom_score_adj").write_text("1000")
-    connection = socket.socket(fileno=0)
-    with connection, connection.makefile("rb") as calls:
-        make = pickle.loads(_message(calls))  # noqa: S301  of the worker, by a socket that nobody else has
-        texts = make()
-        while data := _message(calls):
-            name, request = pickle.loads(data)  # noqa: S301
-            connection.sendall(answer(texts, name, request))
-
-
-def _message(calls: Any) -> bytes:
-    """b"" if there is none."""
-    data: bytes = calls.read(int.from_bytes(calls.read(HEAD), "little"))
-    return data
-
-
-if __name__ == "__main__":
-    main()

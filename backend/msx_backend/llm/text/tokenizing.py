@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
+from msx_backend.llm.text.text_calls import TextCall, TextFiles
 from msx_backend.llm.text.text_process import TextProcesses
 
 T = TypeVar("T")
-Q = TypeVar("Q")
 R = TypeVar("R")
 
 SHORT = 2_000
@@ -21,26 +20,25 @@ the texts that are generated meanwhile."""
 
 
 class Tokenizing(Generic[T]):
-    """Calls functions of `texts`: of short texts at once, of longer ones in a thread, one after the other, and of very
-    long ones in processes of lower priority, which `make` makes `texts` in again.
+    """Answers calls by `texts`: of short texts at once, of longer ones in a thread, one after the other, and of very
+    long ones in processes of lower priority, which load `files` to the same. `largest_body` as of `message_limit`.
 
     The thread has the worker's priority: a lower one could be put aside while it has the interpreter's lock.
     """
 
-    def __init__(self, texts: T, make: Callable[[], T]) -> None:
+    def __init__(self, texts: T, files: TextFiles[T], largest_body: int) -> None:
         self._texts = texts
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
-        self._processes = TextProcesses(make)
+        self._processes = TextProcesses(files, largest_body)
 
-    async def run(self, function: Callable[[T, Q], R], request: Q, size: int) -> R:
-        """`function` is a method of the class of `texts`, `size` the characters that it is about. If the caller is
-        cancelled, a function that waits is not called, and a process that calls it ends. Raises what it raises."""
+    async def run(self, call: TextCall[T, R], size: int) -> R:
+        """`size`: the characters that the call is about. If the caller is cancelled, a call that waits is not answered,
+        and a process that answers it ends. Raises what the answer raises."""
         if size <= SHORT:
-            return function(self._texts, request)
+            return call.answer(self._texts)
         if size <= MIDDLE:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function, self._texts, request)
-        answer: R = await self._processes.call(function.__name__, request, size)
-        return answer
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call.answer, self._texts)
+        return await self._processes.call(call, size)
 
     def close(self) -> None:
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -58,7 +58,8 @@ def only_rank(*args: Any, **options: Any) -> RankSpec:
 
 def test_what_the_worker_is_told() -> None:
     config = {"batchSize": 4, "handler": {"k": 1}}
-    assert spec_of(config, max_response_size=99, decode_input_request=False, stream_buffer_size=1000).load == Load(
+    sizes: Any = {"max_request_size": 98, "max_response_size": 99, "stream_buffer_size": 1000}
+    assert spec_of(config, **sizes, decode_input_request=False).load == Load(
         model_name="m",
         model_version="1.0",
         model_dir="/models/abc",
@@ -75,6 +76,7 @@ def test_what_the_worker_is_told() -> None:
         cache_dir="/compiled/abc",
         decode_input=False,
         limit_max_image_pixels=True,
+        max_request_size=98,
         max_response_size=99,
         stream_credit=1000,
         server_version=__version__,

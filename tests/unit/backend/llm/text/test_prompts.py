@@ -9,7 +9,7 @@ import pytest
 
 from msx_backend.llm.text import ChatTemplate, Tokenizer
 from msx_backend.llm.text.pieces import PIECE
-from msx_backend.llm.text.prompts import MOST_SPANS, Prompts, load_prompts
+from msx_backend.llm.text.prompts import MOST_SPANS, PromptFiles, Prompts
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.generation._wire import decode
@@ -115,5 +115,5 @@ def test_a_reply_has_a_limit() -> None:
 def test_prompts_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(TOKENIZER.to_json())
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": SOURCE}))
-    found = load_prompts(tmp_path, VOCAB, 40)
+    found = PromptFiles(folder=str(tmp_path), vocab_size=VOCAB, longest=40).load()
     assert tokenized(TokenizeRequest(messages=USER), found).text == "user:Hi>"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import psutil
 import pytest
 
 from msx_backend.llm.text import ChatTemplate, Tokenizer
-from msx_backend.llm.text.prompts import Prompts, load_prompts
+from msx_backend.llm.text.prompts import PromptFiles, Prompts
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_backend.llm.text.requests import RequestTexts
 from msx_backend.llm.text.tokenizing import MIDDLE, SHORT
@@ -24,6 +23,7 @@ from tests.unit.backend.llm.fakes import VOCAB, make_tokenizer
 
 SOURCE = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
 LONGEST = 1 << 20
+BODY = 6553500
 TOKENIZER = make_tokenizer()
 PROMPTS = Prompts(TOKENIZER, ChatTemplate({"default": SOURCE}, {}), VOCAB, LONGEST)
 Calls = dict[int, list[str]]
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def texts(folder: Path) -> Iterator[RequestTexts]:
-    made = RequestTexts(PROMPTS, partial(load_prompts, folder, VOCAB, LONGEST))
+    made = RequestTexts(PROMPTS, files_of(folder), BODY)
     yield made
     made.close()
 
@@ -58,6 +58,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     for kind, name in ((Tokenizer, "_ids"), (Tokenizer, "_encode"), (ChatTemplate, "render")):
         monkeypatch.setattr(kind, name, watched(getattr(kind, name), name))
     return seen
+
+
+def files_of(folder: Path, longest: int = LONGEST) -> PromptFiles:
+    return PromptFiles(folder=str(folder), vocab_size=VOCAB, longest=longest)
 
 
 def prompt_of(texts: RequestTexts, request: GenerateRequest) -> Any:
@@ -110,7 +114,7 @@ def test_its_tokens_are_told_by_another_process(texts: RequestTexts, calls: Call
 
 
 def test_what_is_too_long_for_certain_reaches_no_tokenizer(folder: Path, calls: Calls) -> None:
-    texts = RequestTexts(Prompts(TOKENIZER, None, VOCAB, 10), partial(load_prompts, folder, VOCAB, 10))
+    texts = RequestTexts(Prompts(TOKENIZER, None, VOCAB, 10), files_of(folder, 10), BODY)
     with pytest.raises(ContextLengthExceeded, match="the prompt has more than 10"):
         prompt_of(texts, GenerateRequest(prompt="x" * (MIDDLE + 1)))
     assert calls == {}
@@ -122,9 +126,9 @@ def test_what_is_to_be_cut_is_not_refused(texts: RequestTexts) -> None:
 
 
 def test_a_chat_template_of_the_request(folder: Path) -> None:
-    make = partial(load_prompts, folder, VOCAB, LONGEST)
+    files = files_of(folder)
     asked = GenerateRequest(messages=[{"role": "user", "content": "Hi"}], chat_template="<{{ messages[0].content }}>")
-    own = RequestTexts(PROMPTS, make, RequestTemplates({}))
+    own = RequestTexts(PROMPTS, files, BODY, RequestTemplates({}))
     assert TOKENIZER.decode(prompt_of(own, asked)) == "<Hi>"
     with pytest.raises(InvalidInput, match="chat_template: this model uses its own alone"):
-        prompt_of(RequestTexts(PROMPTS, make), asked)
+        prompt_of(RequestTexts(PROMPTS, files, BODY), asked)

@@ -11,21 +11,31 @@ import sys
 import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from msx_backend.llm.text import text_process
-from msx_backend.llm.text.text_process import AT_ONCE, NICENESS, TextProcesses
+from msx_backend.llm.text.text_answers import NICENESS
+from msx_backend.llm.text.text_calls import HEAD, ROOM, TextCall, length_in, message_limit
+from msx_backend.llm.text.text_process import AT_ONCE, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
-from tests.unit.backend.llm.text.process_texts import CallTexts, Text
+from msx_sdk.generation import ContextLengthExceeded
+from tests.unit.backend.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
 
 Ran = Callable[[TextProcesses], Awaitable[None]]
+PROGRAM = "tests.unit.backend.llm.text.process_texts"
+
+
+@pytest.fixture(autouse=True)
+def program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_process, "PROGRAM", PROGRAM)
 
 
 def run(test: Ran) -> None:
     async def whole() -> None:
-        processes = TextProcesses(CallTexts)
+        processes = TextProcesses(NoFiles(), 1000)
         try:
             await asyncio.wait_for(test(processes), 60)
         finally:
@@ -48,13 +58,13 @@ async def ended(pid: int) -> None:
 
 def test_calls_are_answered_by_one_process_of_lower_priority() -> None:
     async def test(processes: TextProcesses) -> None:
-        pid, nice = await processes.call("where", None, 1)
+        pid, nice = await processes.call(Where(), 1)
         assert pid != os.getpid()
         assert nice == min(os.nice(0) + NICENESS, 19)
-        assert await processes.call("where", None, 1) == (pid, nice)
+        assert await processes.call(Where(), 1) == (pid, nice)
         with pytest.raises(InvalidInput, match="no"):
-            await processes.call("refuse", "no", 1)
-        assert await processes.call("where", None, 1) == (pid, nice)
+            await processes.call(Refuse(message="no"), 1)
+        assert await processes.call(Where(), 1) == (pid, nice)
 
     run(test)
 
@@ -63,11 +73,11 @@ def test_a_text_is_freed_with_its_refusal() -> None:
     """Without a collection of cycles: texts may have megabytes."""
 
     async def test(processes: TextProcesses) -> None:
-        text = Text("no")
-        freed = weakref.ref(text)
+        call = Refuse(message="no")
+        freed = weakref.ref(call)
         with pytest.raises(InvalidInput):
-            await processes.call("refuse", text, 1)
-        del text
+            await processes.call(call, 1)
+        del call
         assert freed() is None
 
     gc.disable()
@@ -80,45 +90,86 @@ def test_a_text_is_freed_with_its_refusal() -> None:
 def test_a_bug_is_told() -> None:
     async def test(processes: TextProcesses) -> None:
         with pytest.raises(RuntimeError, match="ZeroDivisionError: division by zero"):
-            await processes.call("divide", 0, 1)
+            await processes.call(Divide(number=0), 1)
+
+    run(test)
+
+
+@pytest.mark.parametrize("kind", [PredictionError, InvalidInput, ContextLengthExceeded])
+def test_refusals_are_raised_as_they_were(kind: type[PredictionError]) -> None:
+    async def test(processes: TextProcesses) -> None:
+        with pytest.raises(kind) as raised:
+            await processes.call(Refuse(message="no: é", kind=kind.__name__), 1)
+        status = 507 if kind is PredictionError else 400
+        assert (type(raised.value), raised.value.status, raised.value.message) == (kind, status, "no: é")
+        assert raised.value.code == kind.code
+
+    run(test)
+
+
+def test_calls_and_answers_have_a_limit() -> None:
+    most = message_limit(1000)
+    assert ROOM < most < 2 * ROOM
+
+    async def test(processes: TextProcesses) -> None:
+        calls: list[TextCall[Any, Any]] = [Refuse(message="x" * most), Repeat(count=most)]
+        for call in calls:
+            with pytest.raises(PredictionError, match=f"bytes, the limit for long texts is {most}: send") as raised:
+                await processes.call(call, 1)
+            assert raised.value.status == 413
+        assert len(await processes.call(Repeat(count=most - 100), 1)) == most - 100
+
+    run(test)
+
+
+def test_an_answer_that_claims_to_be_longer_is_not_read() -> None:
+    with pytest.raises(PredictionError, match="has 11 bytes, the limit for long texts is 10"):
+        length_in((11).to_bytes(HEAD, "little"), 10)
+
+
+def test_a_call_of_another_type_ends_the_process() -> None:
+    async def test(processes: TextProcesses) -> None:
+        with pytest.raises(PredictionError, match="ended with status 1"):
+            await processes.call(Unknown(), 1)
 
     run(test)
 
 
 def test_a_call_that_is_cancelled_ends_its_process(tmp_path: Path) -> None:
     async def test(processes: TextProcesses) -> None:
-        call = asyncio.create_task(processes.call("sleep", tmp_path / "pid", 1))
+        call = asyncio.create_task(processes.call(Sleep(path=str(tmp_path / "pid")), 1))
         pid = await started(tmp_path / "pid")
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         assert call.cancelled()
         await ended(pid)
-        assert (await processes.call("where", None, 1))[0] != pid
+        assert (await processes.call(Where(), 1))[0] != pid
 
     run(test)
 
 
 def test_a_process_that_is_killed(tmp_path: Path) -> None:
     async def test(processes: TextProcesses) -> None:
-        call = asyncio.create_task(processes.call("sleep", tmp_path / "pid", 1))
+        call = asyncio.create_task(processes.call(Sleep(path=str(tmp_path / "pid")), 1))
         os.kill(await started(tmp_path / "pid"), signal.SIGKILL)
         with pytest.raises(PredictionError, match="was killed by SIGKILL, perhaps for want of memory") as raised:
             await call
         assert raised.value.status == 503
-        await processes.call("where", None, 1)
+        await processes.call(Where(), 1)
 
     run(test)
 
 
 def test_the_shortest_and_the_first_take_turns(tmp_path: Path) -> None:
     async def test(processes: TextProcesses) -> None:
-        running = [asyncio.create_task(processes.call("sleep", tmp_path / str(number), 1)) for number in range(AT_ONCE)]
-        pids = [await started(tmp_path / str(number)) for number in range(AT_ONCE)]
+        paths = [tmp_path / str(number) for number in range(AT_ONCE)]
+        running = [asyncio.create_task(processes.call(Sleep(path=str(path)), 1)) for path in paths]
+        pids = [await started(path) for path in paths]
         assert len({*pids}) == AT_ONCE
         order: list[int] = []
 
         async def waiting(size: int) -> None:
-            await processes.call("where", None, size)
+            await processes.call(Where(), size)
             order.append(size)
 
         calls = [asyncio.create_task(waiting(size)) for size in (5, 9, 2, 7, 3)]
@@ -138,9 +189,9 @@ def test_a_process_that_has_nothing_to_do_ends(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(text_process, "IDLE", 0.0)
 
     async def test(processes: TextProcesses) -> None:
-        pid, _ = await processes.call("where", None, 1)
+        pid, _ = await processes.call(Where(), 1)
         await ended(pid)
-        assert (await processes.call("where", None, 1))[0] != pid
+        assert (await processes.call(Where(), 1))[0] != pid
 
     run(test)
 
@@ -151,21 +202,22 @@ def test_a_system_without_room_for_a_process(monkeypatch: pytest.MonkeyPatch) ->
     async def test(processes: TextProcesses) -> None:
         for _ in range(AT_ONCE + 1):
             with pytest.raises(PredictionError, match="cannot be started: ") as raised:
-                await processes.call("where", None, 1)
+                await processes.call(Where(), 1)
             assert raised.value.status == 503
 
     run(test)
 
 
-def no_room(make: object) -> None:
+def no_room(files: object, most: int) -> None:
     raise BlockingIOError(11, "Resource temporarily unavailable")
 
 
 def test_a_process_ends_with_the_one_that_has_started_it(tmp_path: Path) -> None:
     code = (
-        "import asyncio, pathlib; from msx_backend.llm.text.text_process import TextProcesses; "
-        "from tests.unit.backend.llm.text.process_texts import CallTexts; "
-        f"asyncio.run(TextProcesses(CallTexts).call('sleep', pathlib.Path({str(tmp_path / 'pid')!r}), 1))"
+        "import asyncio; from msx_backend.llm.text import text_process; "
+        f"from {PROGRAM} import NoFiles, Sleep; text_process.PROGRAM = {PROGRAM!r}; "
+        f"call = Sleep(path={str(tmp_path / 'pid')!r}); "
+        "asyncio.run(text_process.TextProcesses(NoFiles(), 1000).call(call, 1))"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[5]) as starter:
         pid = asyncio.run(asyncio.wait_for(started(tmp_path / "pid"), 60))
