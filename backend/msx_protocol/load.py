@@ -56,7 +56,7 @@ class Load(WireMessage, tag=1, kw_only=True):
     """In bytes, of a request's body."""
     max_request_elements: int = elements.DEFAULT
     text_limits: TextLimits = DEFAULT_LIMITS
-    """Of plain predictions of a language model; the APIs have checked theirs."""
+    """Limits of plain predictions of a language model; the APIs have checked theirs."""
     segments: SegmentUse | None = None
     """For a stage: shared memory for large values between stages; None: they travel in frames."""
 

@@ -23,7 +23,7 @@ class HeldBytes:
     def __init__(self, limit: int = 1 << 62, *, public: bool = False) -> None:
         self.limit, self.held = limit, 0
         self.public: HeldBytes = self if public else HeldBytes(PUBLIC, public=True)
-        """Those of probes and other requests that anybody may send."""
+        """Bytes of probes and other requests that anybody may send."""
 
     def hold(self, size: int = 0) -> Hold:
         """Hold the bytes of one request. Raises the errors of `Hold.resize`; nothing is held then."""

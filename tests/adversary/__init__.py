@@ -1,2 +1,2 @@
-"""What strangers and clients can do to a server: kinds of attacks on every listener, and on every route and method of
+"""Attacks of strangers and clients on a server: kinds on every listener, and on every route and method of
 the lists of families and services."""

@@ -1,4 +1,4 @@
-"""What is attacked: every route of the list of API families, and every method of the list of gRPC services."""
+"""Targets of the attacks: every route of the list of API families, and every method of the list of gRPC services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.unit.frontend.harness import open_harness
 VERSION = "1"
 _GRPC = "application/grpc"
 _NAMES = {"version": VERSION, "model_version": VERSION, "method": "same"}
-"""What stands for the names of a path; each that names a model is given, others are `x`."""
+"""Values for the names of a path; each that names a model is given, others are `x`."""
 _MODELS = ("model", "model_name", "workflow_name", "model_id")
 
 
@@ -41,7 +41,7 @@ class Ask(NamedTuple):
     body: bytes
     content_type: str
     schema: Schema | None = None
-    """Of its JSON body."""
+    """Schema of its JSON body."""
     streams: bool = False
     """The client may send any number of messages."""
 

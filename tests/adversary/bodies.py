@@ -18,7 +18,7 @@ from tests.raw_grpc import framed
 
 Schema = Mapping[str, Any]
 DEPTH = 3
-"""Of messages in messages."""
+"""Depth of messages in messages."""
 NESTED = 10_000
 BOMB = gzip.compress(bytes(32 << 20))
 WRONG: tuple[Any, ...] = (None, True, -1, 1e308, "", "x", [], [[]], {}, {"": None}, 10**30)

@@ -79,7 +79,7 @@ def growing(attack: Attack) -> Iterator[Growing]:
 
 
 def members(schema: Schema, known: Mapping[str, Schema], outer: Path = ()) -> Iterator[Path]:
-    """Those of objects in objects, too, two levels deep."""
+    """Members, also of objects in objects, two levels deep."""
     for name, value in schema.get("properties", {}).items():
         yield (*outer, name)
         for one in (value, *value.get("anyOf", ())):

@@ -167,7 +167,7 @@ async def _ended(attack: Attack, wire: Wire) -> str:
 
 
 def _fault(attack: Attack, answer: Answer) -> str:
-    """What clients of models send is no fault of the server or a worker. Models that others start and stop meanwhile
+    """Requests of models' clients are no fault of the server or a worker. Models that others start and stop meanwhile
     may be one for a call of the management; bugs are looked for in the log."""
     failed = attack.ask.key != "management" and (answer.status == 500 or (answer.status, answer.grpc) == (200, "2"))
     return f"it was answered with {answer}" if failed else ""

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 
 def with_bodies(attacks: Sequence[Attack]) -> Iterator[Attack]:
-    """Those whose bodies have a schema: one of each schema in each family."""
+    """Requests whose bodies have a schema: one of each schema in each family."""
     found = {}
     for attack in attacks:
         if attack.wire is Http1 and attack.ask.content_type == "application/json":

@@ -34,7 +34,7 @@ async def answers(attack: Attack) -> AsyncIterator[tuple[dict[str, str], Answer]
 
 
 async def refusals(attacks: list[Attack]) -> list[str]:
-    """What was not refused."""
+    """Requests that were not refused."""
     found = []
     for attack in attacks:
         async for headers, answer in answers(attack):

@@ -1,4 +1,4 @@
-"""What an attack did: to a neighbour's answers, to the memory of the server and its workers, and what is left of it."""
+"""Effects of an attack: on a neighbour's answers, on the memory of the server and its workers, and what is left."""
 
 from __future__ import annotations
 
@@ -131,6 +131,6 @@ def _left(server: RunningServer) -> dict[str, float]:
 
 
 def _more(server: RunningServer, before: dict[str, float]) -> dict[str, tuple[float, float]]:
-    """What is more than before, with both numbers."""
+    """Figures that are higher than before, with both numbers."""
     now = _left(server)
     return {name: (before[name], value) for name, value in now.items() if value > before[name]}

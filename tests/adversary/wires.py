@@ -142,7 +142,7 @@ class Http2:
         return frames.PREFACE + settings + frames.window_update(0, WINDOW)
 
     async def answer(self) -> Answer:
-        """Of the newest stream."""
+        """Answer of the newest stream."""
         reply = _Http2Reply()
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
             await asyncio.wait_for(self._read(reply, until="head"), PATIENCE)

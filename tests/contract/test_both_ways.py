@@ -408,7 +408,7 @@ class Served:
         self.addresses: dict[str, Address] = {}
 
     def asks_of_routes(self) -> dict[tuple[str, str, str], Ask]:
-        """Of each route that the table asks for, by listener, method and path, one line."""
+        """One line of each route that the table asks for, by listener, method and path."""
         families = self.front.families
         routers = {
             listener: Router([family for family in families if family.listener == listener], families[0])

@@ -18,7 +18,7 @@ from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run
 
 BODY = bytes((LIMIT + UNCOUNTED) // 2)
-"""Of a body with one byte more, which never comes: more than what is not counted, and not too large."""
+"""Bytes of a body whose last one never comes: more than what is not counted, and not too large."""
 
 
 class Connection:

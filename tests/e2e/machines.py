@@ -23,9 +23,9 @@ HERE, THERE = "10.77.0.1", "10.77.0.2"
 RAY = "ray"
 """The folder that Ray writes into, the same path on both machines: it goes into the names of sockets, and is short."""
 ADDRESS = f"{HERE}:6379"
-"""Of Ray's head."""
+"""Port of Ray's head."""
 _CLONE_NEWNET = 0x40000000
-"""Of linux/sched.h."""
+"""From linux/sched.h."""
 
 
 class Machines:

@@ -118,7 +118,7 @@ def test_half_tls_handshakes_are_cut(tmp_path: Path) -> None:
 
 
 def test_a_stall_of_the_server_is_not_counted_against_its_clients(tmp_path: Path) -> None:
-    """What they sent while it was stopped stands in its sockets for longer than any of their times."""
+    """Requests that came while it was stopped stand in its sockets for longer than any of their times."""
     pack_service("echo", new_store(tmp_path))
     limits = "request_head_timeout=2\nrequest_body_grace=2\nkeep_alive_timeout=2\n"
     head = b"POST /predictions/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 2000\r\n\r\n"

@@ -51,7 +51,7 @@ def ready_again(server: RunningServer, model: str, old: list[int]) -> None:
 
 
 def pids(server: RunningServer, model: str) -> list[int]:
-    """Of the ranks that have a process."""
+    """Process ids of the ranks that have a process."""
     return [one["pid"] for one in ranks(server, model) if "pid" in one]
 
 

@@ -75,7 +75,7 @@ def _registered(server: RunningServer, web: FileServer) -> list[str]:
 
 
 def _status(server: RunningServer) -> str:
-    """Of the command, whose source is not the management API."""
+    """Registrations by the command, whose source is not the management API."""
     command = [sys.executable, "-m", "msx_frontend.cli.main", "status", "--json"]
     environment = server_environment(server.folder)
     return subprocess.run(command, cwd=server.folder, env=environment, capture_output=True, text=True).stdout

@@ -67,7 +67,7 @@ def is_private(addresses: Iterable[Address]) -> bool:
 
 
 def proxies() -> set[Place]:
-    """Of the environment. They may be private. Blocks."""
+    """Addresses of the environment's proxies, which may be private. Blocks."""
     urls = [text for name, text in getproxies().items() if name != "no"]
     return {place for url in urls for place in places(url if "://" in url else f"http://{url}")}
 

@@ -25,7 +25,7 @@ class AgentStream:
         self.transport.resume_reading()
 
     def keep(self, data: bytes) -> None:
-        """What a loop had decrypted before it was told to pause."""
+        """Keep bytes that a loop had decrypted before it paused reading."""
         self._early += data
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class LogOutput:
     places: LogDestinations | None = None
     """The destinations of the user's configuration, if there is one."""
     file_mode: int = DEFAULT
-    """Of all log files but those of the user's configuration."""
+    """Mode of all log files but those of the user's configuration."""
 
     def files(self, background: str | None) -> list[str]:
         """The files of the log; `background` is the file of stdout and stderr, if they are redirected to one."""

@@ -24,7 +24,7 @@ class TooManyElements(ValueError):
 
 class ElementLimit:
     most = DEFAULT
-    """Of this process. Data of no more bytes have no more elements, and need no call."""
+    """Limit of this process. Data of no more bytes have no more elements, and need no call."""
 
 
 def limit_to(most: int) -> None:

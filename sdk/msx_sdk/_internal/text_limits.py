@@ -148,7 +148,7 @@ class KindRules(NamedTuple):
     names: tuple[str, ...]
     values_of: Callable[[Any], Any]
     nothing: Any
-    """What `values_of` returns where none is given."""
+    """Stands for a member that is not given."""
     rules: tuple[Rule | None, ...]
 
 

@@ -24,11 +24,11 @@ LONGEST = 600
 
 
 class Listener(NamedTuple):
-    """What h2spec is run against. `known` are the cases that may fail, with the reason."""
+    """A target of h2spec. `known` are the cases that may fail, with the reason."""
 
     name: str
     key: str
-    """Of the server's addresses."""
+    """One of the server's addresses."""
     path: str
     known: dict[str, str]
 
@@ -55,7 +55,7 @@ class Report(NamedTuple):
     failed: list[str]
 
     def faults(self, known: dict[str, str]) -> list[str]:
-        """What is not as it should be."""
+        """List the cases that are not as they should be."""
         found = [f"failed: {name}" for name in self.failed if name not in known]
         found += [f"skipped: {name}" for name in self.skipped]
         found += [f"passes, and is among those that may fail: {name}" for name in known if name not in self.failed]

@@ -19,5 +19,5 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture(autouse=True)
 def long_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a connection is given at once is read at once, however busy the machine is."""
+    """Read at once whatever a connection is given at once, however busy the machine is."""
     monkeypatch.setattr(turns, "TURN", inf)

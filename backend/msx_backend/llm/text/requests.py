@@ -56,7 +56,7 @@ class RequestTexts:
         self._tokenizing.close()
 
     async def _with_own_template(self, request: R) -> R:
-        """What the request's chat template, if it has one, makes of its messages."""
+        """Render the request's messages by its chat template, if it has one."""
         template, messages = request.chat_template, request.messages
         if template is None or messages is None:
             return request

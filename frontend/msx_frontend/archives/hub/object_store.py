@@ -143,7 +143,7 @@ def _follow_no_redirects(aiohttp: Any) -> None:
 
 
 def _status(error: Exception) -> int:
-    """Of the reply, where s3fs has made an error of its own of botocore's."""
+    """Status of the reply, where s3fs has made an error of its own of botocore's."""
     response = getattr(error.__cause__, "response", None) or {}
     return int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 

@@ -38,7 +38,7 @@ class Sweep:
             self._loop.call_later(EVERY, self._begin)
 
     def _begin(self) -> None:
-        """What stands in sockets is read before anybody's time is judged."""
+        """Read what stands in sockets before anybody's time is judged."""
         late = self._loop.time() - self._due
         turns.after_others(self._loop, partial(self._look_at_all, late if late >= STALL else 0.0))
 

@@ -67,11 +67,11 @@ class Admitted:
         """`sent_key` is None when authorization is off, or the method is public. Raises the errors of `ask_again`."""
         self._sent_key, self._asked_priority = sent_key, asked_priority
         self.id = id
-        """Of the request, which the client may choose and gets back; empty for public methods."""
+        """Id of the request, which the client may choose and gets back; empty for public methods."""
         self.trace = trace
         """The client's span and its state; None where it sent none."""
         self.session = session
-        """What the client calls the requests that belong together."""
+        """Name that the client gives to requests that belong together."""
         self.key: Key | None = None
         self.priority = NORMAL
         """The class of its requests."""

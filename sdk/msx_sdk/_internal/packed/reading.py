@@ -38,7 +38,7 @@ def unpack(data: Buffer, make: Callable[[Tensor], Any] | None = None, resolve: R
 
 
 def unpack_sent(data: Buffer) -> Any:
-    """What a client sent as MessagePack, after its elements were counted: of our extension types arrays alone. Raises
+    """Read a client's MessagePack after its elements were counted; of our extension types arrays alone. Raises
     InvalidPacked."""
     return _decoded(_to_sent, data)
 

@@ -40,7 +40,7 @@ def test_spread() -> None:
 
 
 def test_the_interval_of_a_median() -> None:
-    """Of a normal sample it is 2 × 1.96 × 1.2533 σ/√n wide (the median's standard error), here 0.025."""
+    """For a normal sample it is 2 × 1.96 × 1.2533 σ/√n wide (the median's standard error), here 0.025."""
     sample = np.random.default_rng(1).normal(1, 0.1, 400)
     found = median_interval([*sample])
     assert found.low < np.median(sample) < found.high

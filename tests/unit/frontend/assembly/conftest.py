@@ -10,6 +10,6 @@ import pytest
 
 @pytest.fixture
 def _own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of this process, which is the server here."""
+    """Keep the environment and the folder of this process, which is the server here."""
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.chdir(tmp_path)

@@ -56,7 +56,7 @@ class DirectCall:
         self.key_name = "" if key is None else key.name
         self.over = self._begun = False
         self._hold: Hold | None = None
-        """Of its bytes, where they are counted: those of public methods apart."""
+        """Count of its bytes; public methods have one of their own."""
         self._timer: asyncio.TimerHandle | None = None
         if head.timeout is not None:
             self._timer = asyncio.get_running_loop().call_later(head.timeout, self._expired)

@@ -56,7 +56,7 @@ class CallHead:
         self.encoding = IDENTITY
         self.timeout: float | None = None
         self.sent_key: SentKey | None = None
-        """What opens the method; None where no key is asked for."""
+        """Key that opens the method; None where none is needed."""
         self.asked_priority = self.session = ""
         self.trace: TraceHeaders | None = None
         self.given_id: str | None = None

@@ -12,7 +12,7 @@ class TransportFlow:
         self._transport = transport
         self.read_paused = self.write_paused = False
         self.held_back = False
-        """What has come is not looked through: no more is read, whoever would like to."""
+        """Bytes that have come are not parsed yet: no more is read meanwhile."""
         self._writable = asyncio.Event()
         self._writable.set()
 

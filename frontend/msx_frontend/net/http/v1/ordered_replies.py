@@ -48,7 +48,7 @@ class OrderedReplies:
         self._waiting: deque[IncomingRequest] = deque()
         """Requests behind the one that is answered."""
         self._rest = b""
-        """What has come and is not looked through: behind them, or when the loop's turn was over."""
+        """Bytes that have come and are not parsed yet: behind the waiting requests, or after the end of a turn."""
         self._answering: IncomingRequest | None = None
         """The last request that is answered, or was; None before the first one."""
         self._reply: Http1Reply | AsgiCycle | None = None

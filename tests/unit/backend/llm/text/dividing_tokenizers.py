@@ -57,7 +57,7 @@ def bytes_of(pre_tokenizer: Any, normalizer: Any = None) -> Tokenizer:
 
 
 def unigram() -> Tokenizer:
-    """Of T5's and XLM-RoBERTa's kind."""
+    """A tokenizer of T5's and XLM-RoBERTa's kind."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()

@@ -45,7 +45,7 @@ def texts(folder: Path) -> Iterator[RequestTexts]:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """What this process tokenizes and renders, by thread."""
+    """Record what this process tokenizes and renders, by thread."""
     seen: Calls = {}
 
     def watched(call: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ GET = [(b":method", b"GET"), (b":scheme", b"http"), (b":path", b"/"), (b":author
 
 
 async def heard_behind(*sent: bytes) -> list[Frame]:
-    """What a port says to a request that is not a call and has no end, and to this; up to the answer of a PING."""
+    """Return a port's reply to a request without an end that is no call, and to `sent`; up to the answer of a PING."""
     limits = ConnectionLimits(max_refused_body_size=DROPPED)
     listener = DirectListener(GrpcListen("g", "127.0.0.1", 0, 100, 100), GrpcServed([], Admission(None), limits=limits))
     await listener.start()

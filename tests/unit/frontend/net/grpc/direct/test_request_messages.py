@@ -15,7 +15,7 @@ from tests.unit.frontend.jobs import run
 
 
 def messages_of(data: bytes) -> tuple[RequestMessages, list[int]]:
-    """Those that have come, and the bytes that were given back for each that was taken."""
+    """Messages that have come, and the bytes that were given back for each that was taken."""
     given: list[int] = []
     messages = RequestMessages(IDENTITY, 10, given.append)
     messages.feed(data)
