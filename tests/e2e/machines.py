@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tests.e2e.cluster import DEFAULT_FOLDER, QUIET
@@ -57,15 +57,9 @@ class Machines:
     def mend(self) -> None:
         ip("-n", self._switch, "link", "set", "pb", "master", "bridge")
 
-    @contextmanager
-    def visit(self) -> Iterator[None]:
+    def visit(self) -> AbstractContextManager[None]:
         """This thread, and what it starts, is on the first machine."""
-        with open("/proc/self/ns/net") as own:
-            _enter(Path("/run/netns") / self.here)
-            try:
-                yield
-            finally:
-                _enter(Path(f"/proc/self/fd/{own.fileno()}"))
+        return visiting(self.here)
 
     @staticmethod
     def inside(name: str, folder: Path, command: list[str]) -> list[str]:
@@ -74,6 +68,17 @@ class Machines:
         own.mkdir(parents=True, exist_ok=True)
         mounted = ["bash", "-c", 'mount --bind "$0" "$1" && exec "${@:2}"', str(own), str(folder / RAY), *command]
         return ["ip", "netns", "exec", name, "unshare", "--mount", *mounted]
+
+
+@contextmanager
+def visiting(namespace: str) -> Iterator[None]:
+    """This thread, and what it starts, is in the network namespace of this name."""
+    with open("/proc/self/ns/net") as own:
+        _enter(Path("/run/netns") / namespace)
+        try:
+            yield
+        finally:
+            _enter(Path(f"/proc/self/fd/{own.fileno()}"))
 
 
 def _enter(namespace: Path) -> None:
