@@ -26,8 +26,8 @@ async def named(name: str, attack: Awaitable[str]) -> str:
     """The fault of an attack with its name, or "". A connection that the server has ended is none."""
     try:
         fault = await attack
+    except asyncio.TimeoutError:  # from Python 3.11 on an OSError, too
+        fault = "it was not answered"
     except (OSError, EOFError):
         fault = ""
-    except asyncio.TimeoutError:
-        fault = "it was not answered"
     return f"{name}: {fault}" if fault else ""
