@@ -32,7 +32,7 @@ JOIN = 60.0
 
 class Told(msgspec.Struct):
     ranks: int
-    """Of the group, as its handler knows them."""
+    """Ranks of the group, as its handler knows them."""
     longest: float
     """Seconds of processor time that the loop was held between two ticks."""
 

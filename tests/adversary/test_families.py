@@ -50,7 +50,7 @@ def test_withdrawn(rig: Rig) -> None:
 
 @pytest.mark.parametrize("name", FRAMES_OF)
 def test_frames(rig: Rig, name: str) -> None:
-    """Of HTTP/2, at every listener."""
+    """Floods of HTTP/2 frames, at every listener."""
     with watched(rig) as faults:
         sieges = flood(FRAMES_OF[name](), refused=name not in ANSWERED)
         faults += asyncio.run(besiege(sieges, rig.doors))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from msx_sdk._internal.float_limits import FLOATS
+
 Array = np.ndarray[Any, Any]
 
-LARGEST_BFLOAT16 = 2.0**128 - 2.0**120
-_INFINITE_BFLOAT16 = 2.0**128 - 2.0**119
-"""The least float32 that rounds to infinity: half a unit above the largest."""
+_BFLOAT16 = FLOATS["BF16"]
 
 
 class OutOfRangeError(ValueError):
@@ -70,7 +70,7 @@ def _floats(array: Array, target: np.dtype[Any], name: str) -> Array:
     if floats is not array and not np.isfinite(floats).all():
         _check_finite(array[np.isinf(floats)], target, name)
     if name == "bfloat16":
-        _check_finite(array[np.abs(floats) >= _INFINITE_BFLOAT16], target, name)
+        _check_finite(array[np.abs(array) >= _BFLOAT16.infinite], target, name)
     return floats
 
 
@@ -82,7 +82,7 @@ def _check_finite(infinite: Array, target: np.dtype[Any], name: str) -> None:
 
 
 def _beyond(number: float, target: np.dtype[Any], name: str) -> OutOfRangeError:
-    largest = LARGEST_BFLOAT16 if name == "bfloat16" else float(np.finfo(target).max)
+    largest = _BFLOAT16.largest if name == "bfloat16" else float(np.finfo(target).max)
     return OutOfRangeError(f"{_shown(number)} is outside of {name}: from -{largest:.8g} to {largest:.8g}")
 
 

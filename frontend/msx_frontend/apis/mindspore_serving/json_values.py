@@ -18,13 +18,13 @@ from msx_frontend.apis.mindspore_serving.base64_values import (
 )
 from msx_frontend.apis.mindspore_serving.errors import ServingError, quoted
 from msx_frontend.apis.mindspore_serving.values import WrongShape
+from msx_sdk._internal.float_limits import FLOATS
 from msx_sdk._internal.packed import OneText, Tensor
 
 _ARRAYS = {int: ("int32", "i"), float: ("float32", "f"), bool: ("bool", "b")}
 """By the type of the leaves: the type of the array, and the letter of Python's own arrays."""
 
-INFINITE = (1 << 128) - (1 << 103)
-"""The least number that is infinite as float32."""
+INFINITE = FLOATS["FP32"].infinite
 
 _LEAVES = (int, float, bool, str)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import struct
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, TypeGuard
 
+from msx_sdk._internal.float_limits import FLOATS
 from msx_sdk._internal.kserve.types import BYTES, TensorMeta
 from msx_sdk._internal.mindir import DYNAMIC_RANK
 from msx_sdk._internal.values import show
@@ -16,17 +16,10 @@ from msx_sdk.errors import InvalidInput
 
 Sizes = Sequence[int]
 
-_FLOATS = {
-    "FP16": ("e", 65504.0, 65520.0),
-    "BF16": ("f", 2.0**128 - 2.0**120, 2.0**128 - 2.0**119 - 2.0**103),
-    "FP32": ("f", 2.0**128 - 2.0**104, 2.0**128 - 2.0**103),
-    "FP64": ("d", sys.float_info.max, 2**1024 - 2**970),
-}
-"""The code of `struct`, the largest number, and the least one that rounds to infinity, BF16 by way of FP32."""
 _TAKES: dict[str, tuple[frozenset[type], str]] = {
     "BOOL": (frozenset({bool}), "true and false"),
     BYTES: (frozenset({str, bytes}), "texts"),
-    **dict.fromkeys(_FLOATS, (frozenset({int, float}), "numbers")),
+    **dict.fromkeys(FLOATS, (frozenset({int, float}), "numbers")),
 }
 _WHOLE = frozenset({int}), "whole numbers"
 _NAMES: dict[type, str] = {
@@ -98,7 +91,7 @@ def check_values(what: str, datatype: str, shape: Sizes, tensor: Mapping[str, An
 
 
 def _check_range(what: str, datatype: str, values: list[Any]) -> None:
-    if datatype in _FLOATS:
+    if datatype in FLOATS:
         _check_floats(what, datatype, values)
     elif "INT" in datatype and values:
         bits, signed = int(datatype.rpartition("INT")[2]), datatype.startswith("INT")
@@ -109,7 +102,7 @@ def _check_range(what: str, datatype: str, values: list[Any]) -> None:
 
 def _check_floats(what: str, datatype: str, values: list[Any]) -> None:
     """Infinities and NaN are taken; a finite number that rounds to an infinity is refused."""
-    code, largest, infinite = _FLOATS[datatype]
+    code, largest, infinite = FLOATS[datatype]
     try:
         struct.pack(f"<{len(values)}{code}", *values)
     except (OverflowError, struct.error):  # the latter of an integer that no float holds

@@ -15,7 +15,7 @@ from msx_frontend.net.http.wire import Scope
 
 
 class Endpoints(NamedTuple):
-    """Of one connection."""
+    """Both ends of one connection."""
 
     client: SocketAddress
     server: SocketAddress
