@@ -24,8 +24,12 @@ from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk.generation import GenerateRequest, Owner
+from msx_sdk.generation._long_texts import encode_long
 from msx_sdk.generation._wire import encode
 
+LARGE = 1 << 20
+"""Bytes of a body that is received, read, and sent to a worker in three turns of the loop, each of which takes
+milliseconds for some megabytes."""
 MESSAGE_PACK = "application/msgpack"
 IGNORED = "x-msx-ignored"
 """The header that names members of a request that have no effect."""
@@ -154,7 +158,7 @@ class TextRequest:
         if isinstance(message, GenerateRequest):
             files = version.adapters.get(message.adapter)
             message = msgspec.structs.replace(message, owner=self.owner, adapter_files=files)
-        id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, encode(message))]
+        id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, self._encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
         job.api, job.owner, job.first = self.api, self.owner, self._jobs[0] if number else None
         job.message, job.asked_session = message, self.session
@@ -163,6 +167,9 @@ class TextRequest:
         self.api.submit(job)
         self._jobs.append(job)
         return job
+
+    def _encode(self, message: msgspec.Struct) -> bytes:
+        return encode_long(message) if len(self.body) > LARGE else encode(message)
 
     def wait_for_load(self, version: ModelVersion, begin: Callable[[], None]) -> None:
         """`begin` is called when the model's handler is known. Raises Overloaded when too many wait."""

@@ -8,16 +8,12 @@ from functools import partial
 from typing import Protocol
 
 from msx_frontend.generation.errors import FirstLoading
-from msx_frontend.generation.text_request import TextApi, TextRequest, owner_of
+from msx_frontend.generation.text_request import LARGE, TextApi, TextRequest, owner_of
 from msx_frontend.job import KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_frontend.net.http.head import Head
-
-LARGE = 1 << 20
-"""Bytes of a body that is received, read, and sent to a worker in three turns of the loop: some megabytes take
-milliseconds each time, and more where they are not ASCII."""
 
 
 class TextReply(Protocol):

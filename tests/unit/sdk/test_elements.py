@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_sdk._internal import elements
 from msx_sdk._internal.bodies import strict
 from msx_sdk._internal.elements import DEFAULT, TooManyElements, check_json, check_msgpack, limit_to
 from msx_sdk._internal.packed import PACKED
@@ -137,3 +138,10 @@ def test_the_bound_of_the_process() -> None:
             check_json(b'["a","b"]')
     finally:
         limit_to(DEFAULT)
+
+
+@given(st.text('"a', max_size=30).map(str.encode), st.integers(0, 5))
+def test_rare_signs_are_found_and_others_counted(data: bytes, few: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elements, "FEW", few)
+        assert elements._count(data, b'"') == data.count(b'"')

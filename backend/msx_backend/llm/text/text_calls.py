@@ -109,8 +109,13 @@ def message_limit(largest_body: int) -> int:
 def packed(message: msgspec.Struct, most: int) -> bytes:
     """The message behind its length. Raises PredictionError 413 for more bytes than `most`."""
     data = encode(message)
-    check_length(len(data), most)
-    return len(data).to_bytes(HEAD, "little") + data
+    return head_of(len(data), most) + data
+
+
+def head_of(length: int, most: int) -> bytes:
+    """The head before so many bytes. Raises PredictionError 413 for more than `most`."""
+    check_length(length, most)
+    return length.to_bytes(HEAD, "little")
 
 
 def length_in(head: bytes | bytearray, most: int) -> int:

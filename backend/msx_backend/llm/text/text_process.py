@@ -25,11 +25,13 @@ from msx_backend.llm.text.text_calls import (
     TextDone,
     TextFiles,
     answers,
+    head_of,
     length_in,
     message_limit,
     packed,
 )
 from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.generation._long_texts import slices_of
 
 R = TypeVar("R")
 
@@ -64,7 +66,7 @@ class TextProcess:
         loop, first, self._first = asyncio.get_running_loop(), self._first, b""
         try:
             await loop.sock_sendall(self._socket, first)
-            await loop.sock_sendall(self._socket, packed(call, self._most))
+            await self._send(loop, call)
             answer = answers.decode(await self._message(loop))
         except OSError:
             raise PredictionError(UNAVAILABLE, self._end_reason()) from None
@@ -81,6 +83,15 @@ class TextProcess:
         self._socket.close()
         self._process.kill()
         threading.Thread(target=self._process.wait, daemon=True).start()  # its memory is freed first
+
+    async def _send(self, loop: asyncio.AbstractEventLoop, call: TextCall[Any, Any]) -> None:
+        """The texts that are generated go on between two slices."""
+        slices = []
+        for piece in slices_of(call):
+            slices.append(piece)
+            await asyncio.sleep(0)
+        for piece in (head_of(sum(map(len, slices)), self._most), *slices):
+            await loop.sock_sendall(self._socket, piece)
 
     async def _message(self, loop: asyncio.AbstractEventLoop) -> bytearray:
         size = length_in(await self._bytes(loop, HEAD), self._most)

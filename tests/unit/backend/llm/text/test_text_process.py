@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from msx_backend.llm.text.text_calls import HEAD, ROOM, TextCall, length_in, mes
 from msx_backend.llm.text.text_process import AT_ONCE, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
+from msx_sdk.generation._long_texts import SLICE, slices_of
 from tests.unit.backend.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
 
 Ran = Callable[[TextProcesses], Awaitable[None]]
@@ -85,6 +86,32 @@ def test_a_text_is_freed_with_its_refusal() -> None:
         run(test)
     finally:
         gc.enable()
+
+
+def test_a_long_text_is_written_while_the_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, seen = 0, []
+
+    def watched(call: TextCall[Any, Any]) -> Iterator[bytes]:
+        for piece in slices_of(call):
+            seen.append(turns)
+            yield piece
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def test(processes: TextProcesses) -> None:
+        neighbour = asyncio.create_task(count())
+        with pytest.raises(InvalidInput, match="é"):
+            await processes.call(Refuse(message="é" * SLICE * 8), 1)
+        neighbour.cancel()
+        assert len(seen) > 8
+        assert len(set(seen)) == len(seen)
+
+    monkeypatch.setattr(text_process, "slices_of", watched)
+    run(test)
 
 
 def test_a_bug_is_told() -> None:
