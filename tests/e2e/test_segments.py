@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import textwrap
 import zlib
@@ -46,7 +47,7 @@ def sum_of(size: int, byte: int = 8) -> str:
 
 
 @contextmanager
-def served(folder: Path, config: str) -> Iterator[RunningServer]:
+def served(folder: Path, config: str, descriptors: int | None = None) -> Iterator[RunningServer]:
     """A server with these stages. At its end no value is lent, and the server holds the pools' descriptors alone."""
     store = new_store(folder)
     file = store / "large.yaml"
@@ -59,11 +60,11 @@ def served(folder: Path, config: str) -> Iterator[RunningServer]:
         force=True,
     )
     archive = pack(options)
-    with run_server(folder) as server:
+    with run_server(folder, descriptors=descriptors) as server:
         assert server.register(archive).status_code == 200
         yield server
         wait_until(lambda: all(not one["lent"] and not one["reads"] for one in shared(server)), "all is given back")
-        assert descriptors(server) == sum(one["segments"] for one in shared(server))
+        assert segments(server) == sum(one["segments"] for one in shared(server))
 
 
 def shared(server: RunningServer) -> list[dict[str, int]]:
@@ -71,7 +72,7 @@ def shared(server: RunningServer) -> list[dict[str, int]]:
     return [worker["sharedMemory"] for stage in stages for worker in stage["workers"] if "sharedMemory" in worker]
 
 
-def descriptors(server: RunningServer) -> int:
+def segments(server: RunningServer) -> int:
     """Segments that the server has open."""
     folder = Path(f"/proc/{server.process.pid}/fd")
     return sum("memfd:msx-segment" in os.readlink(one) for one in folder.iterdir())
@@ -112,6 +113,36 @@ def test_after_a_kill_in_any_stage_the_others_go_on(stage: str, tmp_path: Path) 
         assert "was ended by signal 9" in texts[0]
         wait_until(lambda: all(one["state"] == "READY" for one in server.describe("large")["stages"]), "a new worker")
         assert server.predict("large", "1000000", timeout=60).text == sum_of(1_000_000)
+
+
+WIDE = """
+responseTimeout: 20
+stages:
+  make: {handler: "large_values.py:Make", device: none, workers: 2}
+  turn: {handler: "large_values.py:Turn", device: none, workers: 3}
+  sum: {handler: "large_values.py:Sum", device: none, workers: 2}
+"""
+FEW_DESCRIPTORS = 256
+"""Of them 32 are for segments: those who may write get 16, 8, 4, 4 and none."""
+
+
+def test_more_workers_than_the_server_has_descriptors_for(tmp_path: Path) -> None:
+    """Each of them reads what the stage before has written, and one sends its values in frames."""
+    with served(tmp_path, WIDE, FEW_DESCRIPTORS) as server:
+        assert len(shared(server)) == 7
+        for stage, workers in (("turn", 3), ("sum", 2)):
+            gates = [tmp_path / f"{stage}{number}" for number in range(workers)]
+            with at_once(server, *[f"1000000 {stage}:{gate}" for gate in gates]) as replies:
+                for gate, reply in zip(gates, replies, strict=True):
+                    wait_until(lambda: Path(f"{gate}.begun").exists() or reply.done(), "each worker has a request")  # noqa: B023
+                assert not any(reply.done() for reply in replies)
+                assert len({begun(gate) for gate in gates}) == workers
+                for gate in gates:
+                    gate.touch()
+                assert [reply.result().text for reply in replies] == [sum_of(1_000_000)] * workers
+        lines = [line for line in server.log.read_text().splitlines() if "segments of shared memory, not 32" in line]
+        assert sorted(re.findall(r"may have (\d+) segments", "\n".join(lines)), key=int) == ["0", "4", "4", "8", "16"]
+        assert [line for line in lines if "may have 0 segments" in line and "limit of open files (ulimit -n)" in line]
 
 
 def begun(gate: Path) -> int:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.e2e.server import RunningServer, wait_until
-from tests.e2e.test_segments import CHAIN, descriptors, served, shared, sum_of
+from tests.e2e.test_segments import CHAIN, segments, served, shared, sum_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -49,4 +49,4 @@ def test_nothing_is_left_after_100_000_requests(tmp_path: Path) -> None:
         grown = {one.name(): one.memory_info().rss - before[one.pid] for one in family(server)}
         assert max(grown.values()) < GROWTH, grown
         wait_until(lambda: not any(one["lent"] or one["reads"] for one in shared(server)), "all is given back")
-        assert descriptors(server) <= sum(one["segments"] for one in shared(server)) <= 4 * 32
+        assert segments(server) <= sum(one["segments"] for one in shared(server)) <= 4 * 32

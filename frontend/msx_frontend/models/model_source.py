@@ -40,6 +40,8 @@ class ModelSource:
     """The workflow whose node this is, or "". A node that is a function has no `url`."""
     stage_of: str = ""
     """The model whose stage this is, or ""; then `name` is the model's, a slash, and the stage's."""
+    passes_on: bool = False
+    """A stage whose results another stage is given."""
     servable: ServableStart | None = None
     """What a start script says of it."""
 
@@ -77,7 +79,7 @@ def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, se
     return source
 
 
-def stage_source(source: ModelSource, stage: StageConfig) -> ModelSource:
+def stage_source(source: ModelSource, stage: StageConfig, *, passes_on: bool) -> ModelSource:
     """What a stage of the model is started with."""
     files = {"handler": stage.handler, "serializedFile": stage.serialized_file, "modelFile": stage.model_file}
     manifest = {**source.manifest.get("model", {}), **{key: file for key, file in files.items() if file}}
@@ -88,6 +90,7 @@ def stage_source(source: ModelSource, stage: StageConfig) -> ModelSource:
         manifest={**source.manifest, "model": manifest},
         config=stage.config,
         stage_of=source.name,
+        passes_on=passes_on,
     )
 
 

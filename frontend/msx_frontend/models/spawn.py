@@ -24,7 +24,7 @@ from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials
 from msx_frontend.workers.environment import node_environment, worker_environment
 from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
-from msx_frontend.workers.segments.allowance import SegmentLimits
+from msx_frontend.workers.segments.allowance import READS, SegmentLimits
 from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.cgroup import cores_by_quota
 
@@ -176,9 +176,11 @@ class Spawner:
 
 
 def _segments(source: ModelSource) -> SegmentLimits | None:
-    """Of a stage, where its values need not cross to another machine."""
+    """The shared memory that a stage's worker may write; a last stage reads that of others, and writes none."""
+    if not source.stage_of:
+        return None
     config = source.config
-    return SegmentLimits(config.shared_memory << 20, config.shared_segments) if source.stage_of else None
+    return SegmentLimits(config.shared_memory << 20, config.shared_segments) if source.passes_on else READS
 
 
 def _serving_device(source: ModelSource, lease: Lease, number: int) -> dict[str, str]:

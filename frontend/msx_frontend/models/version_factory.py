@@ -74,7 +74,10 @@ class VersionFactory:
         keys, pipeline = self._config.sequence_keys, source.config.pipeline
         if pipeline is None:
             return ModelVersion(recipe, resources, metrics, keys, self._autoscaling)
-        stages = {name: self._stage(stage_source(source, stage), recipe) for name, stage in pipeline.stages.items()}
+        stages = {
+            name: self._stage(stage_source(source, stage, passes_on=pipeline.passes_on(name)), recipe)
+            for name, stage in pipeline.stages.items()
+        }
         return StagedVersion(recipe, resources, metrics, keys, pipeline, stages)
 
     def _stage(self, source: ModelSource, whole: GroupRecipe) -> ModelVersion:

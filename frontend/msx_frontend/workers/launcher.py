@@ -55,7 +55,7 @@ class GroupSpec:
     """What the streamed replies of all groups may hold in the server."""
 
     segments: SegmentLimits | None = None
-    """For a stage: the shared memory in which its large replies may stand."""
+    """For a stage: the shared memory in which its large replies may stand, if any; it reads that of others."""
 
     placement: GroupPlacement | None = None
     """Where its ranks run in a cluster; None: on this machine."""
@@ -112,8 +112,8 @@ class LaunchedRank(Protocol):
 
     @property
     def segments(self) -> SegmentSocket | None:
-        """Of a stage's rank 0, where it runs on this machine: who takes it closes it. Without it large values travel in
-        frames."""
+        """Of a stage's rank 0, where it runs on this machine: who takes it closes it. A launcher offers one to every
+        stage of a model, also where it grants no segments, or to none: then large values travel in frames."""
 
     @property
     def stdout(self) -> ByteStream: ...

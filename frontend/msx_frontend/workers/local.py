@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,8 @@ from pathlib import Path
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
+
+log = logging.getLogger("msx.workers")
 
 HERE = "127.0.0.1"
 
@@ -43,6 +46,7 @@ class LocalLauncher:
             except BaseException:
                 await _end_all(started)
                 raise
+        _log_grant(spec, started[0])
         return started
 
     def _process(self, spec: GroupSpec, rank: int, name: str, meeting: Mapping[str, str]) -> ProcessSpec:
@@ -56,6 +60,24 @@ class LocalLauncher:
             segments=spec.segments if rank == 0 else None,
             allowance=self._segments,
         )
+
+
+def _log_grant(spec: GroupSpec, rank: LocalRank) -> None:
+    """Say where the server's descriptors do not suffice for the segments that a stage's worker may have."""
+    wanted, offered = spec.segments, rank.segments
+    if wanted is None or offered is None or not wanted.size or offered.limits.number >= wanted.number:
+        return
+    granted = offered.limits.number
+    log.log(
+        logging.INFO if granted else logging.WARNING,
+        "worker %d may have %d segments of shared memory, not %d (sharedSegments), because the server has few "
+        "descriptors left for them: its other large values travel in frames, which takes longer. Raise the server's "
+        "limit of open files (ulimit -n)",
+        spec.worker,
+        granted,
+        wanted.number,
+        extra={"model": spec.load.model_name, "version": spec.load.model_version},
+    )
 
 
 async def _end_all(ranks: Sequence[LocalRank]) -> None:

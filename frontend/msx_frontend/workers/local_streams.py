@@ -59,9 +59,14 @@ def socket_pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, int]
 def segment_socket(
     ours: ExitStack, theirs: ExitStack, wanted: SegmentLimits | None, allowance: SegmentAllowance
 ) -> tuple[SegmentSocket, int] | None:
-    """Our end, and the descriptor of the process's; None where there is no such memory, or not any left."""
-    if wanted is None or not OFFERED or not (granted := allowance.take(wanted)).number:
+    """Our end, and the descriptor of the process's; None for a worker that is no stage's, and where the system has no
+    such memory.
+
+    A worker that is granted nothing has the socket, too: the stages before it refer to segments, which it reads.
+    """
+    if wanted is None or not OFFERED:
         return None
+    granted = allowance.take(wanted)
     ours.callback(allowance.put_back, granted)
     end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.enter_context(end)

@@ -15,6 +15,10 @@ class SegmentLimits(NamedTuple):
     number: int
 
 
+READS = SegmentLimits(0, 0)
+"""A worker with these limits reads the segments of others, and sends its own values in frames."""
+
+
 class SegmentSocket(NamedTuple):
     """The server's end of a socket on which descriptors of shared memory travel; `limits` are what is granted."""
 
@@ -32,7 +36,7 @@ class SegmentAllowance:
         """Half of what is left at most, while there are more than a few, so that the next stage has some, too."""
         granted = min(wanted.number, max(self.left // 2, min(self.left, FEW))) if wanted.size else 0
         self.left -= granted
-        return SegmentLimits(wanted.size if granted else 0, granted)
+        return SegmentLimits(wanted.size, granted) if granted else READS
 
     def put_back(self, granted: SegmentLimits) -> None:
         self.left += granted.number

@@ -80,6 +80,10 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     def main(self) -> StageRoute:
         return next(iter(self.routes.values()))
 
+    def passes_on(self, stage: str) -> bool:
+        """Another stage of any route is given its results."""
+        return any(stage in route.before and stage != route.last for route in self.routes.values())
+
 
 def read_pipeline(config: Settings, warnings: list[str]) -> Pipeline | None:
     """None without `stages:`. Raises ConfigError."""
@@ -173,12 +177,11 @@ def _check_kinds(pipeline: Pipeline) -> None:
                 f"stages.{name}: sequenceBatching does not work in a stage, because a sequence stays with one worker "
                 "and stages do not; serve it as a model without stages"
             )
-        passes_on = [route for route in pipeline.routes.values() if name in route.before and name != route.last]
         for key, given in (
             ("continuousBatching", config.continuous_batching),
             ("streamBatching", config.stream_batching),
         ):
-            if given and passes_on:
+            if given and pipeline.passes_on(name):
                 raise ConfigError(
                     f"stages.{name}: {key} works in a last stage alone, because a stage's whole result goes to the next"
                 )

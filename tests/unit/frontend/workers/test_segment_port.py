@@ -12,14 +12,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedValue
-from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits
+from msx_frontend.workers.local_streams import segment_socket
+from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol.segments import OFFERED, SegmentMade, send_segment_message
 from tests.unit.frontend.jobs import run
@@ -255,6 +256,31 @@ def test_what_a_worker_keeps_after_its_reply_is_noticed() -> None:
             assert reader.port.kept(set(), 230.0) == 30
 
     run(test())
+
+
+def test_a_worker_that_may_write_none_reads_those_of_others() -> None:
+    async def test() -> None:
+        async with processes() as (owner, _):
+            reader = Process(READS)
+            body, value = owner.lend(SIZE)
+            assert reader.read(body, value) == {"0": [SIZE, "a"]}
+            own, nothing = reader.lend(SIZE)
+            assert len(base64.b64decode(own)) > SIZE
+            assert nothing.segments == ()
+            value.close()
+            reader.kill()
+
+    run(test())
+
+
+def test_each_worker_of_a_stage_has_a_socket() -> None:
+    with ExitStack() as ours, ExitStack() as theirs:
+        allowance = SegmentAllowance(1)
+        wanted = [SegmentLimits(1 << 20, 8), SegmentLimits(1 << 20, 8), READS]
+        offered = [segment_socket(ours, theirs, one, allowance) for one in wanted]
+        assert [one and one[0].limits for one in offered] == [SegmentLimits(1 << 20, 1), READS, READS]
+        assert segment_socket(ours, theirs, None, allowance) is None
+    assert allowance.left == 1
 
 
 def test_the_server_grants_descriptors_while_there_are_any() -> None:
