@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import click
 import psutil
 
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
+from benchmarks.load.started import StartedLoad
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.plot import Bars
 from benchmarks.reports.table import Table
@@ -21,6 +22,11 @@ T = TypeVar("T")
 class Load(Protocol):
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
         """Raises click.ClickException when an answer was wrong."""
+
+
+@runtime_checkable
+class LoadProgram(Load, Protocol):
+    def start(self, address: Address, path: str, *, connections: int, seconds: float) -> StartedLoad: ...
 
 
 @dataclass(frozen=True)
@@ -60,20 +66,33 @@ class Contestant:
 
     def take(self, load: Load, connections: int, seconds: float) -> None:
         self.wake()
-        before = self._processor()
-        result = self._run(load, connections, seconds)
-        spent = [used - before.get(pid, 0.0) for pid, used in self._processor().items()]
+        before = self.processor()
+        self.add(self._run(load, connections, seconds), connections, before)
+        self._sleep()
+
+    def add(self, result: Result, connections: int, before: dict[int, float]) -> None:
+        """A turn. `before`: what `processor` returned when it began."""
+        spent = [used - before.get(pid, 0.0) for pid, used in self.processor().items()]
         turn = Turn(result, sorted((seconds * 1e6 / result.requests for seconds in spent), reverse=True))
         self.turns.setdefault(connections, []).append(turn)
-        self._sleep()
 
     def processor_seconds(self) -> float:
         """Of all its processes since they were started."""
-        return sum(self._processor().values())
+        return sum(self.processor().values())
+
+    def processor(self) -> dict[int, float]:
+        """Process id to seconds."""
+        times = {process.pid: process.cpu_times() for process in self.family()}
+        return {pid: time.user + time.system for pid, time in times.items()}
+
+    def family(self) -> list[psutil.Process]:
+        """The server, and all processes below it."""
+        server = psutil.Process(self.pid)
+        return [server, *server.children(recursive=True)]
 
     def wake(self) -> None:
         if self.restless:
-            for process in self._family():
+            for process in self.family():
                 process.resume()
 
     def _run(self, load: Load, connections: int, seconds: float) -> Result:
@@ -84,23 +103,8 @@ class Contestant:
 
     def _sleep(self) -> None:
         if self.restless:
-            for process in self._family():
+            for process in self.family():
                 process.suspend()
-
-    def _processor(self) -> dict[int, float]:
-        """Process id to seconds."""
-        times = {process.pid: process.cpu_times() for process in self._family()}
-        return {pid: time.user + time.system for pid, time in times.items()}
-
-    def _family(self) -> list[psutil.Process]:
-        server = psutil.Process(self.pid)
-        return [server, *server.children(recursive=True)]
-
-
-def play_round(load: Load, contestants: Sequence[Contestant], connections: Sequence[int], seconds: float) -> None:
-    for count in connections:
-        for contestant in contestants:
-            contestant.take(load, count, seconds)
 
 
 def rotated(contestants: list[T], by: int) -> list[T]:

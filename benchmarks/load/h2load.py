@@ -8,13 +8,16 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
+from benchmarks.load.started import StartedLoad
 
 CONNECTIONS = 4
 """The gRPC calls in flight are spread over these connections."""
@@ -24,6 +27,7 @@ OCTETS = {"content-type": "application/octet-stream"}
 _COUNTS = re.compile(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored, (\d+) timeout")
 _DATA = re.compile(r"traffic: .* \((\d+)\) data")
 _TIME = re.compile(r"finished in ([0-9.]+)(us|ms|s),")
+_numbers = count()
 _MICROS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
@@ -44,18 +48,21 @@ class H2load:
 
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
         """`connections` requests in flight. Raises click.ClickException when an answer was an error."""
-        log = self.body.with_name("times")
-        log.unlink(missing_ok=True)
+        return self.start(address, path, connections=connections, seconds=seconds).result()
+
+    def start(self, address: Address, path: str, *, connections: int, seconds: float) -> StartedLoad:
+        log = self.body.with_name(f"times-{next(_numbers)}")
         command = [self.program, "-t1", *self._spread(connections), f"-D{max(round(seconds), 1)}"]
         command += ["-d", str(self.body), f"--log-file={log}"]
         for name, value in {**self.headers, **address.authorization}.items():
             command += ["-H", f"{name.lower()}: {value}"]
-        done = subprocess.run(
-            [*command, address.url + path], capture_output=True, text=True, timeout=seconds + 30, check=False
-        )
-        result = parse(done.stdout, log.read_text() if log.exists() else "", self.answer_size)
+        return StartedLoad([*command, address.url + path], seconds, partial(self._read, address, log))
+
+    def _read(self, address: Address, log: Path, output: str, errors: str) -> Result:
+        result = parse(output, log.read_text() if log.exists() else "", self.answer_size)
+        log.unlink(missing_ok=True)
         if result is None:
-            raise click.ClickException(f"h2load failed: {done.stderr.strip() or done.stdout.strip()}")
+            raise click.ClickException(f"h2load failed: {errors.strip() or output.strip()}")
         if result.errors:
             raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
         return result

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import click
 
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 
 EVENT = b"data: #23456789abcdef0\n\n"
 MARK = b"#"

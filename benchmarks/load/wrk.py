@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +15,8 @@ import click
 import msgspec
 
 from benchmarks.load.client import Address
+from benchmarks.load.result import Result
+from benchmarks.load.started import StartedLoad
 
 SCRIPT = """\
 wrk.method = "POST"
@@ -26,7 +29,6 @@ function done(summary, latency, requests)
 end
 """
 
-
 STRING = """\
 wrk.body = '"' .. string.rep("x", %d) .. '"'
 wrk.headers["Content-Type"] = "application/octet-stream"
@@ -35,20 +37,6 @@ FILE = """\
 wrk.body = io.open("%s", "rb"):read("*a")
 """
 """The body, whatever its bytes are."""
-
-
-class Result(msgspec.Struct, frozen=True):
-    """Times in µs. `errors` counts socket errors, time-outs and answers that are not 2xx or 3xx."""
-
-    requests: int
-    micros: int
-    p50: int
-    p99: int
-    errors: int
-
-    @property
-    def per_second(self) -> float:
-        return self.requests / (self.micros / 1e6)
 
 
 @dataclass(frozen=True)
@@ -65,19 +53,23 @@ class Wrk:
 
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
         """Raises click.ClickException when an answer was an error: such a rate says nothing."""
+        return self.start(address, path, connections=connections, seconds=seconds).result()
+
+    def start(self, address: Address, path: str, *, connections: int, seconds: float) -> StartedLoad:
         command = [self.program, "-t1", f"-c{connections}", f"-d{max(round(seconds), 1)}s", "-s", str(self.script)]
         command += ["--timeout", f"{self.timeout}s"]
         for name, value in address.authorization.items():
             command += ["-H", f"{name}: {value}"]
-        done = subprocess.run(
-            [*command, address.url + path], capture_output=True, text=True, timeout=seconds + 30, check=False
-        )
-        result = parse(done.stdout)
-        if result is None:
-            raise click.ClickException(f"wrk failed: {done.stderr.strip() or done.stdout.strip()}")
-        if result.errors or not result.requests:
-            raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
-        return result
+        return StartedLoad([*command, address.url + path], seconds, partial(_read, address))
+
+
+def _read(address: Address, output: str, errors: str) -> Result:
+    result = parse(output)
+    if result is None:
+        raise click.ClickException(f"wrk failed: {errors.strip() or output.strip()}")
+    if result.errors or not result.requests:
+        raise click.ClickException(f"{result.errors} of {result.requests} requests to {address.url} went wrong.")
+    return result
 
 
 def parse(output: str) -> Result | None:

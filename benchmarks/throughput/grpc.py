@@ -12,8 +12,8 @@ import grpc
 
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
-from benchmarks.contests.contest import Contestant, play_round, rotated, table
-from benchmarks.contests.rounds import settling_rounds
+from benchmarks.contests.contest import Contestant, rotated, table
+from benchmarks.contests.rounds import play_round, settling_rounds
 from benchmarks.contests.verdicts import pairs_with_before, targets
 from benchmarks.load.client import Address
 from benchmarks.load.h2load import grpc_load
@@ -75,8 +75,7 @@ def main(
         for contestant in contestants:
             loads[contestant.name].run(contestant.address, PATH, connections=in_flight, seconds=warm_up)
         for number in settling_rounds("grpc", rounds, pairs):
-            for contestant in rotated(contestants, number):
-                play_round(loads[contestant.name], [contestant], [in_flight], seconds)
+            play_round(lambda one: loads[one.name], rotated(contestants, number), [in_flight], seconds)
         version = loads[OURS].version
         report.notes.append(f"Load: {version}, 1 thread, {number + 1} rounds of {seconds:g} s, {body} bytes a request")
     title = f"Unary echo, {in_flight} in flight"

@@ -11,8 +11,8 @@ import click
 
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
-from benchmarks.contests.contest import Contestant, bars, play_round, rotated, table
-from benchmarks.contests.rounds import settling_rounds
+from benchmarks.contests.contest import Contestant, bars, rotated, table
+from benchmarks.contests.rounds import play_round, settling_rounds
 from benchmarks.contests.verdicts import costs_with_before, pairs_with_before, targets
 from benchmarks.load.h2load import H2load, rest_load
 from benchmarks.reports.table import Report
@@ -51,8 +51,7 @@ def main(
             one.warm_up(loads[version(one.name)], in_flight, warm_up)
         pairs = partial(pairs_with_before, field, [in_flight], load="request")
         for number in settling_rounds("http2", rounds, pairs):
-            for one in rotated(field, number):
-                play_round(loads[version(one.name)], [one], [in_flight], seconds)
+            play_round(lambda one: loads[version(one.name)], rotated(field, number), [in_flight], seconds)
         used = next(iter(loads.values())).version
     report.notes.append(f"Load: {used}, 1 thread, {number + 1} rounds of {seconds:g} s, {body} bytes a request")
     tell(report, field, in_flight)

@@ -12,7 +12,7 @@ import click
 
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare
-from benchmarks.contests.contest import Contestant, at, bars, play_round, rotated, table
+from benchmarks.contests.contest import Contestant, at, bars, rotated, table
 from benchmarks.contests.echo import (
     PRODUCTS,
     Entrant,
@@ -24,7 +24,7 @@ from benchmarks.contests.echo import (
     torchserve_echo,
     versions,
 )
-from benchmarks.contests.rounds import settling_rounds
+from benchmarks.contests.rounds import play_round, settling_rounds
 from benchmarks.contests.verdicts import (
     costs_with_before,
     latency_targets,
@@ -163,7 +163,7 @@ def main(
 
     Two contests: requests one at a time (batchSize 1), and batches of up to 32. All servers of a contest run for the
     whole time, but only one has load at a time; they take turns in rounds, so that a disturbance meets all of them.
-    The ratio is the median of the rounds' ratios.
+    A server and the one of --before take turns of a tenth of a second. The ratio is the median of the rounds' ratios.
     """
     plan = Plan(rounds, seconds, warm_up, connections, body, before)
     with wrk(body) as load:
@@ -181,7 +181,7 @@ def _hold(contest: Contest, name: str, plan: Plan, load: Wrk, only: Sequence[str
             contestant.warm_up(load, max(plan.connections), plan.warm_up)
         pairs = partial(pairs_with_before, field, plan.connections)
         for number in settling_rounds(f"overhead: {name}", plan.rounds, pairs):
-            play_round(load, rotated(field, number), plan.connections, plan.seconds)
+            play_round(lambda _: load, rotated(field, number), plan.connections, plan.seconds)
     peers = [peer.name for peer in contest.peers]
     report.notes.append(f"{contest.title}: {number + 1} rounds")
     report.tables += [table(f"{contest.title}, {at(count)}", field, count, peers) for count in plan.connections]

@@ -15,7 +15,8 @@ from benchmarks.contests.contest import Contestant, at, rotated, table
 from benchmarks.contests.echo import enter, mosec_echo, msx_echo, versions
 from benchmarks.contests.verdicts import targets
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result, Wrk, wrk
+from benchmarks.load.result import Result
+from benchmarks.load.wrk import Wrk, wrk
 from benchmarks.reports.figures import figure
 from benchmarks.reports.plot import Bars
 from benchmarks.reports.table import Report

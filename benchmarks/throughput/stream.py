@@ -11,8 +11,8 @@ import click
 
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.before import before_option, compare, name_before
-from benchmarks.contests.contest import Contestant, play_round, rotated, table
-from benchmarks.contests.rounds import settling_rounds
+from benchmarks.contests.contest import Contestant, rotated, table
+from benchmarks.contests.rounds import play_round, settling_rounds
 from benchmarks.contests.verdicts import pairs_with_before, targets
 from benchmarks.load.streams import EVENT, StreamLoad, allow_files
 from benchmarks.peers import mosec
@@ -76,12 +76,12 @@ def main(
         contestants = [_ours(stack, name, streams) for name in OURS]
         contestants += [_ours(stack, name, streams, before) for name in OURS] if before is not None else []
         contestants += _peers(stack, streams, report) if peer else []
-        play_round(load, contestants, [streams], 0.1)
+        play_round(lambda _: load, contestants, [streams], 0.1)
         for contestant in contestants:
             contestant.turns.clear()  # that was the warm-up
         pairs = partial(pairs_with_before, contestants, [streams], unit="event", load="stream")
         for number in settling_rounds("stream", rounds, pairs):
-            play_round(load, rotated(contestants, number), [streams], seconds)
+            play_round(lambda _: load, rotated(contestants, number), [streams], seconds)
     report.notes += [
         f"Load: {streams:,} streams at once, {chunks} events of {len(EVENT)} bytes each; {number + 1} rounds",
         f"The client took at most {max(load.cores):.2f} of a core while it read from these servers",

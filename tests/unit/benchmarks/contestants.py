@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.contests.contest import Contestant, Turn
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 
 
 def contestant(

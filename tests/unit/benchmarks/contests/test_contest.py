@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.contests.contest import Contestant, bars, processor, rotated, table
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 from tests.unit.benchmarks.contestants import contestant
 
 OURS, PEER = ["msx", "msx, tokens on"], "mosec"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.load.h2load import OCTETS, H2load, parse
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 
 REPORT = """
 finished in {}, 1580.00 req/s, 260.59KB/s

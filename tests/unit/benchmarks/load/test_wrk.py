@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchmarks.load.wrk import Result, parse
+from benchmarks.load.result import Result
+from benchmarks.load.wrk import parse
 
 
 def test_parse() -> None:

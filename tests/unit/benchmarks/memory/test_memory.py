@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 from benchmarks.memory.memory import (
     SLICE,
     Count,

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.contests.before import BEFORE
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result
+from benchmarks.load.result import Result
 from benchmarks.reports.machine import machine
 from benchmarks.reports.table import Report
 from benchmarks.servers import processor

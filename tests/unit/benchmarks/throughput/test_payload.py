@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.load.client import Address
-from benchmarks.load.wrk import Result, Wrk
+from benchmarks.load.result import Result
+from benchmarks.load.wrk import Wrk
 from benchmarks.throughput.payload import Megabytes
 
 
