@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
+from msx_frontend.assembly.families import with_encodings
+from msx_frontend.config import ServerConfig
+from msx_sdk import Handler
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk.testing import LocalModel
+from tests.unit.frontend.apis.families import all_families
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "from-mosec.md").read_text()
@@ -41,6 +47,38 @@ def test_each_name_is_there(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({name for name in NAMED if name.startswith("msx_") and "." not in name}))
 def test_each_metric_is_one_of_ours(name: str) -> None:
     assert f"`{name}`" in (DOCS / "metrics.md").read_text()
+
+
+ROWS = dict(re.findall(r"^\| `([^`]+)`.*? \| (.*) \|$", PAGE, re.MULTILINE))
+
+
+def test_compression_is_what_two_keys_do_for_every_family() -> None:
+    written = re.findall(r"(\w+)=true", ROWS["--compression"])
+    config = msgspec.structs.replace(ServerConfig(), **dict.fromkeys(written, True))
+    families = [with_encodings(family, config) for family in all_families()]
+    assert [one.name for one in families if not (one.decompress_requests and one.compress_replies)] == []
+
+
+def test_an_example_that_is_a_dict() -> None:
+    """As the row writes it: the handler is given what a request with that body gives it."""
+    seen: list[Any] = []
+
+    class Shown(Handler):
+        def inference(self, inputs: list[Any]) -> list[Any]:
+            seen.extend(inputs)
+            return inputs
+
+    (written,) = re.findall(r"`example = ({.*?})`", ROWS["example"])
+    Shown.example = msgspec.json.decode(written)
+    with LocalModel(Shown) as model:
+        model.predict([Shown.example["body"]])
+    assert seen[0] == seen[1] == {"body": {"text": "warm"}}
+
+
+def test_the_handlers_that_the_page_offers_are_there() -> None:
+    offered = re.findall(r"`--handler (\w+)`", PAGE)
+    assert offered
+    assert {*offered} <= {point.name for point in entry_points(group="msx.handlers")}
 
 
 def test_our_side_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -323,6 +323,13 @@ def test_each_listener_describes_itself(server: RunningServer) -> None:
     assert "/models" not in server.inference.options("/").json()["paths"]
 
 
+def test_the_root_says_what_answers_here(server: RunningServer) -> None:
+    for client in (server.inference, server.management, server.metrics):
+        reply = client.get("/")
+        assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
+        assert (reply.json()["docs"], reply.json()["openapi"]) == ("/docs", "/openapi.json")
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_api_description(server: RunningServer, method: str) -> None:
     assert_described(server.inference.request(method, "/api-description"), "/ping")

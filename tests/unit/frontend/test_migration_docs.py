@@ -10,12 +10,18 @@ import pytest
 from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING
+from msx_frontend.net.http.failures import no_route
 from tests.unit.frontend.apis.families import all_families
 
 TORCHSERVES = [family for family in all_families() if family.closes_on_error]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "from-torchserve.md").read_text()
 NAMED = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
+
+TORCHSERVES_TEXTS = {
+    "Requested resource is not found, please refer to API document.",
+    "Requested method is not allowed, please refer to API document.",
+}
 
 OWN = {  # keys that TorchServe does not have
     *("download_timeout", "drain_timeout", "install_py_dep_timeout", "log_config", "max_download_size"),
@@ -90,6 +96,12 @@ def test_each_endpoint(path: str) -> None:
     """By its beginning: the page writes what is optional in brackets."""
     beginning = re.split(r"[{:]", path)[0].rstrip("/")
     assert any(beginning in name for name in NAMED)
+
+
+def test_texts_that_say_more_than_torchserves_are_not_called_the_same() -> None:
+    (state,) = re.findall(r"^\|.*405 and 404 texts.*\| (.*) \|$", PAGE, re.MULTILINE)
+    said = [str(no_route("GET", "/a", allowed)) for allowed in ((), ("POST",))]
+    assert any(text not in TORCHSERVES_TEXTS for text in said) == ("second sentence" in state)
 
 
 def test_no_key_stands_there_that_neither_server_has() -> None:

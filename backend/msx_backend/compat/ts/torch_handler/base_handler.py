@@ -29,7 +29,8 @@ ONNX_AVAILABLE = importlib.util.find_spec("onnxruntime") is not None
 class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(BaseHandler, ABC)`
     """preprocess → inference → postprocess, each to be overridden; `initialize` loads the model of the manifest.
 
-    Where TorchServe would use the GPU `gpu_id`, so does this if torch sees one; else models run on the CPU.
+    Models run on the CPU. Where the server has given the worker a device (`gpu_id`) and torch sees a GPU, on the GPU of
+    that number, as under TorchServe.
     """
 
     # Of the class, because some handlers have an `__init__` that does not call this one.
