@@ -14,6 +14,7 @@ from msx_frontend.assembly.instance import Instance
 from msx_frontend.assembly.monitoring import Monitoring
 from msx_frontend.assembly.tracing import start_tracing
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
 from msx_frontend.held_bytes import HeldBytes
@@ -72,10 +73,11 @@ class ServerContext:
 
 
 def open_context(
-    config: ServerConfig, file: Path | None, output: LogOutput, parts: AsyncExitStack, script: str = ""
+    settings: GivenSettings, output: LogOutput, parts: AsyncExitStack, script: str = ""
 ) -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
+    config = settings.config
     descriptors = RaisedLimit()
     parts.callback(descriptors.close)
     available = _descriptors()
@@ -83,6 +85,7 @@ def open_context(
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
     monitoring = Monitoring(config, output, os.environ)
+    monitoring.metrics.observer.unknown_keys = len(settings.unknown)
     registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
     tls = server_tls(config)
@@ -109,7 +112,7 @@ def open_context(
     parts.push_async_callback(monitoring.close)
     return ServerContext(
         config=config,
-        file=file,
+        file=settings.file,
         output=output,
         folder=folder,
         descriptors=descriptors.inherited,

@@ -10,7 +10,6 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,7 +23,7 @@ from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
 from msx_frontend.assembly.without_keys import what_is_open
-from msx_frontend.config import ServerConfig
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
@@ -69,8 +68,7 @@ class Server:
 
 
 async def start_server(
-    config: ServerConfig,
-    file: Path | None,
+    settings: GivenSettings,
     output: LogOutput,
     parts: AsyncExitStack,
     listeners: Collection[str] = (*HTTP, *GRPC),
@@ -78,11 +76,11 @@ async def start_server(
 ) -> Server:
     """Returns when every listener answers and every model is registered; workers may still be loading.
 
-    `file` is the file of the configuration; `listeners` are those to open, by how their keys begin; `script` is the
+    `listeners` are those to open, by how their keys begin; `script` is the
     start script whose server it is. Each started part is pushed to the stack `parts`, which stops them in order:
     unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
     """
-    context = open_context(config, file, output, parts, script)
+    context = open_context(settings, output, parts, script)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
     models = await open_models(context, parts)

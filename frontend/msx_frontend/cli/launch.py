@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
     from msx_frontend.config import ServerConfig
+    from msx_frontend.config.load import GivenSettings
 
 Beside: TypeAlias = "Callable[[Server], Coroutine[None, None, None]]"
 
@@ -54,12 +55,14 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
             "not: ask /readyz instead."
         )
     try:
-        config, notices = _load_config(options)
-        state = state_folder(config)
+        settings = _load_settings(options)
+        if sys.stderr.isatty():  # where the log may go elsewhere
+            _tell(settings)
+        state = state_folder(settings.config)
         state.make()
         settle_logs(os.environ, state)
         with copied_to_console(options.env):
-            uvloop.run(_serve(config, notices, options, parent, beside))
+            uvloop.run(_serve(settings, options, parent, beside))
     except StartError as error:
         return parent.failed(str(error))
     except OSError as error:
@@ -75,26 +78,24 @@ def _named(error: OSError, options: Options) -> str:
     return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
 
 
-async def _serve(
-    config: ServerConfig, notices: list[str], options: Options, parent: _WaitingCommand, beside: Beside | None
-) -> None:
+async def _serve(settings: GivenSettings, options: Options, parent: _WaitingCommand, beside: Beside | None) -> None:
     import asyncio
     import logging
 
     from msx_frontend.assembly.lifecycle import Lifecycle
     from msx_frontend.assembly.server import start_server
-    from msx_frontend.config.load import configuration_file
     from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
     from msx_frontend.logs.file_mode import file_mode
     from msx_frontend.logs.output import set_up_logging
 
     over = time.monotonic() + options.wait_timeout
+    config = settings.config
     mode = file_mode(config.log_file_mode)
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ), file_mode=mode)
-    for notice in notices:
+    for notice in settings.notices:
         logging.getLogger("msx.config").warning("%s", notice)
-    start = partial(start_server, config, configuration_file(options.ts_config, options.env), output)
+    start = partial(start_server, settings, output)
     background = [BackgroundLog(Path(path), file_mode=mode) for path in [options.env.get(LOG_FILE)] if path]
     tasks = [asyncio.create_task(one.watch()) for one in background]
 
@@ -120,16 +121,15 @@ async def _serve(
 def run_in_background(options: Options) -> int:
     """Start the same command again, detached, with its output in a log file."""
     try:
-        config, notices = _load_config(options)
-        log_file = _log_file(config)
+        settings = _load_settings(options)
+        log_file = _log_file(settings.config)
     except StartError as error:
         click.echo(str(error), err=True)
         return 1
-    for notice in notices:  # the log has them too, but the user may not look there for a while
-        click.echo(notice, err=True)
+    _tell(settings)
     read, write = os.pipe()
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
-    with log_file.open("ab") as log, handed_on(config.console) as (console, told):
+    with log_file.open("ab") as log, handed_on(settings.config.console) as (console, told):
         child = subprocess.Popen(
             [sys.executable, "-m", "msx_frontend.cli.main", *options.argv, "--foreground"],
             stdin=subprocess.DEVNULL,
@@ -207,10 +207,16 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
     return 1
 
 
-def _load_config(options: Options) -> tuple[ServerConfig, list[str]]:
-    from msx_frontend.config.load import load_server_config
+def _load_settings(options: Options) -> GivenSettings:
+    from msx_frontend.config.load import load_settings
 
-    return load_server_config(options.overrides(), options.ts_config, options.env)
+    return load_settings(options.overrides(), options.ts_config, options.env)
+
+
+def _tell(settings: GivenSettings) -> None:
+    """Print notices to the terminal: the log has them, too, but the user may not look there for a while."""
+    for notice in settings.notices:
+        click.echo(visible(notice), err=True)
 
 
 def _log_file(config: ServerConfig) -> Path:

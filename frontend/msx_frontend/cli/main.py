@@ -45,7 +45,7 @@ DOCTOR_HELP = """Usage: msx-serve doctor [OPTIONS]
   machine for, such as --ts-config, --model-store and --set: `msx-serve --help`
   lists them. Nothing is started, and nothing else is changed.
 
-  Exit code: 0, also with warnings; 1 if the server could not run."""
+  Exit code: 0, also with warnings; 1 if a check has failed."""
 
 
 class _Command(click.Command):

@@ -66,16 +66,12 @@ async def _serve(options: Options, channel: ScriptChannel) -> None:
 async def _run(settings: GivenSettings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
     from msx_frontend.assembly.lifecycle import Lifecycle
     from msx_frontend.assembly.script.start import start_for_script
-    from msx_frontend.config.load import configuration_file
 
-    file = configuration_file(options.ts_config, options.env)
     reading: list[asyncio.Task[None]] = []
     script = os.environ.pop(SCRIPT, "a script")
 
     async def start(parts: AsyncExitStack) -> Server:
-        server, commands = await start_for_script(
-            settings, file, output, parts, script, partial(_end, channel, lifecycle)
-        )
+        server, commands = await start_for_script(settings, output, parts, script, partial(_end, channel, lifecycle))
         parts.callback(lambda: [task.cancel() for task in reading])
         reading.append(asyncio.create_task(channel.serve(commands.obey, ended), name="script-channel"))
         return server

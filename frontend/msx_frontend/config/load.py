@@ -1,8 +1,11 @@
 """Makes a ServerConfig of file, flags and environment, in the order of precedence, and checks keys against each
 other."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,20 +17,32 @@ from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env
 from msx_frontend.config.properties import PropertiesError, read_properties
 from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.state_folder import ENV
+from msx_frontend.config.unknown_keys import MOST_LOOKED_UP, UnknownKey, check_unknown, unknown_key, unknown_variables
 from msx_frontend.config.worker_rights import worker_limits, worker_users
-from msx_sdk._internal.values import ConfigError, convert, near_miss, show
+from msx_sdk._internal.values import ConfigError, convert, show
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 
+@dataclass
+class _Remarks:
+    """On settings that are taken nevertheless."""
+
+    notices: list[str] = field(default_factory=list)
+    unknown: list[UnknownKey] = field(default_factory=list)
+
+
 class GivenSettings(NamedTuple):
-    """`notices` for the log are about keys that do nothing here; `given` are the fields that have been set."""
+    """`notices` for the log are about keys that do nothing here, `unknown` those of them that no server has; `given`
+    are the fields that have been set, `file` is where the configuration was read."""
 
     config: ServerConfig
     notices: list[str]
     given: frozenset[str]
+    unknown: tuple[UnknownKey, ...] = ()
+    file: Path | None = None
 
 
 def load_server_config(
@@ -44,18 +59,19 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
     TS_CONFIG_FILE, else `ts_config`, else ./config.properties. Raises ServerConfigError.
     """
-    notices: list[str] = []
+    remarks = _Remarks()
     file = configuration_file(ts_config, env)
-    values = _from_file(file, env, notices) if file else {}
+    values = _from_file(file, env, remarks) if file else {}
     if env.get(ENV):
         values["state_dir"] = _read(ENV, "state_dir", env[ENV])
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
-    values |= _from_env(values, env)
-    _settle_snapshot(values, file, notices)
+    values |= _from_env(values, env, remarks)
+    _settle_snapshot(values, file, remarks)
     for name in _LISTENERS:
         if name in values:
             values[name] = _complete(name, values[name])
     config = ServerConfig(**values)
+    check_unknown(remarks.unknown, config.unknown_keys)
     _check_ports(config)
     _check_paths(config, values)
     worker_users(config)
@@ -66,8 +82,8 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
         )
     worker_limits(config.worker_limits)
     check_cluster(config)
-    notices += ignored_in_cluster(config)
-    return GivenSettings(config, notices, frozenset(values))
+    notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config)]
+    return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file)
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -81,27 +97,27 @@ def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path |
     return ts_config or (here if here.is_file() else None)
 
 
-def _from_file(path: Path, env: Mapping[str, str], notices: list[str]) -> dict[str, Any]:
+def _from_file(path: Path, env: Mapping[str, str], remarks: _Remarks) -> dict[str, Any]:
     try:
         texts = read_properties(path, env)
     except PropertiesError as exc:
         raise ServerConfigError(str(exc)) from exc
-    return _values(texts, str(path), notices)
+    return _values(texts, str(path), remarks)
 
 
-def _settle_snapshot(values: dict[str, Any], file: Path | None, notices: list[str]) -> None:
+def _settle_snapshot(values: dict[str, Any], file: Path | None, remarks: _Remarks) -> None:
     """The models of `model_snapshot` override `load_models` of the same file."""
     snapshot = values.get("model_snapshot")
     if isinstance(snapshot, NamedSnapshot) and values.get("snapshots") is False:
-        notices.append(f"{file}: model_snapshot: the snapshot {snapshot.name} is not read because of --ncs")
+        remarks.notices.append(f"{file}: model_snapshot: the snapshot {snapshot.name} is not read because of --ncs")
         values["model_snapshot"], values["load_models"] = None, values.get("load_models", snapshot.load_models)
     elif isinstance(snapshot, NamedSnapshot) and "load_models" in values:
         values["model_snapshot"] = NamedSnapshot(snapshot.name)
 
 
-def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str, Any]:
+def _values(texts: dict[str, str], origin: str, remarks: _Remarks) -> dict[str, Any]:
     try:
-        values = {name: _read(key, name, text) for key, name, text in _known(texts, origin, notices)}
+        values = {name: _read(key, name, text) for key, name, text in _known(texts, origin, remarks)}
     except ServerConfigError as exc:
         raise ServerConfigError(f"{origin}: {exc}") from exc
     snapshot = values.get("model_snapshot")
@@ -112,28 +128,28 @@ def _values(texts: dict[str, str], origin: str, notices: list[str]) -> dict[str,
     return values
 
 
-def _known(texts: dict[str, str], path: str, notices: list[str]) -> Iterator[tuple[str, str, str]]:
+def _known(texts: dict[str, str], path: str, remarks: _Remarks) -> Iterator[tuple[str, str, str]]:
     """(key, field, text) of each key that is a setting. Its own name comes last, so that it beats an alias."""
     for key in sorted(texts, key=lambda key: key not in ALIASES):
         name = ALIASES.get(key, key)
         if name in FIELDS:
             yield key, name, texts[key]
         elif key in WITHOUT_MEANING:
-            notices.append(f"{path}: {key}: has no effect: {WITHOUT_MEANING[key]}")
+            remarks.notices.append(f"{path}: {key}: has no effect: {WITHOUT_MEANING[key]}")
         else:
-            meant = near_miss(key, [*FIELDS, *ALIASES])
-            hint = f"; did you mean {meant}?" if meant else ""
-            notices.append(f"{path}: {key}: is not a known key and is ignored{hint}")
+            remarks.unknown.append(unknown_key(path, key, texts[key], look=len(remarks.unknown) < MOST_LOOKED_UP))
 
 
-def _from_env(values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+def _from_env(values: dict[str, Any], env: Mapping[str, str], remarks: _Remarks) -> dict[str, Any]:
     """TS_OPEN_INFERENCE_PROTOCOL=oip always counts; other variables count with enable_envvars_config=true."""
     found: dict[str, Any] = {}
     if env.get("TS_OPEN_INFERENCE_PROTOCOL") == "oip":
         found["ts_open_inference_protocol"] = True
     if not values.get("enable_envvars_config"):
         return found
-    for name in FIELDS.keys() - NOT_FROM_ENV - found.keys():
+    fields = FIELDS.keys() - NOT_FROM_ENV
+    remarks.unknown += unknown_variables(env, {variable for name in fields for variable in env_names(name)})
+    for name in fields - found.keys():
         for variable in env_names(name):
             if variable in env:
                 found[name] = _read(variable, name, env[variable])

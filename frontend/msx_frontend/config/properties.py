@@ -5,9 +5,13 @@ backslash at the end continues a line, elsewhere it escapes. On top of it, `$$NA
 """
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+
+MOST_BYTES = 16 << 20
+"""Of a file."""
 
 _BLANK = " \t\f"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -24,19 +28,31 @@ class PropertiesError(ValueError):
 
 
 def read_properties(path: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """The file's keys and values, variables replaced. UTF-8, or Latin-1 as Java has it. Raises PropertiesError."""
+    """The file's keys and values, variables replaced. UTF-8, UTF-16 with a byte order mark, or Latin-1 as Java has it.
+    Raises PropertiesError."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
     except OSError as exc:
         raise PropertiesError(f"{path}: cannot be read: {exc.strerror}") from exc
+    if len(data) > MOST_BYTES:
+        raise PropertiesError(f"{path}: has more than {MOST_BYTES >> 20} MiB: it is not a config.properties")
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    try:
-        return {key: expand(key, value, env) for key, value in parse_properties(text).items()}
+        return {key: expand(key, value, env) for key, value in parse_properties(_text(data)).items()}
     except PropertiesError as exc:
         raise PropertiesError(f"{path}: {exc}") from exc
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    if "\0" in text:
+        raise PropertiesError(
+            "is not text: it has NUL characters, as UTF-16 without a byte order mark has; save it as UTF-8"
+        )
+    return text
 
 
 def parse_properties(text: str) -> dict[str, str]:

@@ -27,6 +27,7 @@ Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
 Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
+UnknownKeys = Annotated[Literal["warn", "refuse"], Meta(description="one of warn, refuse")]
 HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 _ORIGIN = r"(\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\s,/]+)"
 Origins = Annotated[
@@ -255,6 +256,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     enable_console: Switch = True
     console_upload: Switch = False
     enable_envvars_config: Switch = False
+    unknown_keys: UnknownKeys = "warn"
 
     def defaults_of(self, name: str, version: str) -> ModelDefaults:
         """The settings of the version in the key `models`."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING
+from msx_frontend.config.meant import meant
 from msx_frontend.config.server_config import ServerConfig, ServerConfigError
-from msx_sdk._internal.values import near_miss
 
 _FIELDS = frozenset(ServerConfig.__struct_fields__)
 FLAG = "--set"
@@ -30,7 +30,6 @@ def _field(text: str) -> tuple[str, str]:
         raise ServerConfigError(f"{FLAG} {key}: has no effect: {WITHOUT_MEANING[key]}; leave it out")
     name = ALIASES.get(key, key)
     if name not in _FIELDS:
-        meant = near_miss(key, [*_FIELDS, *ALIASES])
-        hint = f"; did you mean {meant}?" if meant else "; docs/server-config.md lists the keys"
-        raise ServerConfigError(f"{FLAG}: {key} is not a known key{hint}")
+        hint = meant(key, value) or "docs/server-config.md lists the keys"
+        raise ServerConfigError(f"{FLAG}: {key} is not a known key; {hint}")
     return name, value

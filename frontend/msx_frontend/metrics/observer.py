@@ -76,6 +76,8 @@ class ModelGauges(Collector):
         """Idle connections that were closed because there were too many."""
         self.spans: Callable[[], dict[str, int]] = dict
         """Of sampled requests, by what became of them."""
+        self.unknown_keys = 0
+        """Keys of the configuration that the server does not have."""
         self._seen: list[Metric] = []
         self.look()
 
@@ -115,6 +117,7 @@ class ModelGauges(Collector):
             held,
             devices,
             *self._connections(),
+            *self._settings(),
             *self._cluster(),
         ]
 
@@ -124,6 +127,11 @@ class ModelGauges(Collector):
         for name, labels, value in self.cluster():
             found[name].add_metric(labels, value)
         return found.values()
+
+    def _settings(self) -> Iterable[Metric]:
+        yield GaugeMetricFamily(
+            "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self.unknown_keys
+        )
 
     def _connections(self) -> list[Metric]:
         known = GaugeMetricFamily("msx_connections", "Open connections of clients", labels=("listener",))

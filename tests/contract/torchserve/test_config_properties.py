@@ -247,7 +247,7 @@ SERVER = Setup(
         "job_queue_size=7\ndefault_workers_per_model=2\ndefault_response_timeout=33\ndefault_startup_timeout=44\n"
         'models={"echo"\\: {"1.0"\\: {"minWorkers"\\: 1, "maxWorkers"\\: 3, "batchSize"\\: 5, '
         '"responseTimeout"\\: 55}}}\n'
-        "vmargs=-Xmx1g\ncors_allowed_origin=https://a\n"
+        "vmargs=-Xmx1g\ncors_allowed_origin=https://a\nenable_token_auth=true\n"
     ),
 )
 
@@ -276,3 +276,11 @@ def test_a_notice_is_in_the_log(server: RunningServer) -> None:
     notices = [line for line in server.log_lines() if "vmargs" in line.get("message", "")]
     assert len(notices) == 1
     assert "MSX is not a Java program" in notices[0]["message"]
+
+
+@pytest.mark.e2e
+def test_an_unknown_key_is_ignored_and_counted(server: RunningServer) -> None:
+    (said,) = (line for line in server.log_lines() if "enable_token_auth" in line.get("message", ""))
+    assert said["level"] == "WARNING"
+    assert "is ignored; did you mean disable_token_authorization=false?" in said["message"]
+    assert server.metric("msx_config_unknown_keys") == 1

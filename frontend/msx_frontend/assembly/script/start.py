@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import msgspec
 
@@ -21,7 +20,6 @@ from msx_frontend.net.tls.clients import GRPC, HTTP
 
 async def start_for_script(
     settings: GivenSettings,
-    file: Path | None,
     output: LogOutput,
     parts: AsyncExitStack,
     script: str,
@@ -29,10 +27,10 @@ async def start_for_script(
 ) -> tuple[Server, ScriptCommands]:
     """`ended` is called with the reason when the server has nothing left to serve with. Raises StartError."""
     listeners = named_listeners(settings)
-    config = settings.config
     if not listeners:  # so that nobody needs a key
-        config = msgspec.structs.replace(config, disable_token_authorization=True, api_keys_file=None)
-    server = await start_server(config, file, output, parts, listeners, script)
+        open_to_all = msgspec.structs.replace(settings.config, disable_token_authorization=True, api_keys_file=None)
+        settings = settings._replace(config=open_to_all)
+    server = await start_server(settings, output, parts, listeners, script)
     servables = ScriptServables(server.models.management, server.models.context.folder.model_store, ended)
     endpoints = ScriptEndpoints(server)
     parts.push_async_callback(endpoints.close)

@@ -9,13 +9,14 @@ import click
 
 from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.ascend import check_ascend
+from msx_frontend.cli.doctor.configuration import check_configuration
 from msx_frontend.cli.doctor.finding import Finding, Level, failed
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.doctor.software import check_mindspore, check_python, check_ray
 from msx_frontend.cli.doctor.system import check_descriptors, check_disk, check_ports, check_time
 from msx_frontend.cli.options import Options
-from msx_frontend.config.load import load_server_config
+from msx_frontend.config.load import GivenSettings, load_settings
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.start_errors import StartError
 
@@ -35,7 +36,7 @@ _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.FAILED: "red"}
 
 
 def doctor(options: Options) -> int:
-    """Check the machine for the server that the flags would start. Returns 1 if it could not run."""
+    """Check the machine for the server that the flags would start. Returns 1 if a check has failed."""
     findings = list(_findings(options))
     for finding in findings:
         _show(finding)
@@ -52,12 +53,13 @@ def report(findings: Sequence[Finding]) -> int:
 def _findings(options: Options) -> Iterator[Finding]:
     """A wrong configuration is a finding, and the defaults are checked instead."""
     try:
-        config, _ = load_server_config(options.overrides(), options.ts_config, options.env)
+        settings = load_settings(options.overrides(), options.ts_config, options.env)
+        yield from check_configuration(settings)
     except (StartError, OSError) as error:
         yield failed("configuration", str(error), "The checks below are those of the default settings.")
-        config = ServerConfig()
+        settings = GivenSettings(ServerConfig(), [], frozenset())
     servers = listed()
-    machine = Machine(config, options.env, tuple(servers.running), tuple(servers.killed))
+    machine = Machine(settings.config, options.env, tuple(servers.running), tuple(servers.killed))
     for check in CHECKS:
         yield from check(machine)
 

@@ -10,6 +10,7 @@ from typing import Any
 from msx_frontend.assembly.server import Server, start_server
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.logs.output import set_up_logging
 
 
@@ -33,4 +34,5 @@ def config_of(folder: Path, **options: Any) -> ServerConfig:
 
 
 async def started(config: ServerConfig, parts: AsyncExitStack, log: io.StringIO | None = None) -> Server:
-    return await start_server(config, None, set_up_logging(None, log or io.StringIO()), parts)
+    settings = GivenSettings(config, [], frozenset())
+    return await start_server(settings, set_up_logging(None, log or io.StringIO()), parts)

@@ -280,6 +280,19 @@ def test_a_wrong_configuration_is_a_finding(tmp_path: Path) -> None:
     assert "inference_address" in done.stdout
 
 
+def test_a_mistyped_key_is_a_failure(tmp_path: Path) -> None:
+    file = tmp_path / "config.properties"
+    file.write_text("enable_token_auth=false\n")
+    done = CliRunner().invoke(main, ["doctor", "--ts-config", str(file), "--state-dir", str(tmp_path), *FREE])
+    told = " ".join(done.stdout.split())
+    assert (done.exit_code, "checks: 1 failed" in told) == (1, True)
+    assert "enable_token_auth is not a known key, and is ignored" in told
+    assert "-> Did you mean disable_token_authorization=true?" in told
+    file.write_text("disable_token_authorization=true\n")
+    done = CliRunner().invoke(main, ["doctor", "--ts-config", str(file), "--state-dir", str(tmp_path), *FREE])
+    assert (done.exit_code, done.stdout.split()[:3]) == (0, ["ok", "configuration", str(file)])
+
+
 @pytest.mark.parametrize("args", [["doctor", "a"], ["--stop", "doctor"]])
 def test_the_command_does_one_thing(args: list[str]) -> None:
     done = CliRunner().invoke(main, args)

@@ -1,8 +1,10 @@
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_LE
 from pathlib import Path
 
 import pytest
 
+from msx_frontend.config import properties
 from msx_frontend.config.properties import PropertiesError, expand, parse_properties, read_properties, write_properties
 
 
@@ -51,9 +53,11 @@ def test_variables() -> None:
         expand("k", "$$A$$", {})
 
 
-def test_files_are_utf8_or_latin1(tmp_path: Path) -> None:
+def test_files_are_utf8_utf16_or_latin1(tmp_path: Path) -> None:
+    """UTF-16 is what `>` of Windows PowerShell and some editors write."""
     path = tmp_path / "config.properties"
-    for data in ("a=é".encode(), b"\xef\xbb\xbfa=\xc3\xa9", b"a=\xe9"):
+    utf16 = (BOM_UTF16_LE + "a=é".encode("utf-16-le"), BOM_UTF16_BE + "a=é".encode("utf-16-be"))
+    for data in ("a=é".encode(), b"\xef\xbb\xbfa=\xc3\xa9", b"a=\xe9", *utf16):
         path.write_bytes(data)
         assert read_properties(path, {}) == {"a": "é"}
 
@@ -83,3 +87,25 @@ def test_what_is_written_has_javas_form() -> None:
 def test_what_is_written_is_read_again(value: str) -> None:
     read = parse_properties(write_properties({"key": value, f"k{value}": "x"}, "c"))
     assert read == {"key": value, f"k{value}": "x"}
+
+
+@pytest.mark.parametrize(
+    "data", ["a=1".encode("utf-16-le"), "a=1".encode("utf-16-be"), BOM_UTF32_LE + "a=1".encode("utf-32-le")]
+)
+def test_a_file_that_is_no_text_is_refused(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "config.properties"
+    path.write_bytes(data)
+    with pytest.raises(
+        PropertiesError, match=r"config.properties: is not text: it has NUL characters.*save it as UTF-8"
+    ):
+        read_properties(path, {})
+
+
+def test_a_file_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(properties, "MOST_BYTES", 1 << 20)
+    path = tmp_path / "config.properties"
+    path.write_bytes(b"#" * (1 << 20))
+    assert read_properties(path, {}) == {}
+    path.write_bytes(b"#" * ((1 << 20) + 1))
+    with pytest.raises(PropertiesError, match=r"config.properties: has more than 1 MiB"):
+        read_properties(path, {})
