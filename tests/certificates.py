@@ -26,7 +26,7 @@ class Certificate:
     certificate: x509.Certificate
 
     @classmethod
-    def make(cls, days: int = 1, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Certificate:
+    def make(cls, days: int = 30, key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None) -> Certificate:
         """Valid from long ago until `days` from now."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])

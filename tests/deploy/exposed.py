@@ -54,6 +54,7 @@ async def _page() -> bytes:
     metrics.observer.devices = lambda: [(0, True)]
     metrics.observer.cluster = lambda: [(name, labels, 1.0) for name, (_, labels) in CLUSTER.items()]
     metrics.observer.connections = lambda: [("inference", 1)]
+    metrics.observer.certificate_end = lambda: 1.0
     metrics.observer.spans = lambda: {"exported": 1, "failed": 0, "dropped": 0}
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):

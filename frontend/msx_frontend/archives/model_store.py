@@ -32,6 +32,14 @@ class FoundArchive(NamedTuple):
     url: str
 
 
+class ArchiveFolder(NamedTuple):
+    root: Path
+
+    def all_archives(self) -> list[Path]:
+        """The archives of `--models all`: all archives, and all folders with a manifest."""
+        return sorted(path for path in self.root.iterdir() if _is_archive(path))
+
+
 class ModelStore:
     """Finds or downloads the archive of a URL, and removes downloads that no version uses any more."""
 
@@ -164,8 +172,7 @@ class ModelStore:
         return path.name if self._is_ours(path) else str(path)
 
     def all_archives(self) -> list[Path]:
-        """The archives of `--models all`: all archives, and all folders with a manifest."""
-        return sorted(path for path in self.root.iterdir() if _is_archive(path))
+        return ArchiveFolder(self.root).all_archives()
 
     async def clean(self) -> None:
         """At the start: remove unfinished and unused files of an earlier server."""

@@ -72,9 +72,7 @@ class ServerContext:
     script: str
 
 
-def open_context(
-    settings: GivenSettings, output: LogOutput, parts: AsyncExitStack, script: str = ""
-) -> ServerContext:
+def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitStack, script: str = "") -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
     config = settings.config
@@ -89,6 +87,8 @@ def open_context(
     registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
     tls = server_tls(config)
+    if tls is not None:
+        monitoring.metrics.observer.certificate_end = lambda: tls.identity.validity.end
     folder = state_folder(config)
     instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msx_frontend.config import ServerConfig
@@ -41,8 +42,25 @@ def start_tracing(config: ServerConfig, env: Mapping[str, str]) -> Tracing | Non
         return None
     from msx_sdk._internal.tracing.export import SpanExport  # only here: most servers do not trace
 
-    try:
+    with _errors_named(settings):
         return Tracing(SpanExport(settings.endpoint, SERVICE), settings)
+
+
+def check_tracing(config: ServerConfig, env: Mapping[str, str]) -> str:
+    """The collector, which is not asked for; "" where requests are not traced. Raises as `start_tracing`."""
+    settings = tracing_settings(config, env)
+    if settings is None:
+        return ""
+    from msx_sdk._internal.tracing.collector import Collector
+
+    with _errors_named(settings):
+        return Collector(settings.endpoint, env).shown
+
+
+@contextmanager
+def _errors_named(settings: TracingSettings) -> Iterator[None]:
+    try:
+        yield
     except (ValueError, OSError) as error:
         raise StartError(
             f"Spans cannot be sent to {'otlp_endpoint' if settings.endpoint else 'the endpoint of OTEL_*'}: {error}."

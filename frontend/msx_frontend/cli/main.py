@@ -36,10 +36,11 @@ def _chosen(ctx: click.Context, option: click.Parameter, given: T) -> T:
 
 DOCTOR_HELP = """Usage: msx-serve doctor [OPTIONS]
 
-  Check what of this machine keeps a server from running: Python, MindSpore,
-  CANN and its driver against a table of versions, NPUs, ports, file limits,
-  disk, time and Ray. What fails says what to do. What killed servers have
-  left is removed.
+  Check what keeps a server from running: its configuration, and all that a
+  start reads (keys, certificates, state, plugins, models, ...); of this machine
+  Python, MindSpore, CANN and its driver against a table of versions, NPUs,
+  ports, file limits, disk, time and Ray. What fails says what to do. What
+  killed servers have left is removed.
 
   It takes the flags and the configuration of the server that it checks the
   machine for, such as --ts-config, --model-store and --set: `msx-serve --help`

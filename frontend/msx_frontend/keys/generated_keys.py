@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import re
 import secrets
@@ -19,9 +20,13 @@ from typing import Any
 from msx_frontend.keys.key import KINDS, Key, KeyKind, Kind, digest_of
 from msx_frontend.keys.locked_file import LockedFile
 
+log = logging.getLogger("msx.keys")
+
 API: KeyKind = "API"
 ALL: tuple[KeyKind, ...] = (*KINDS, API)
 
+_DAMAGED = "it was removed, damaged or is too short"
+_EMPTY = "the file is empty, or others could read or write it"
 _RANDOM_BYTES = 18
 """144 bits, as 24 characters."""
 _STRONG = re.compile(r"[\w-]{22,512}", re.ASCII)
@@ -74,8 +79,16 @@ class GeneratedKeys:
         """May be called again."""
         self._file.close(keep=self._keep)
 
-    def _first_text(self, left: bytes) -> str:
-        kept = _read(left) if self._keep else {}
+    def _first_text(self, left: bytes | None) -> str:
+        kept = _read(left) if self._keep and left is not None else {}
+        if self._keep and left is not None and (lost := [kind for kind in ALL if kind not in kept]):
+            log.warning(
+                "keep_tokens: %s has no key for %s that can be used (%s): a new one is made, and clients with the "
+                "earlier one are refused",
+                self.path,
+                ", ".join(lost),
+                _DAMAGED if left else _EMPTY,
+            )
         now = self._clock()
         self._made = {kind: one if (one := kept.get(kind)) and now < one.until else self._new(kind) for kind in ALL}
         return _text(self._made)

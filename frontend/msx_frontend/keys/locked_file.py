@@ -31,9 +31,9 @@ class LockedFile:
     A server that finds the file unlocked knows that the server before it has died, and takes the file over.
     """
 
-    def __init__(self, path: Path, text_after: Callable[[bytes], str]) -> None:
-        """`text_after` makes the text from the one that an earlier server has left, which is "" if other users could
-        write it."""
+    def __init__(self, path: Path, text_after: Callable[[bytes | None], str]) -> None:
+        """`text_after` makes the text from the one that an earlier server has left: "" if other users could read or
+        write it, None without a file."""
         self._path, self._text_after = path, text_after
         self._fd = -1
         with _errors_named(path):
@@ -61,7 +61,7 @@ class LockedFile:
         try:
             old = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
-            return self._create(self._text_after(b""))
+            return self._create(self._text_after(None))
         try:
             if not _lock(old):
                 raise KeyFileTaken(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import NamedTuple
 
 from msx_frontend.config import ServerConfig, ServerConfigError
+from msx_frontend.keys.key import Key
 from msx_frontend.keys.operator_keys import VARIABLE, OperatorKeys
 from msx_frontend.keys.tokens import Tokens
 
@@ -37,11 +38,7 @@ class ServerKeys(NamedTuple):
 def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> ServerKeys:
     """Generated keys are written to `made`; MSX_API_KEY is removed from `env`. Raises StartError."""
     if config.disable_token_authorization:
-        if env.pop(VARIABLE, "").strip():
-            raise ServerConfigError(
-                f"{VARIABLE}: is set, but with disable_token_authorization=true (--disable-token-auth) no request "
-                "needs a key; remove one of the two"
-            )
+        _check_unset(env)
         return ServerKeys(tokens=None, given=None)
     tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens)
     try:
@@ -49,3 +46,21 @@ def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -
     except BaseException:
         tokens.close()
         raise
+
+
+def count_keys(config: ServerConfig, env: Mapping[str, str]) -> int:
+    """The number of the operator's keys, which are read as a start reads them. Raises StartError."""
+    own, found = dict(env), list[Key]()
+    if config.disable_token_authorization:
+        _check_unset(own)
+    else:
+        OperatorKeys(config.api_keys_file, own, found.extend)
+    return len(found)
+
+
+def _check_unset(env: MutableMapping[str, str]) -> None:
+    if env.pop(VARIABLE, "").strip():
+        raise ServerConfigError(
+            f"{VARIABLE}: is set, but with disable_token_authorization=true (--disable-token-auth) no request "
+            "needs a key; remove one of the two"
+        )

@@ -7,6 +7,7 @@ import logging.config
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,14 +45,8 @@ def apply(path: Path, default: logging.Formatter) -> LogDestinations:
 
     Raises LogConfigError.
     """
-    if not path.exists():
-        raise LogConfigError(f"--log-config file not found: {path}")
-    try:
+    with _errors_named(path):
         _configure(path)
-    except LogConfigError:
-        raise
-    except Exception as error:
-        raise LogConfigError(f"--log-config {path} is not a logging configuration ({_WANTED}): {error}") from None
     handlers = list(_line_handlers())
     for handler in handlers:
         if handler.formatter is None:
@@ -63,17 +58,44 @@ def apply(path: Path, default: logging.Formatter) -> LogDestinations:
     )
 
 
+def check_log_config(path: Path) -> None:
+    """Read the configuration without applying it, which opens its files. Raises LogConfigError."""
+    if not is_for_java(path):
+        with _errors_named(path):
+            _read(path)
+
+
 def _configure(path: Path) -> None:
+    config = _read(path)
+    if config is None:
+        return logging.config.fileConfig(path, disable_existing_loggers=False)
+    return logging.config.dictConfig({"disable_existing_loggers": False, **config})
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """The dictionary; None for an ini file, which Python reads itself."""
     if path.suffix in (".ini", ".conf", ".cfg"):
         if not path.read_text().strip():
             raise LogConfigError(_empty(path))
-        return logging.config.fileConfig(path, disable_existing_loggers=False)
+        return None
     config = read_yaml(path)
     if not config and not isinstance(config, list):
         raise LogConfigError(_empty(path))
     if not isinstance(config, dict):
         raise ValueError("it has no keys")
-    return logging.config.dictConfig({"disable_existing_loggers": False, **config})
+    return config
+
+
+@contextmanager
+def _errors_named(path: Path) -> Iterator[None]:
+    if not path.exists():
+        raise LogConfigError(f"--log-config file not found: {path}")
+    try:
+        yield
+    except LogConfigError:
+        raise
+    except Exception as error:
+        raise LogConfigError(f"--log-config {path} is not a logging configuration ({_WANTED}): {error}") from None
 
 
 def _empty(path: Path) -> str:

@@ -76,6 +76,8 @@ class ModelGauges(Collector):
         """Idle connections that were closed because there were too many."""
         self.spans: Callable[[], dict[str, int]] = dict
         """Of sampled requests, by what became of them."""
+        self.certificate_end: Callable[[], float | None] = lambda: None
+        """Until when the listeners' certificates are valid, in seconds since the epoch; None without TLS."""
         self.unknown_keys = 0
         """Keys of the configuration that the server does not have."""
         self._seen: list[Metric] = []
@@ -129,6 +131,12 @@ class ModelGauges(Collector):
         return found.values()
 
     def _settings(self) -> Iterable[Metric]:
+        """Of the certificate without a sample where no listener speaks TLS."""
+        yield GaugeMetricFamily(
+            "msx_certificate_not_after_seconds",
+            "Until when the certificates of the listeners are valid, since the epoch",
+            value=self.certificate_end(),
+        )
         yield GaugeMetricFamily(
             "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self.unknown_keys
         )

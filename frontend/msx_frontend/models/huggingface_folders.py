@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
@@ -21,14 +21,21 @@ def link_checkpoints(given: Sequence[str], into: Path, packed: PackedServables) 
 
     The name is the folder's own where there is none. Raises HuggingFaceError for a name that is given twice.
     """
-    named = [_named(text) for text in given]
-    for at, (name, folder) in enumerate(named):
-        if name in [other for other, _ in named[:at]]:
-            raise HuggingFaceError(f"--huggingface {name}={folder}: another model has the name {name}; give it another")
+    for name, folder in named_checkpoints(given):
         try:
             packed.archives.append(_linked(name, folder, into))
         except (ArchiveError, OSError) as error:
             packed.failures.append((f"model {name} (--huggingface) could not be loaded: {error}", name))
+
+
+def named_checkpoints(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
+    """The name and the folder of each. Raises HuggingFaceError for a name that is given twice."""
+    names: set[str] = set()
+    for name, folder in map(_named, given):
+        if name in names:
+            raise HuggingFaceError(f"--huggingface {name}={folder}: another model has the name {name}; give it another")
+        names.add(name)
+        yield name, folder
 
 
 def _named(text: str) -> tuple[str, Path]:

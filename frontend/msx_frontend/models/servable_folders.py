@@ -37,13 +37,13 @@ def packed_servables(folders: Sequence[Path], into: Path) -> PackedServables:
     Raises ServablesError for a folder that has no servables, or one that another has, too.
     """
     packed = PackedServables()
-    for servable in dict.fromkeys(_servables(folders)):
+    for servable in dict.fromkeys(servables_in(folders)):
         _pack_all(servable, into, packed)
     return packed
 
 
-def _servables(folders: Sequence[Path]) -> Iterator[Path]:
-    """Raises ServablesError."""
+def servables_in(folders: Sequence[Path]) -> Iterator[Path]:
+    """The folder of each servable. Raises ServablesError."""
     found: dict[str, Path] = {}
     for folder in folders:
         own = sorted(path.parent for path in _listed(folder) if path.is_file())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.shown_url import shown_url, without_secrets
 from msx_frontend.start_errors import StartError
 from msx_sdk._internal.names import MODEL_NAME
@@ -21,7 +21,16 @@ class StartupError(StartError):
     """An archive of the command line does not exist."""
 
 
-def expand(model: str, store: ModelStore) -> list[tuple[str | None, Path | ArchiveUrl]]:
+class Archives(Protocol):
+    """The model store."""
+
+    @property
+    def root(self) -> Path: ...
+
+    def all_archives(self) -> list[Path]: ...
+
+
+def expand(model: str, store: Archives) -> list[tuple[str | None, Path | ArchiveUrl]]:
     """`all`, `none`, `file.mar`, `name=file.mar`, `name=https://…`; an existing path is used as is."""
     if model == "all":
         return [(None, path) for path in store.all_archives()]

@@ -94,12 +94,7 @@ class StateFile:
 
     def _prepare(self) -> None:
         self.db.execute("PRAGMA locking_mode = EXCLUSIVE")  # a log of an older MSX is read on any file system then
-        version = schema_of(self.db)
-        if not version:
-            raise sqlite3.DatabaseError("it has no tables" if self.path.stat().st_size else "it is empty")
-        if version > len(state_schema.SCRIPTS):
-            raise StateStoreError(self._too_new(version))
-        check(self.db)
+        version = _known_schema(self.db, self.path)
         self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.execute("PRAGMA locking_mode = NORMAL")
         schema_of(self.db)  # lets the lock go
@@ -119,14 +114,34 @@ class StateFile:
                 f"written: {reason}"
             ) from exc
 
-    def _too_new(self, version: int) -> str:
-        known = len(state_schema.SCRIPTS)
-        copy = copy_of_schema(self.path, known)
-        older = f"restore {copy}, the copy from before the migration" if copy.exists() else "restore a backup"
-        return (
-            f"{self.path} was written by a newer MSX (schema {version}, this one knows {known}): "
-            f"upgrade, or {older}, or start with --ncs"
-        )
+
+def check_state(path: Path) -> int:
+    """The schema of the file, which is read as a start reads it, and not migrated. The unfinished change of a server
+    that was killed is undone, as by any program that reads the file. Raises StateStoreError."""
+    with errors_named(path):
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=PATIENCE)
+        with closing(db):
+            return _known_schema(db, path)
+
+
+def _known_schema(db: sqlite3.Connection, path: Path) -> int:
+    version = schema_of(db)
+    if not version:
+        raise sqlite3.DatabaseError("it has no tables" if path.stat().st_size else "it is empty")
+    if version > len(state_schema.SCRIPTS):
+        raise StateStoreError(_too_new(path, version))
+    check(db)
+    return version
+
+
+def _too_new(path: Path, version: int) -> str:
+    known = len(state_schema.SCRIPTS)
+    copy = copy_of_schema(path, known)
+    older = f"restore {copy}, the copy from before the migration" if copy.exists() else "restore a backup"
+    return (
+        f"{path} was written by a newer MSX (schema {version}, this one knows {known}): "
+        f"upgrade, or {older}, or start with --ncs"
+    )
 
 
 def _create(path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import time
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -19,8 +20,9 @@ from msx_frontend.config.address import Address
 from msx_frontend.net.connections.limits import connection_limits
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener
 from msx_frontend.net.listening.listener import Listener, ListenerContext
-from msx_frontend.net.tls.identity import TlsError, authorities_of, load_identity
+from msx_frontend.net.tls.identity import TlsError, authorities_of, load_identity, source
 from msx_frontend.net.tls.listeners import ListenerTls
+from msx_frontend.net.tls.validity import ExpiryLog
 from msx_frontend.start_errors import StartError
 
 log = logging.getLogger("msx.script")
@@ -139,6 +141,7 @@ def _read(files: TlsFiles) -> ListenerTls:
         authorities = None if files.custom_ca is None else authorities_of("custom_ca", Path(files.custom_ca))
     except TlsError as error:
         raise _unusable("custom_ca", error) from None
+    ExpiryLog(source(config)).look(identity.validity, time.time())
     return ListenerTls(identity, authorities)
 
 

@@ -11,6 +11,7 @@ from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.ascend import check_ascend
 from msx_frontend.cli.doctor.configuration import check_configuration
 from msx_frontend.cli.doctor.finding import Finding, Level, failed
+from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.doctor.software import check_mindspore, check_python, check_ray
@@ -29,6 +30,7 @@ CHECKS = (
     check_disk,
     check_time,
     check_ray,
+    check_inputs,
     check_left,
 )
 WIDTH = 80

@@ -6,20 +6,18 @@ reads them again.
 
 from __future__ import annotations
 
-import logging
 import os
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from msx_frontend.config import ServerConfig
+from msx_frontend.net.tls.validity import Validity, validity_of
 from msx_frontend.start_errors import StartError
-
-log = logging.getLogger("msx.tls")
 
 MOST_BYTES = 1 << 20
 """Of a file."""
@@ -52,13 +50,14 @@ class TlsIdentity:
     key: bytes = field(repr=False)
     chain: bytes
 
+    @cached_property
+    def validity(self) -> Validity:
+        return validity_of(self.chain)
+
     @property
     def told(self) -> str:
         """For the log."""
-        from cryptography.x509 import load_pem_x509_certificate
-
-        own = load_pem_x509_certificate(self.chain)
-        return f"{own.subject.rfc4514_string()}, valid until {own.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+        return f"{self.validity.subject}, valid until {self.validity.end_text}"
 
     def context(self, protocols: Sequence[str] = ("http/1.1",), authorities: bytes | None = None) -> ssl.SSLContext:
         """For listeners that speak `protocols` (their names in ALPN): TLS 1.2 and later. With `authorities` (PEM), only
@@ -80,19 +79,22 @@ def load_identity(config: ServerConfig) -> TlsIdentity:
     """The keystore, where one is set, beats the PEM files (TorchServe's rule). Raises TlsError. Reads files."""
     if config.keystore is not None:
         key, certificates = _of_keystore(config.keystore, config.keystore_pass, config.keystore_type)
-        name = f"keystore: {config.keystore}"
     elif config.private_key_file is not None and config.certificate_file is not None:
         key = _key_of(config.private_key_file)
         certificates = _certificates_of(config.certificate_file)
-        name = f"certificate_file: {config.certificate_file}"
     else:
         raise TlsError(_nothing_set(config))
     if _public(key) != _public(certificates[0]):
         raise TlsError(_does_not_fit(config))
-    _check_dates(name, certificates[0])
     identity = TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
-    _check_usable(name, identity)
+    _check_usable(source(config), identity)
     return identity
+
+
+def source(config: ServerConfig) -> str:
+    """The key and the file of the certificate, for messages."""
+    key = "certificate_file" if config.keystore is None else "keystore"
+    return f"{key}: {getattr(config, key)}"
 
 
 def authorities_of(key: str, path: Path) -> bytes:
@@ -184,15 +186,6 @@ def _read(name: str, path: Path) -> bytes:
     if len(data) > MOST_BYTES:
         raise TlsError(f"{name}: {path} has more than {MOST_BYTES >> 20} MiB: it is not a key or certificates")
     return data
-
-
-def _check_dates(name: str, certificate: Any) -> None:
-    """Clients refuse it. But a clock may be wrong, so that the server starts nevertheless."""
-    now = datetime.now(timezone.utc)
-    if now > certificate.not_valid_after_utc:
-        log.warning("%s: the certificate has expired on %s", name, certificate.not_valid_after_utc.date())
-    if now < certificate.not_valid_before_utc:
-        log.warning("%s: the certificate is not valid before %s", name, certificate.not_valid_before_utc.date())
 
 
 def _check_usable(name: str, identity: TlsIdentity) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.net.tls.clients import authority_keys, speaking_tls
-from msx_frontend.net.tls.identity import TlsError, TlsIdentity, authorities_of, load_identity
+from msx_frontend.net.tls.identity import TlsError, TlsIdentity, authorities_of, load_identity, source
+from msx_frontend.net.tls.validity import ExpiryLog
 
 LOOK_EVERY = 2.0
 """Seconds between two looks at the files."""
@@ -55,6 +57,8 @@ class ServerTls:
         self._authority_keys = authority_keys(config)
         self._seen = self._stamps()
         self.identity, authorities = self._read()
+        self._expiry = ExpiryLog(source(config))
+        self._expiry.look(self.identity.validity, time.time())
         self._listeners = {name: ListenerTls(self.identity, authorities.get(name)) for name in speaking_tls(config)}
 
     def of(self, listener: str) -> ListenerTls | None:
@@ -69,7 +73,9 @@ class ServerTls:
                 changed()
 
     def look(self) -> bool:
-        """Whether the files have changed and can be used. Those that cannot are told, and the old ones stay."""
+        """Whether the files have changed and can be used. Those that cannot are told, and the old ones stay; so is the
+        end of the certificate, before it comes."""
+        self._expiry.look(self.identity.validity, time.time())
         stamps = self._stamps()
         if stamps == self._seen:
             return False
@@ -86,6 +92,7 @@ class ServerTls:
             listener.renew(identity, authorities.get(name))
         self.identity = identity
         log.info("The certificates have changed: new connections get %s", identity.told)
+        self._expiry.look(identity.validity, time.time())
         return True
 
     def _read(self) -> tuple[TlsIdentity, dict[str, bytes]]:

@@ -231,7 +231,7 @@ def test_a_file_that_is_replaced_while_it_is_looked_at_is_looked_at_again(
 def test_of_two_servers_that_start_at_once_the_second_is_told_so(path: Path) -> None:
     first: list[locked_file.LockedFile] = []
 
-    def text_after(left: bytes) -> str:
+    def text_after(left: bytes | None) -> str:
         """The other server has its file before this one writes its own."""
         first.append(locked_file.LockedFile(path, lambda left: "first"))
         return "second"
@@ -298,20 +298,29 @@ def test_kept_keys_survive_a_restart(path: Path, clock: Clock) -> None:
         '{"inference": {"key": "%s", "expiration time": "soon"}}' % ("k" * 24),
     ],
 )
-def test_what_is_not_a_key_is_not_kept(path: Path, clock: Clock, left: str) -> None:
+def test_what_is_not_a_key_is_not_kept_and_told(
+    path: Path, clock: Clock, left: str, caplog: pytest.LogCaptureFixture
+) -> None:
     path.write_text(left)
     path.chmod(0o600)
     tokens = Tokens(path, 60, clock, keep=True)
+    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert said.startswith(f"keep_tokens: {path} has no key for management, inference, API that can be used")
+    assert ("the file is empty" in said) == (left == "")
     assert all(len(entry["key"]) == 24 and entry["key"] != "k" * 24 for entry in read(path).values())
     tokens.close()
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o620, 0o640])
-def test_keys_that_others_could_see_or_write_are_not_kept(path: Path, clock: Clock, mode: int) -> None:
+def test_keys_that_others_could_see_or_write_are_not_kept(
+    path: Path, clock: Clock, mode: int, caplog: pytest.LogCaptureFixture
+) -> None:
     Tokens(path, 60, clock, keep=True).close()
     before = read(path)
     path.chmod(mode)
+    assert not caplog.records
     tokens = Tokens(path, 60, clock, keep=True)
+    assert "others could read or write it" in caplog.text
     assert not [kind for kind, entry in read(path).items() if entry["key"] == before[kind]["key"]]
     tokens.close()
 

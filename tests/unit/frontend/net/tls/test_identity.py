@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import ssl
 import threading
@@ -160,16 +159,6 @@ def test_files_that_are_not_pem(own: Certificate, tmp_path: Path) -> None:
     (junk := tmp_path / "junk").write_bytes(b"x")
     assert refusal(private_key_file=junk, certificate_file=certificate).endswith("is not a private key in PEM format")
     assert refusal(private_key_file=key, certificate_file=junk).endswith("holds no certificate in PEM format")
-
-
-@pytest.mark.parametrize(("days", "words"), [(-1, "has expired on"), (1, "")])
-def test_an_expired_certificate_is_a_line_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, days: int, words: str
-) -> None:
-    key, certificate = write_pem(Certificate.make(days=days), tmp_path)
-    with caplog.at_level(logging.WARNING, "msx.tls"):
-        load_identity(ServerConfig(private_key_file=key, certificate_file=certificate))
-    assert words in caplog.text if words else not caplog.records
 
 
 def test_a_key_that_openssl_finds_too_short_names_file_and_remedy(tmp_path: Path) -> None:
