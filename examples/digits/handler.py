@@ -1,14 +1,13 @@
 """Digits on any paper: dark on light or light on dark, anywhere in the picture. A request is a PNG or a JPEG."""
 
-import io
 import json
-import warnings
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from msx_sdk import Context, Handler, InvalidInput
+from msx_sdk.images import ImageDecoder
 from msx_sdk.mindspore import Network, load_network, setup
 
 SIZE, MARGIN = 8, 1
@@ -26,11 +25,18 @@ class DigitHandler(Handler):
         super().initialize(context)
         setup(context)
         self.network = load_network(context)
+        self.images = ImageDecoder.of(context, 1, max_pixels=PIXELS, formats=["PNG", "JPEG"])
         self.names = list(json.loads((context.model_dir / "index_to_name.json").read_text()).values())
 
     def preprocess(self, data: list[dict[str, Any]]) -> list[Any]:
         """A picture that cannot be read becomes an error, and fails alone."""
-        return [read(row.get("body", row.get("data"))) for row in data]
+        return [self.read(row.get("body", row.get("data"))) for row in data]
+
+    def read(self, body: Any) -> Pixels | InvalidInput:
+        try:
+            return fitted(self.images.decode(body).array()[..., 0] / 255)
+        except InvalidInput as error:
+            return InvalidInput(f"body: {error.message}")
 
     def inference(self, inputs: list[Any]) -> list[Any]:
         pictures = [it for it in inputs if not isinstance(it, InvalidInput)]
@@ -45,23 +51,6 @@ class DigitHandler(Handler):
         weights = np.exp(logits - logits.max())
         best = weights.argsort()[::-1][:3]
         return {self.names[place]: round(float(weights[place] / weights.sum()), 4) for place in best}
-
-
-def read(body: Any) -> Pixels | InvalidInput:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit here is lower
-            picture = Image.open(io.BytesIO(body), formats=["PNG", "JPEG"])
-        if picture.width * picture.height > PIXELS:
-            return InvalidInput(f"body: {picture.width} × {picture.height} pixels are more than {PIXELS}")
-        gray = np.asarray(picture.convert("L"), np.float32) / 255
-    except Image.DecompressionBombError:
-        return InvalidInput(f"body: the picture has more than {PIXELS} pixels")
-    except (UnidentifiedImageError, TypeError):
-        return InvalidInput("body: expected a picture, a PNG or a JPEG")
-    except (OSError, SyntaxError, ValueError) as error:
-        return InvalidInput(f"body: the picture is damaged: {error}")
-    return fitted(gray)
 
 
 def fitted(gray: Pixels) -> Pixels | InvalidInput:

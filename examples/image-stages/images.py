@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from msx_sdk import Handler, InvalidInput
+from msx_sdk.images import ImageDecoder
 
 SIZE = 32
 NAMES = ("dark", "red", "green", "blue", "bright")
@@ -17,15 +16,19 @@ NAMES = ("dark", "red", "green", "blue", "bright")
 class Decode(Handler):
     """Bytes of an image -> [3, SIZE, SIZE] float32 from 0 to 1."""
 
+    def initialize(self, context: Any) -> None:
+        super().initialize(context)
+        self.images = ImageDecoder.of(context, max_pixels=16 << 20)
+
     def inference(self, inputs: Any) -> Any:
         return [self.decoded(row["body"]) for row in inputs]
 
     def decoded(self, body: Any) -> Any:
         try:
-            image = Image.open(io.BytesIO(body)).convert("RGB").resize((SIZE, SIZE))
-        except (OSError, TypeError, ValueError) as error:
-            return InvalidInput(f"body: expected an image, {error}")  # the others of the batch go on
-        return np.asarray(image, np.float32).transpose(2, 0, 1) / 255
+            pixels = self.images.decode(body).array(lambda image: image.resize((SIZE, SIZE)))
+        except InvalidInput as error:
+            return InvalidInput(f"body: {error.message}")  # the others of the batch go on
+        return pixels.transpose(2, 0, 1) / 255
 
 
 class Encode(Handler):

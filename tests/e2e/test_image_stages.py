@@ -64,6 +64,6 @@ def test_images(server: RunningServer, path: str, transport: Any) -> None:
 def test_what_is_not_an_image_is_told_by_its_stage(server: RunningServer) -> None:
     reply = server.predict("images", b"not an image")
     assert (reply.status_code, reply.headers["x-stage"]) == (400, "decode")
-    assert reply.json()["message"].startswith("Error executing decode: body: expected an image, cannot identify")
+    assert reply.json()["message"].startswith("Error executing decode: body: not an image that Pillow can read")
     assert server.predict("images", image("blue")).json()["label"] == "blue"
     assert server.metric("msx_requests_total", model="images/decode", code="400") == 1

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
-import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
 from msx_backend.handlers._arrays import Array
 from msx_sdk import HandlerLoadError, InvalidInput
 from msx_sdk._internal.base64_text import decode_base64
 from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
+from msx_sdk.images import MAX_PIXELS, ImageDecoder
 
 Pixels = Annotated[int, Meta(ge=1)]
 Interpolation = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
@@ -41,8 +40,7 @@ class ImageOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     std: float | list[float] = 1.0
     softmax: bool = True
     top_k: Annotated[int, Meta(ge=1)] = 5
-    max_pixels: Pixels = 89_478_485
-    """Pillow's own limit: a larger image would fill the memory."""
+    max_pixels: Pixels = MAX_PIXELS
 
 
 @dataclass(frozen=True)
@@ -54,40 +52,20 @@ class ImageReader:
     channels: int
     layout: str
     options: ImageOptions
-    limited: bool = True
+    decoder: ImageDecoder
 
     def read(self, value: Any) -> Array:
         """`value` is the file's bytes, its base64 text, or the finished tensor as lists. Raises InvalidInput."""
         if isinstance(value, str):
             value = _from_base64(value)
         if isinstance(value, (bytes, bytearray)):
-            return self._normalised(self._resized(self._decoded(bytes(value))))
+            return self._normalised(self.decoder.decode(value).array(self._resized))
         return self._tensor(value)
 
     @property
     def shape(self) -> tuple[int, int, int]:
         size = (self.height, self.width)
         return (self.channels, *size) if self.layout == "NCHW" else (*size, self.channels)
-
-    def _decoded(self, data: bytes) -> Image.Image:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-                image = Image.open(io.BytesIO(data))
-            self._check_pixels(image)
-            upright = ImageOps.exif_transpose(image)
-            return upright.convert("L" if self.channels == 1 else "RGB")
-        except Image.DecompressionBombError as error:
-            raise InvalidInput(f"the image is refused: {error}") from None
-        except UnidentifiedImageError:
-            raise InvalidInput(f"not an image that Pillow can read: {len(data)} bytes of an unknown format") from None
-        except (OSError, ValueError, SyntaxError) as error:
-            raise InvalidInput(f"not an image that Pillow can read: {error}") from None
-
-    def _check_pixels(self, image: Image.Image) -> None:
-        pixels, limit = image.width * image.height, self.options.max_pixels
-        if self.limited and pixels > limit:
-            raise InvalidInput(f"the image has {image.width}x{image.height} = {pixels} pixels; the limit is {limit}")
 
     def _resized(self, image: Image.Image) -> Image.Image:
         method = Image.Resampling[self.options.interpolation.upper()]
@@ -98,10 +76,9 @@ class ImageReader:
         left, top = round((width - self.width) / 2), round((height - self.height) / 2)
         return image.resize((width, height), method).crop((left, top, left + self.width, top + self.height))
 
-    def _normalised(self, image: Image.Image) -> Array:
-        pixels = np.asarray(image, np.float32).reshape(self.height, self.width, self.channels) / self.options.scale
+    def _normalised(self, pixels: Array) -> Array:
         mean, std = np.asarray(self.options.mean, np.float32), np.asarray(self.options.std, np.float32)
-        normal: Array = (pixels - mean) / std
+        normal: Array = (pixels / self.options.scale - mean) / std
         return normal.transpose(2, 0, 1) if self.layout == "NCHW" else normal
 
     def _tensor(self, value: Any) -> Array:
@@ -117,7 +94,12 @@ class ImageReader:
         return array
 
 
-def image_reader(options: ImageOptions, inputs: list[TensorSpec], limited: bool = True) -> ImageReader:
+def image_reader(
+    options: ImageOptions,
+    inputs: list[TensorSpec],
+    limited: bool = True,
+    image_range: tuple[float, float] | None = None,
+) -> ImageReader:
     """Derives options that are not set from the model's only input. Raises HandlerLoadError if that does not determine
     them."""
     if len(inputs) != 1:
@@ -131,7 +113,8 @@ def image_reader(options: ImageOptions, inputs: list[TensorSpec], limited: bool 
     for name, values in (("mean", options.mean), ("std", options.std)):
         if isinstance(values, list) and len(values) != channels:
             raise HandlerLoadError(f"model-config.yaml, image.{name}: {len(values)} values for {channels} channels")
-    return ImageReader(height, width, channels, layout, options, limited)
+    decoder = ImageDecoder(channels, image_range=image_range, max_pixels=options.max_pixels if limited else None)
+    return ImageReader(height, width, channels, layout, options, decoder)
 
 
 def _size(options: ImageOptions, model: list[int]) -> tuple[int, int]:

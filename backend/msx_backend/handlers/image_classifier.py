@@ -12,6 +12,7 @@ from msx_backend.handlers._arrays import Array
 from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
+from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.kserve.fit import check_values, is_sizes
 from msx_sdk._internal.kserve.types import BYTES
 from msx_sdk._internal.number_range import OutOfRangeError, fit
@@ -46,7 +47,8 @@ class ImageClassifier(Handler):
         self.options = read_options(context, "image", ImageOptions)
         self.network = load_network(context, parallel)
         limited = context.system_properties["limit_max_image_pixels"]
-        self.reader = image_reader(self.options, self.network.inputs, limited)
+        image_range = parse_model_config(context.model_yaml_config)[0].image_range
+        self.reader = image_reader(self.options, self.network.inputs, limited, image_range)
         self.labels = read_labels(context)
         self._axis = batch_axis(self.network)
         self.example = {"data": np.zeros(self.reader.shape, np.float32).tolist()}

@@ -105,6 +105,9 @@ def test_other_keys_reach_the_handler_untouched() -> None:
         ("parallel", {"pipelineStages": 0}, "parallel.pipelineStages: 0 is not an integer of 1 or more"),
         ("slotBuckets", [], "slotBuckets: [] is not a list of 1 to 12 sizes"),
         ("contextBuckets", [0], "contextBuckets: [0] is not a list of 1 to 12 sizes"),
+        ("imageRange", 4095, "imageRange: 4095 is not a list of two numbers: the sample that is black, and the one"),
+        ("imageRange", [0], "imageRange: [0] is not a list of two numbers"),
+        ("imageRange", [0, True], "imageRange: [0, True] is not a list of two numbers"),
     ],
 )
 def test_a_wrong_type_names_key_value_and_expectation(key: str, value: object, text: str) -> None:
@@ -183,6 +186,8 @@ MSRUN4 = {"nproc-per-node": 4}
             {"slotBuckets": [1, 2, 4, 8], "contextBuckets": [1, 2, 3, 4]},
             "slotBuckets and contextBuckets: 4 times 4 sizes are 16 graphs to compile, and at most 12 are allowed",
         ),
+        ({"imageRange": [9, 9]}, "imageRange: [9.0, 9.0] must be two finite numbers, the lower one first"),
+        ({"imageRange": [0, float("inf")]}, "imageRange: [0.0, inf] must be two finite numbers, the lower one first"),
     ],
 )
 def test_an_impossible_combination_is_refused(keys: dict[str, Any], text: str) -> None:

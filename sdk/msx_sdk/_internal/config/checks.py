@@ -1,5 +1,6 @@
 """Checks of keys that belong together: impossible combinations, and keys without effect."""
 
+import math
 from collections.abc import Iterator
 
 from msx_sdk._internal.config.env import check_env
@@ -20,6 +21,7 @@ def check(config: ModelKeys) -> list[str]:
     _check_devices(config, layout)
     _check_placement(config, layout)
     _check_generation(config)
+    _check_image_range(config.image_range)
     check_env(config.env, config.min_workers)
     return list(_without_effect(config))
 
@@ -95,6 +97,14 @@ def _check_generation(config: ModelKeys) -> None:
             f"slotBuckets and contextBuckets: {slots} times {contexts} sizes are {slots * contexts} graphs to compile, "
             f"and at most {MOST_GRAPHS} are allowed: give fewer"
         )
+
+
+def _check_image_range(black_white: tuple[float, float] | None) -> None:
+    if black_white is None:
+        return
+    black, white = black_white
+    if not (math.isfinite(black) and math.isfinite(white) and black < white):
+        raise ConfigError(f"imageRange: {list(black_white)} must be two finite numbers, the lower one first")
 
 
 def _without_effect(config: ModelKeys) -> Iterator[str]:

@@ -13,6 +13,7 @@ from msx_sdk._internal.config.sections import (
     DraftTokens,
     GenerationConfig,
     Ids,
+    ImageRange,
     Isa,
     JsonBodies,
     Mode,
@@ -165,6 +166,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     servable: ServableOptions = ServableOptions()
     warmup: Switch | Requests = True
     json_bodies: JsonBodies | None = None
+    image_range: ImageRange | None = None
     use_venv: Switch = False
     max_batch_prefill_tokens: Positive | None = None
     max_batch_total_tokens: Positive | None = None

@@ -27,6 +27,9 @@ Captures = Annotated[
     tuple[Positive, ...],
     Meta(min_length=1, max_length=MOST_CAPTURES, description=f"a list of 1 to {MOST_CAPTURES} sizes"),
 ]
+ImageRange = Annotated[
+    tuple[float, float], Meta(description="a list of two numbers: the sample that is black, and the one that is white")
+]
 Section = Annotated[Any, Meta(description="a mapping")]
 Variables = Annotated[Any, Meta(description="a mapping of variables to values, or a list of such mappings")]
 Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -23,6 +24,8 @@ from msx_sdk._internal.results import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from tests.torch_models import Colours, Doubled, png, saved, scripted, torch
+from tests.unit.sdk.images.files import png as deep_png
+from tests.unit.sdk.images.files import tiff
 
 pytestmark = [
     pytest.mark.torch,
@@ -189,9 +192,9 @@ def test_no_explanations(tmp_path: Path) -> None:
 LABELS = json.dumps({"0": ["n1", "red"], "1": "green", "2": "blue"})
 
 
-def classifier(folder: Path, handler: Any = ImageClassifier) -> LocalModel:
+def classifier(folder: Path, handler: Any = ImageClassifier, config: dict[str, Any] | None = None) -> LocalModel:
     files = {"m.pt": scripted(Colours()), "index_to_name.json": LABELS}
-    return local(handler, folder, files, serializedFile="m.pt")
+    return local(handler, folder, files, config, serializedFile="m.pt")
 
 
 def jpeg(mode: str) -> bytes:
@@ -241,11 +244,30 @@ def test_images_of_all_modes(tmp_path: Path, mode: str) -> None:
     assert sum(reply.values()) == pytest.approx(1)
 
 
+def test_images_of_more_than_8_bits(tmp_path: Path) -> None:
+    """Red as an X-ray's 12 bits have it: white without a range, once."""
+    red = np.zeros((300, 280, 3), np.uint16)
+    red[..., 0] = 4095
+    with classifier(tmp_path, config={"imageRange": [0, 4095]}) as model:
+        keyed, eight = answers(model.predict([deep_png(red), png("red")]))
+        grey = answers(model.predict([deep_png(red[..., 0]), png("white")]))
+    assert keyed == pytest.approx(eight)
+    assert grey[0] == pytest.approx(grey[1])
+
+
+def test_images_that_need_a_range_fail_alone(tmp_path: Path) -> None:
+    with classifier(tmp_path) as model:
+        good, bad = model.predict([png("red"), tiff(np.zeros((2, 2), np.float32))])
+    assert (good.status, bad.status) == (200, 400)
+    assert bad.failure
+    assert bad.failure.message.startswith("data: the image has float samples: the model needs imageRange")
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"no image", "data: not an image that can be read"),
-        (png("red")[:-40], "data: not an image that can be read"),
+        (b"no image", "data: not an image that Pillow can read"),
+        (png("red")[:-40], "data: not an image that Pillow can read"),
         ("?", "data: "),
         ({"a": 1}, "data: expected an image, base64 text or nested lists, got dict"),
     ],

@@ -18,6 +18,7 @@ from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.request import InferenceRequest
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.handlers.conftest import Serve
+from tests.unit.sdk.images.files import png, tiff
 
 pytestmark = pytest.mark.mindspore
 
@@ -264,3 +265,39 @@ def test_what_the_classifier_announces(model: LocalModel) -> None:
     announce = model.handler.tensor_signature
     assert announce is not None
     assert [spec.name for spec in announce().outputs] == ["labels", "probabilities"]
+
+
+XRAY = np.array([[0, 4095], [1000, 3000]], np.uint16)
+
+
+@pytest.mark.parametrize(
+    ("data", "config", "bright"),
+    [
+        (png(XRAY), {"imageRange": [0, 4095]}, 1.0),
+        (png(XRAY, [12]), {}, 1.0),
+        (png(XRAY), {}, 4095 / 65535),
+        (tiff(XRAY.astype(np.int32)), {"imageRange": [0, 8190.0]}, 0.5),
+        (tiff(XRAY.astype(np.float32)), {"imageRange": [-4095, 4095]}, 1.0),
+    ],
+)
+def test_images_of_more_than_8_bits(
+    serve: Serve, folder: Path, data: bytes, config: dict[str, Any], bright: float
+) -> None:
+    model = serve("image_classifier", "brightness.mindir", {"image": {"softmax": False}, **config}, folder)
+    (reply,) = model.predict([data])
+    assert reply.json()["upper right"] == pytest.approx(10 * bright, rel=1e-5)
+
+
+def test_colours_of_more_than_8_bits() -> None:
+    read = reader((-1, 3, 2, 2), scale=1.0).read(
+        tiff(np.stack([XRAY, XRAY // 2, XRAY * 0], -1), tags=[(341, 3, [4095] * 3)])
+    )
+    assert read[:, 0, 1].tolist() == pytest.approx([255, 255 * 2047 / 4095, 0])
+
+
+def test_an_image_that_needs_a_range_fails_alone(model: LocalModel) -> None:
+    good, bad = model.predict([picture(0), tiff(XRAY.astype(np.float32))])
+    assert winner(good.json()) == "upper left"
+    assert bad.failure is not None
+    assert bad.status == 400
+    assert bad.failure.message.startswith("the image has float samples: the model needs imageRange: [black, white]")

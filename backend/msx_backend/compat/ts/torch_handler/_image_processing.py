@@ -22,17 +22,22 @@ class ImageProcessing:
     std: tuple[float, ...] | None = None
 
     def __call__(self, image: Any) -> Any:
-        image = image.convert("RGB")
-        if self.resize:
-            image = _resized(image, self.resize)
-        if self.crop:
-            image = _cropped(image, self.crop)
-        tensor = _tensor(image)
+        """`image` of Pillow. Raises InvalidInput where its samples need a range: see `of_picture`."""
+        return self.of_picture(image_decoder().of_image(image))
+
+    def of_picture(self, picture: Any) -> Any:
+        """`picture`: an `msx_sdk.images.Picture`, whose samples are scaled by `imageRange`."""
+        tensor = _tensor(picture.array(self._fitted))
         if self.mean and self.std:
             torch = need("torch")
             mean, std = (torch.tensor(values).reshape(-1, 1, 1) for values in (self.mean, self.std))
             tensor = (tensor - mean) / std
         return tensor
+
+    def _fitted(self, image: Any) -> Any:
+        if self.resize:
+            image = _resized(image, self.resize)
+        return _cropped(image, self.crop) if self.crop else image
 
 
 IMAGENET = ImageProcessing(resize=256, crop=224, mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
@@ -52,6 +57,13 @@ def _cropped(image: Any, side: int) -> Any:
     return image.crop((left, top, left + side, top + side))
 
 
-def _tensor(image: Any) -> Any:
-    pixels = need("numpy").asarray(image, dtype="float32") / 255
-    return need("torch").from_numpy(pixels).permute(2, 0, 1).contiguous()
+def _tensor(pixels: Any) -> Any:
+    return need("torch").from_numpy(pixels / 255).permute(2, 0, 1).contiguous()
+
+
+def image_decoder(context: Any = None) -> Any:
+    """Return the decoder of a model's images, which has its `imageRange`. Raises HandlerLoadError without Pillow."""
+    need("numpy")
+    need("PIL.Image")
+    decoder = need("msx_sdk.images").ImageDecoder
+    return decoder(max_pixels=None) if context is None else decoder.of(context, max_pixels=None)

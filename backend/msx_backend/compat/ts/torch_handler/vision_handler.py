@@ -13,6 +13,7 @@ from msx_sdk import InvalidInput
 
 from .._extras import need
 from ..handler_utils.timer import timed
+from ._image_processing import ImageProcessing, image_decoder
 from ._insights import attributions, integrated_gradients
 from .base_handler import BaseHandler
 
@@ -21,10 +22,12 @@ class VisionHandler(BaseHandler, ABC):
     """A request's `data` or `body`: an image file, one as base64 text, or a tensor as nested lists.
 
     `image_processing` makes a tensor of a PIL image: transforms of torchvision, or any function. It gets the image in
-    the mode of its file: "L" where it is greyscale.
+    the mode of its file: "L" where it is greyscale, "I;16" where that has 16 bits. The processing of the handlers here
+    scales samples of more than 8 bits by `imageRange` of model-config.yaml.
     """
 
     image_processing: Any
+    _decoder: Any = None
 
     @functools.cached_property
     def ig(self) -> Any:
@@ -35,6 +38,7 @@ class VisionHandler(BaseHandler, ABC):
         super().initialize(context)
         if not context.system_properties.get("limit_max_image_pixels", True):
             need("PIL.Image").MAX_IMAGE_PIXELS = None
+        self._decoder = image_decoder(context)
 
     @timed
     def preprocess(self, data: Any) -> Any:
@@ -49,10 +53,19 @@ class VisionHandler(BaseHandler, ABC):
         if isinstance(value, str):
             value = _from_base64(value)
         if isinstance(value, (bytes, bytearray)):
-            return self.image_processing(_image(value))
+            return self._processed(value)
         if isinstance(value, list):
             return need("torch").FloatTensor(value)
         raise InvalidInput(f"data: expected an image, base64 text or nested lists, got {type(value).__name__}")
+
+    def _processed(self, data: bytes | bytearray) -> Any:
+        processing = self.image_processing
+        if not isinstance(processing, ImageProcessing):
+            return processing(_image(data))
+        try:
+            return processing.of_picture((self._decoder or image_decoder()).decode(data))
+        except InvalidInput as error:
+            raise InvalidInput(f"data: {error.message}") from None
 
     def get_insights(self, tensor_data: Any, _: Any, target: Any = 0) -> Any:
         """One attribution for each image, by captum's integrated gradients."""
@@ -73,5 +86,5 @@ def _image(data: bytes | bytearray) -> Any:
         image = images.open(io.BytesIO(data))
         image.load()
     except (OSError, ValueError, SyntaxError, images.DecompressionBombError) as error:
-        raise InvalidInput(f"data: not an image that can be read: {error}") from None
+        raise InvalidInput(f"data: not an image that Pillow can read: {error}") from None
     return image

@@ -1,0 +1,1 @@
+"""Image files to arrays, those of more than 8 bits a channel too. Needs NumPy and Pillow."""
