@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from msx_sdk._internal.bodies import Input, lenient, raw, strict
+from msx_sdk._internal.form_fields import FormFields
 from msx_sdk._internal.references import SharedValues
 from msx_sdk._internal.reply_credit import UNLIMITED, ReplyCredit
 from msx_sdk._internal.results import encode
@@ -163,12 +164,20 @@ class InferenceRequest(ReplyCredit):
             return made
         if self._data is not None:
             return dict(self._data)
+        fields = self._fields(decode)
+        return fields if "body" in fields else FormFields(fields, self._content_type)
+
+    def _fields(self, decode: bool) -> dict[str, Any]:
         if not decode:
             return {name: raw(part.data) for name, part in self.parts.items()}
         if self._strict:
             resolve = self.shared.resolve if self.shared is not None and self.shared.keys else None
             return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
         return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
+
+    def _content_type(self) -> str:
+        stated = self.headers.get("content-type")
+        return stated if isinstance(stated, str) else ""  # a field of a form may have the same name
 
     def writable(self) -> dict[str, Any]:
         """`data()` once more, with arrays of its own where those of `data()` stand in shared memory."""

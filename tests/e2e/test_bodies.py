@@ -146,3 +146,14 @@ def test_a_signature_is_enforced_over_grpc(server: RunningServer) -> None:
         asked.inputs.add(name="rows", datatype="INT8", shape=[1, 3])
         code, details = failure(lambda: infer(asked, timeout=WATCHDOG))
         assert (code, details) == ("INVALID_ARGUMENT", "input 'rows': datatype 'INT8', but the model takes FP32")
+
+
+# -- bodies under the type that curl states by itself --
+
+
+@pytest.mark.parametrize("body", [b'{"x": 1}', b"plain text", b"\x89PNG\r\n\x1a\n\0=&", b"\x89PNG" + b"&=" * 2000])
+def test_the_sentence_names_curls_content_type(server: RunningServer, body: bytes) -> None:
+    for model in ("norms", "lenient"):
+        reply = sent(server, model, body, FORM)
+        assert reply.status_code == 400, reply.text
+        assert f"A body that comes as {FORM}, which curl and urllib state" in reply.json()["message"]

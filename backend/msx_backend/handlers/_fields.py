@@ -7,9 +7,9 @@ from typing import Any
 from msx_backend.handlers._arrays import NPY_MAGIC, is_raw_size, numpy_dtype
 from msx_sdk import InvalidInput, PredictionError
 from msx_sdk._internal.bodies import JSON, fault, json_value, media_type, read_json, says_json
+from msx_sdk._internal.form_fields import FORM
 from msx_sdk._internal.mindir import TensorSpec
 
-FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/form-data"
 NPY = "application/x-npy"
 RAW = "application/octet-stream"

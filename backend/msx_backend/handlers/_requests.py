@@ -8,9 +8,10 @@ from enum import Enum
 from typing import Any
 
 from msx_backend.handlers._arrays import NPY_MAGIC, Array, lacks_axis, to_array
-from msx_backend.handlers._fields import FORM, meaning, unsupported
+from msx_backend.handlers._fields import meaning, unsupported
 from msx_sdk import InvalidInput
 from msx_sdk._internal.bodies import media_type
+from msx_sdk._internal.form_fields import FORM
 from msx_sdk._internal.kserve.fit import check_inputs, check_names, check_shape
 from msx_sdk._internal.kserve.request import inputs_of
 from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec

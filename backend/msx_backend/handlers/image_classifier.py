@@ -76,7 +76,7 @@ class ImageClassifier(Handler):
 
     def _read(self, item: dict[str, Any]) -> ImageRequest | InvalidInput:
         try:
-            given: Any = item.get("data", item.get("body"))
+            given: Any = item["data"] if "data" in item else item["body"]
             tensors = isinstance(given, dict) and isinstance(given.get("inputs"), list)
             values, many = (images_of_tensors(given), True) if tensors else images_of(given)
             return ImageRequest(np.stack([self.reader.read(value) for value in values]), many, tensors)
@@ -152,7 +152,10 @@ def images_of(value: Any) -> tuple[list[Any], bool]:
     many = isinstance(value, dict) and "instances" in value
     found = [_unwrapped(image) for image in _as_list(value["instances"])] if many else [_unwrapped(value)]
     if not found or any(image is None for image in found):
-        raise InvalidInput('expected an image file as the body, or JSON {"data": base64} or {"instances": [base64, …]}')
+        raise InvalidInput(
+            "expected an image file as the body or as the field data of a form, "
+            'or JSON {"data": base64} or {"instances": [base64, …]}'
+        )
     return found, many
 
 

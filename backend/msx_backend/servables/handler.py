@@ -125,7 +125,10 @@ class ServableHandler(Handler):
 
     def _inputs(self, method: ServableMethod, data: dict[str, Any]) -> list[Any] | PredictionError:
         """The values of an instance in the method's order. A body that is a JSON object has them as its members."""
-        body = data.get("body")
+        try:
+            body = data.get("body")
+        except InvalidInput as error:  # no form, though it came as one
+            return failure(INVALID_INPUTS, error.message)
         given = body if isinstance(body, dict) and len(data) == 1 else data
         values = []
         for name in method.inputs:

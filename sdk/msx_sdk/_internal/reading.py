@@ -59,8 +59,8 @@ class RequestReader:
 
     def _read_prediction(self, request: InferenceRequest) -> None:
         decoded = request.decode(strictly=self._strict)
-        if self._announce is not None:
-            check_prediction(decoded.get("body"), self._signature)
+        if self._announce is not None and "body" in decoded:
+            check_prediction(decoded["body"], self._signature)
 
     def _read_call(self, request: InferenceRequest) -> None:
         """Of a method."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from msx_sdk._internal.elements import TooManyElements, check_json
+from msx_sdk._internal.form_fields import FormFields
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import InvalidInput
@@ -88,7 +89,7 @@ def _of_text(values: dict[str, Any], kind: type[Q], what: str, *, strict: bool) 
 
 def _values(item: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     """Values by parameter name, and whether they are texts that are still to be converted."""
-    if not item.keys() & {"body", "data"}:
+    if not item.keys() & {"body", "data"} and not (isinstance(item, FormFields) and item.is_no_form):
         return {name: _structured(name, _text(name, value)) for name, value in item.items()}, True
     body = item.get("body", item.get("data"))
     if isinstance(body, (bytes, bytearray)):

@@ -54,7 +54,7 @@ def _row(item: dict[str, Any], idx: int) -> Array:
 
     from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
 
-    value = item.get("body", item.get("data"))
+    value = item["data"] if "data" in item and "body" not in item else item["body"]
     try:
         row = fit(numbers(value), np.float32)
     except OutOfRangeError as error:

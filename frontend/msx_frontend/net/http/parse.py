@@ -12,6 +12,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import Field
+from msx_sdk._internal.form_fields import FORM, FORM_ADVICE
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -39,7 +40,7 @@ def fields_parser(content_type: bytes) -> Callable[[bytes], list[Field]]:
         boundary = parse_options_header(content_type)[1].get(b"boundary")
         if boundary:
             return partial(_multipart, boundary)
-    if kind == b"application/x-www-form-urlencoded":
+    if kind == FORM.encode():
         return partial(_form_or_npy, content_type.decode("latin-1"))
     return partial(_raw, content_type.decode("latin-1"))
 
@@ -63,7 +64,7 @@ def merge_fields(*groups: list[Field]) -> list[Field]:
 
 def _form(body: bytes) -> list[Field]:
     if body.count(b"&") >= MOST_FIELDS:
-        raise _too_many()
+        raise _too_many(f" {FORM_ADVICE}")
     text = body.decode("utf-8", "surrogateescape")
     pairs = parse_qsl(text, keep_blank_values=True, encoding="utf-8", errors="surrogateescape")
     return merge_fields([_form_field(name, value) for name, value in pairs])
@@ -75,8 +76,8 @@ def _form_field(name: str, value: str) -> Field:
     return Field(text, None, value.encode("utf-8", "surrogateescape"))
 
 
-def _too_many() -> BadRequest:
-    return BadRequest(f"The form has more than {MOST_FIELDS} fields; send that many values as one JSON body.")
+def _too_many(advice: str = "") -> BadRequest:
+    return BadRequest(f"The form has more than {MOST_FIELDS} fields; send that many values as one JSON body.{advice}")
 
 
 def _multipart(boundary: bytes, body: bytes) -> list[Field]:

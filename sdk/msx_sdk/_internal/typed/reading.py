@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from msx_sdk._internal.bodies import fault, json_value, malformed, says_json
 from msx_sdk._internal.elements import TooManyElements, check_msgpack
+from msx_sdk._internal.form_fields import FORM_ADVICE, is_form
 from msx_sdk._internal.packed import PACKED, InvalidPacked, Resolve, unpack, unpack_sent
 from msx_sdk._internal.typed.arrays import is_array
 from msx_sdk._internal.typed.codec import Codec, Misfit
@@ -134,9 +135,9 @@ class TypedInput:
 
     def _hint(self) -> str:
         """Curl and urllib state a form's type unless they are told another one."""
-        if len(self._parts) == 1 and next(iter(self._parts))[:1] in ("{", "["):
-            return " The body came as a form's: state its content type, application/json."
-        return ""
+        if "body" in self._parts or is_form({name: part.data for name, part in self._parts.items()}):
+            return ""
+        return f" {FORM_ADVICE}"
 
 
 def _value(name: str, part: Part, kind: Any, resolve: Resolve | None) -> Any:

@@ -15,7 +15,7 @@ from PIL import Image
 from msx_backend.handlers._images import ImageOptions, image_reader
 from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError, InvalidInput
-from msx_sdk.request import InferenceRequest
+from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.handlers.conftest import Serve
 from tests.unit.sdk.images.files import png, tiff
@@ -265,6 +265,18 @@ def test_what_the_classifier_announces(model: LocalModel) -> None:
     announce = model.handler.tensor_signature
     assert announce is not None
     assert [spec.name for spec in announce().outputs] == ["labels", "probabilities"]
+
+
+@pytest.mark.parametrize("divided", [{"\ufffdPNG\r\n\x1a\n": b"\0\0"}, {"iVBORw0KGgo": b"="}])
+def test_an_image_that_came_as_a_form(model: LocalModel, divided: dict[str, bytes]) -> None:
+    """As `curl --data-binary @cat.png` sends it."""
+    stated = Headers({"content-type": "application/x-www-form-urlencoded"})
+    parts = {name: Part(data) for name, data in divided.items()}
+    good, bad = model.predict([picture(1), InferenceRequest("r", parts, stated)])
+    assert winner(good.json()) == "upper right"
+    assert bad.failure is not None
+    assert bad.status == 400
+    assert "application/x-www-form-urlencoded, which curl and urllib state" in bad.failure.message
 
 
 XRAY = np.array([[0, 4095], [1000, 3000]], np.uint16)

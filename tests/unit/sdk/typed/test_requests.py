@@ -134,7 +134,10 @@ def test_fields_of_forms_and_of_grpc(parts: dict[str, Part], expected: Any) -> N
     ("parts", "words"),
     [
         ({}, "The request is empty: this model takes Query as application/json or application/msgpack."),
-        ({'{"text": "a"}': Part(b"")}, "The body came as a form's: state its content type, application/json."),
+        (
+            {'{"text": "a"}': Part(b"")},
+            "A body that comes as application/x-www-form-urlencoded, which curl and urllib state",
+        ),
         ({"text": Part(b"\xff"), "top": Part(b"1")}, "text: expected text, got bytes that are not UTF-8."),
         ({"text": Part(b"a"), "top": Part(b"many")}, 'top: expected `int`, got `str` ("many").'),
     ],
