@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Protocol
 
+from msx_archiver.errors import ArchiveError
+from msx_archiver.reader import open_archive
 from msx_frontend.archives.archive_url import ArchiveUrl
+from msx_frontend.archives.guess import MINDIR, PYTHON, name_of
+from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.shown_url import shown_url, without_secrets
 from msx_frontend.start_errors import StartError
 from msx_sdk._internal.names import MODEL_NAME
@@ -18,7 +23,7 @@ _FLAGS = ("start", "stop", "status", "version", "help")
 
 
 class StartupError(StartError):
-    """An archive of the command line does not exist."""
+    """A file of the command line does not exist, or is no archive."""
 
 
 class Archives(Protocol):
@@ -45,7 +50,33 @@ def expand(model: str, store: Archives) -> list[tuple[str | None, Path | Archive
         where = f"neither a path nor in the model store {store.root}"
         nowhere = f"--models {without_secrets(model)}: {shown_url(location)} is {where}"
         raise StartupError(nowhere + _meant(model, store.all_archives()))
+    _check_archive(path)
     return [(name, Path(os.path.abspath(path)))]
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse a file that is neither named as an archive nor one. Raises StartupError, which says how it is packed.
+
+    A damaged archive does not keep the server's other models from starting.
+    """
+    if path.is_dir() or path.name.endswith(ARCHIVE_SUFFIXES):
+        return
+    try:
+        open_archive(path).close()
+    except ArchiveError as error:
+        raise StartupError(f"{error} {_packing(path)}") from None
+
+
+def _packing(path: Path) -> str:
+    if path.suffix in (MINDIR, PYTHON):
+        return f"`msx-serve {quote(str(path))}`, with no other model, serves it as it is; or pack it with msx-archiver."
+    line = f"  msx-archiver --model-name {name_of(path)} --version 1.0 --handler"
+    file = f"--serialized-file {quote(str(path))}"
+    return (
+        f"Pack weights with the network's Python file, or with a handler of yours that reads {path.name}:\n"
+        f"{line} checkpoint --model-file {quote(path.stem + PYTHON)} {file}\n"
+        f"{line} handler.py {file}"
+    )
 
 
 def _name_and_location(model: str) -> tuple[str | None, str]:

@@ -155,6 +155,50 @@ def test_models_of_the_command_line_are_separated_by_spaces(tmp_path: Path, mode
     in_harness(tmp_path, test)
 
 
+@pytest.mark.parametrize("named", ["{}", "other={}"])
+@pytest.mark.parametrize("content", [b"", b"weights", b"\x08\x01\x12\x02", b"PK\x05\x06" + bytes(18)])
+def test_weights_are_no_archive(tmp_path: Path, content: bytes, named: str) -> None:
+    """The last one is a zip without a manifest, as torch's files are."""
+    file = tmp_path / "my net.ckpt"
+    file.write_bytes(content)
+
+    async def test(harness: Harness) -> None:
+        with pytest.raises(StartupError) as caught:
+            await harness.start(named.format(file))
+        first, *lines = str(caught.value).splitlines()
+        assert first.startswith(str(file))
+        assert "Pack weights with the network's Python file" in first
+        line = "  msx-archiver --model-name my-net --version 1.0 --handler"
+        assert lines == [
+            f"{line} checkpoint --model-file 'my net.py' --serialized-file '{file}'",
+            f"{line} handler.py --serialized-file '{file}'",
+        ]
+
+    in_harness(tmp_path, test)
+
+
+@pytest.mark.parametrize("name", ["net.mindir", "handler.py"])
+def test_what_is_served_without_packing_is_told_so(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(b"x")
+
+    async def test(harness: Harness) -> None:
+        harness.pack("m")
+        with pytest.raises(StartupError, match=rf"`msx-serve {file}`, with no other model, serves it as it is"):
+            await harness.start("m.mar", str(file))
+
+    in_harness(tmp_path, test)
+
+
+def test_an_archive_may_have_any_name(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        harness.pack("m").rename(harness.root / "m-archive")
+        await harness.start("m-archive")
+        assert harness.registry.names() == ["m"]
+
+    in_harness(tmp_path, test)
+
+
 def test_an_archive_that_is_damaged_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test(harness: Harness) -> None:
         harness.pack("m")
