@@ -77,6 +77,7 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option("-c", "--config-file", help="model-config.yaml; it is checked now.")
 @click.option("--runtime", type=click.Choice(RUNTIMES), default="python", show_default=True)
 @click.option("--export-path", type=_FILE, help="Folder of the archive; made if missing.  [default: .]")
+@click.option("-o", "--output", type=_FILE, help="The archive itself, in place of --export-path and the name.")
 @click.option("--archive-format", type=click.Choice(FORMATS), default="default", show_default=True)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
 @click.pass_context
@@ -89,6 +90,8 @@ def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None,
         if _PACK in ctx.meta:
             raise click.UsageError(f"`pack` takes options only, and '{ctx.invoked_subcommand}' is a command.", ctx)
         return
+    if export_path is not None and options["output"] is not None:
+        raise click.UsageError("-o names the file with its folder: leave --export-path out.", ctx)
     if servable is not None:
         _pack_servable(ctx, servable, export_path or Path(), **options)
         return
@@ -186,10 +189,17 @@ def _pack(**options: Any) -> None:
 
 
 def _pack_servable(
-    ctx: click.Context, folder: Path, to: Path, version: str | None, archive_format: str, force: bool, **others: Any
+    ctx: click.Context,
+    folder: Path,
+    to: Path,
+    version: str | None,
+    output: Path | None,
+    archive_format: str,
+    force: bool,
+    **others: Any,
 ) -> None:
     from msx_archiver.progress import progress_bar
-    from msx_archiver.servable import pack_servable, servable_versions
+    from msx_archiver.servable import pack_servable
 
     for name in others:
         if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
@@ -197,19 +207,29 @@ def _pack_servable(
             raise click.UsageError(
                 f"{option} has no effect with --servable: the folder says all of it. Leave it out.", ctx
             )
-    if version is not None and not (version.isascii() and version.isdigit()):
-        raise click.UsageError(f"--version '{version}' is not a number, as the versions of a servable are.", ctx)
-    for number in servable_versions(folder) if version is None else [int(version)]:
+    for number in _versions_to_pack(ctx, folder, version, output):
         path = pack_servable(
             folder,
             number,
             to,
+            output=output,
             archive_format=archive_format,
             force=force,
             warn=lambda sentence: _warn_all([sentence]),
             watch=progress_bar,
         )
         click.echo(f"{path}")
+
+
+def _versions_to_pack(ctx: click.Context, folder: Path, version: str | None, output: Path | None) -> list[int]:
+    from msx_archiver.servable import servable_versions
+
+    if version is not None and not (version.isascii() and version.isdigit()):
+        raise click.UsageError(f"--version '{version}' is not a number, as the versions of a servable are.", ctx)
+    numbers = servable_versions(folder) if version is None else [int(version)]
+    if output is not None and len(numbers) > 1:
+        raise click.UsageError(f"-o names one file, and {folder} has {len(numbers)} versions: give --version.", ctx)
+    return numbers
 
 
 def _limits(max_ratio: float | None) -> ArchiveLimits:

@@ -13,7 +13,8 @@ class PackOptions:
     """One field for each option of `msx-archiver`, with the same name; see docs/archives.md.
 
     `extra_files` is a comma-separated list, `serialized_file` may hold `{rank}`, `handler` may end in `:function`, and
-    is empty for a model whose config file has stages.
+    is empty for a model whose config file has stages. `output` is the archive's path, in place of `export_path` and the
+    model's name.
     """
 
     model_name: str
@@ -26,5 +27,6 @@ class PackOptions:
     config_file: str | None = None
     runtime: str = "python"
     export_path: Path = field(default_factory=Path.cwd)
+    output: Path | None = None
     archive_format: str = "default"
     force: bool = False

@@ -11,11 +11,10 @@ from msx_archiver.formats import FORMATS, RUNTIMES
 from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.sources import ModelSources, collect
+from msx_archiver.target import SUFFIXES, check_target, place
 from msx_archiver.writers import open_writer
 from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest
 from msx_sdk._internal.names import MOST_CHARACTERS, name_problem, short_name, version_problem
-
-_SUFFIXES = {"default": ".mar", "zip-store": ".mar", "tgz": ".tar.gz", "no-archive": ""}
 
 
 def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:
@@ -29,9 +28,10 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
 
 
 def archived(options: PackOptions, name: str, collected: Callable[[], ModelSources], warn: Warn, watch: Watch) -> Path:
-    """Makes the archive of this name, without its suffix, of the files that `collected` finds. Raises PackError."""
-    target = options.export_path / f"{name}{_SUFFIXES[options.archive_format]}"
-    _check_target(target, options)
+    """Makes the archive of this name, without its suffix, of the files that `collected` finds; the options' `output`
+    is its whole path instead. Raises PackError."""
+    target = place(name, options.export_path, options.output, SUFFIXES[options.archive_format])
+    check_target(target, options)
     with errors_named(f"{target} cannot be made", target):
         sources = collected()
         _leave_out(sources, target)
@@ -61,16 +61,6 @@ def check_name(what: str, name: str) -> None:
     if problem := name_problem(name):
         kind = "contains special characters" if len(name) <= MOST_CHARACTERS else "is too long"
         raise PackError(f"{what} name {kind}: {short_name(name)}. It {problem}.")
-
-
-def _check_target(target: Path, options: PackOptions) -> None:
-    if not target.exists():
-        return
-    if not options.force:
-        raise PackError(f"{target} already exists. Give --force/-f to overwrite it.")
-    is_ours = not target.is_dir() or not any(target.iterdir()) or (target / MANIFEST_PATH).is_file()
-    if not is_ours or target.is_dir() != (options.archive_format == "no-archive"):
-        raise PackError(f"{target} is not a model of this format; move it away, --force does not overwrite it.")
 
 
 def _leave_out(sources: ModelSources, target: Path) -> None:

@@ -11,6 +11,7 @@ from msx_archiver.output import Warn, created_on, errors_named, make, own_versio
 from msx_archiver.pack import check_name
 from msx_archiver.python_files import check_python
 from msx_archiver.sources import FileSet
+from msx_archiver.target import WAR, place
 from msx_archiver.workflow_options import WorkflowOptions
 from msx_archiver.writers import ZipWriter
 from msx_sdk._internal.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowEntry, WorkflowManifest
@@ -21,8 +22,9 @@ def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch
 
     `warn` is called with one sentence for each warning. Raises PackError; then nothing was made or replaced.
     """
-    target = options.export_path / f"{options.workflow_name}.war"
-    _check(options, target)
+    check_name("Workflow", options.workflow_name)
+    target = place(options.workflow_name, options.export_path, options.output, (WAR,))
+    _check_target(target, force=options.force)
     with errors_named(f"{target} cannot be made", target):
         sources = _collect(options)
     for sentence in sources.warnings:
@@ -31,12 +33,11 @@ def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch
     return target
 
 
-def _check(options: WorkflowOptions, target: Path) -> None:
-    check_name("Workflow", options.workflow_name)
+def _check_target(target: Path, *, force: bool) -> None:
     if target.is_dir():
         raise PackError(f"{target} is a folder; move it away, --force does not overwrite it.")
-    if target.exists() and not options.force:
-        raise PackError(f"{target} already exists. Please specify --force/-f option to overwrite it.")
+    if target.exists() and not force:
+        raise PackError(f"{target} already exists. Give --force/-f to overwrite it, or -o FILE to make another one.")
 
 
 def _collect(options: WorkflowOptions) -> FileSet:

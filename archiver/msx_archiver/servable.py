@@ -45,13 +45,15 @@ def pack_servable(
     version: int | None,
     to: Path,
     *,
+    output: Path | None = None,
     config: Mapping[str, Any] | None = None,
     archive_format: str = "default",
     force: bool = False,
     warn: Warn = silent,
     watch: Watch = unwatched,
 ) -> Path:
-    """Makes `{name}-{version}.mar` in the folder `to`, and returns its path; `version` None is the newest.
+    """Makes `{name}-{version}.mar` in the folder `to`, or the file `output`, and returns its path; `version` None is
+    the newest.
 
     The servable's name is its folder's. `config` has keys of model-config.yaml, which replace those of the file of that
     name in the folder, and those `DEFAULTS`. Raises PackError; then nothing is left behind.
@@ -66,6 +68,7 @@ def pack_servable(
         handler=HANDLER,
         version=str(number),
         export_path=to,
+        output=output,
         archive_format=archive_format,
         force=force,
     )

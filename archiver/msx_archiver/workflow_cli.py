@@ -18,6 +18,7 @@ from msx_archiver.own_version import show_version
 @click.option("--handler", help="Python file with the functions of the graph.")
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
 @click.option("--export-path", type=click.Path(path_type=Path), help="Folder of the archive; made if missing.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="The archive itself, in place of --export-path.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
 @click.option(
     "-v",
@@ -34,6 +35,8 @@ def main(export_path: Path | None, **options: Any) -> None:
     from msx_archiver.progress import progress_bar
     from msx_archiver.workflow_options import WorkflowOptions
 
+    if export_path is not None and options["output"] is not None:
+        raise click.UsageError("-o names the file with its folder: leave --export-path out.")
     try:
         path = pack_workflow(
             WorkflowOptions(export_path=export_path or Path(), **options),

@@ -79,8 +79,32 @@ def test_refusal_is_one_sentence_and_status_1(in_folder: InFolder) -> None:
     run(*args)
     result = run(*args)
     assert result.exit_code == 1
-    assert result.stderr == "Error: m.mar already exists. Give --force/-f to overwrite it.\n"
+    words = "m.mar already exists. Give --force/-f to overwrite it, or -o FILE to make another one."
+    assert result.stderr == f"Error: {words}\n"
     assert result.stdout == ""
+
+
+def test_a_second_version_gets_a_file_of_its_own(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    args = ["--model-name", "m", "--handler", "h.py", "--version"]
+    assert run(*args, "1.0").stdout == "m.mar\n"
+    refused = run(*args, "2.0")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "Error: m.mar already exists, and holds version 1.0 of m. Give -o m-2.0.mar to make another one, or --force/-f "
+        "to overwrite it.\n"
+    )
+    assert run(*args, "2.0", "-o", "m-2.0.mar").stdout == "m-2.0.mar\n"
+    assert run(*args, "2.0", "--output=new/store/m-2.0.mar").stdout == "new/store/m-2.0.mar\n"
+
+
+def test_an_output_has_its_folder(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    result = run("--model-name=m", "-v1", "--handler=h", "-om.mar", "--export-path=out")
+    assert result.exit_code == 2
+    assert "-o names the file with its folder: leave --export-path out." in result.stderr
+    workflow = ["--workflow-name=w", "--spec-file=h.py", "-ow.war", "--export-path=out"]
+    assert "leave --export-path out" in CliRunner().invoke(workflow_main, workflow).stderr
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_model_version(in_folder: InFolder, version: str) -> None:
 def test_existing_archive_needs_force(in_folder: InFolder, archive_format: str) -> None:
     in_folder(h__py=HANDLER)
     made = pack(options(archive_format=archive_format))
-    assert f"{made} already exists. Give --force/-f" in refused(archive_format=archive_format, version="2.0")
+    assert f"{made} already exists. Give --force/-f" in refused(archive_format=archive_format)
     pack(options(archive_format=archive_format, version="2.0", force=True))
     assert manifest_of(made)["model"]["modelVersion"] == "2.0"
     assert {path.name for path in Path().iterdir()} == {"h.py", made.name}
@@ -272,6 +272,46 @@ def test_full_disk_leaves_the_old_archive(in_folder: InFolder, archive_format: s
 def test_export_path_that_is_a_file(in_folder: InFolder) -> None:
     in_folder(h__py=HANDLER, out="")
     assert "out/m.mar cannot be written" in refused(export_path=Path("out"))
+
+
+@pytest.mark.parametrize("name", ["m.mar", "m.war", "m.tar.gz", "m.tgz", "m.zip", "out/m.mar"])
+def test_export_path_that_is_meant_to_be_the_file(in_folder: InFolder, name: str) -> None:
+    in_folder(h__py=HANDLER)
+    assert refused(export_path=Path(name)) == f"--export-path {name} names a folder: give -o {name} to name the file."
+    Path(name).mkdir(parents=True)
+    assert pack(options(export_path=Path(name))) == Path(name, "m.mar")
+
+
+@pytest.mark.parametrize(
+    ("archive_format", "held", "offered"),
+    [("default", "m.mar", "m-2.mar"), ("tgz", "m.tar.gz", "m-2.tar.gz"), ("no-archive", "m", "m-2")],
+)
+def test_another_version_is_offered_a_file(in_folder: InFolder, archive_format: str, held: str, offered: str) -> None:
+    in_folder(h__py=HANDLER)
+    here: dict[str, Any] = {"archive_format": archive_format, "export_path": Path()}
+    pack(options(**here))
+    words = f"{held} already exists, and holds version 1.0 of m. Give -o {offered} to make another one, or --force/-f"
+    assert words in refused(**here, version="2")
+    made = pack(options(**here, version="2", output=Path(offered)))
+    assert made == Path(offered)
+    assert manifest_of(made)["model"]["modelVersion"] == "2"
+    assert "holds version 1.0 of m. Give -o FILE to make another one" in refused(**here, version="2")
+
+
+@pytest.mark.parametrize(
+    ("archive_format", "output"),
+    [("default", "m.tgz"), ("zip-store", "m"), ("tgz", "m.mar"), ("no-archive", "m.mar"), ("no-archive", "m.war")],
+)
+def test_output_of_another_format(in_folder: InFolder, archive_format: str, output: str) -> None:
+    in_folder(h__py=HANDLER)
+    refusal = refused(archive_format=archive_format, output=Path(output))
+    assert f"-o {output} does not fit the format of the archive: " in refusal
+
+
+def test_output_that_is_a_folder(in_folder: InFolder) -> None:
+    in_folder(h__py=HANDLER)
+    Path("store").mkdir()
+    assert refused(output=Path("store")) == ("-o store is a folder: name the file in it, or give --export-path store.")
 
 
 def test_file_that_cannot_be_read_is_named(in_folder: InFolder, monkeypatch: pytest.MonkeyPatch) -> None:

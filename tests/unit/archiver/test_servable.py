@@ -104,6 +104,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert runner.invoke(main, run).stdout == f"{tmp_path}/add-1.mar\n{tmp_path}/add-2.mar\n"
     assert "already exists" in runner.invoke(main, [*run, "--version", "2"]).stderr
     assert runner.invoke(main, [*run, "--version", "2", "--force"]).stdout == f"{tmp_path}/add-2.mar\n"
+    to = [f"--servable={folder}", "-o", f"{tmp_path}/new.mar"]
+    assert runner.invoke(main, [*to, "--version", "2"]).stdout == f"{tmp_path}/new.mar\n"
+    assert "-o names one file, and " in runner.invoke(main, to).stderr
     refused = runner.invoke(main, [*run, "--handler", "h.py"])
     assert "--handler has no effect with --servable: the folder says all of it. Leave it out." in refused.stderr
     refused = runner.invoke(main, [*run, "--version", "1.0"])

@@ -154,7 +154,9 @@ def test_force(in_folder: InFolder) -> None:
     before = Path("w.war").read_bytes()
     again = run(*args)
     assert (again.exit_code, again.stdout) == (1, "")
-    assert again.stderr == "Error: w.war already exists. Please specify --force/-f option to overwrite it.\n"
+    words = "w.war already exists. Give --force/-f to overwrite it, or -o FILE to make another one."
+    assert again.stderr == f"Error: {words}\n"
+    assert run(*args, "-o", "out/w2.war").stdout == "out/w2.war\n"
     assert Path("w.war").read_bytes() == before
     assert run(*args, "-f").exit_code == 0
     assert Path("w.war").read_bytes() != before
