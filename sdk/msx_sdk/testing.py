@@ -1,9 +1,15 @@
-"""Run a handler in this process on a list of requests, without a server, by the runner that the worker uses."""
+"""Run a handler in this process on a list of requests, without a server, by the runner that the worker uses.
+
+Quiet by default: what handlers and MSX log is for a configured `logging` (pytest has one), and MindSpore, where it is
+imported after this module, writes errors alone. The variable GLOG_v, where it is set, says otherwise.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,6 +35,10 @@ from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.runner import AsyncRunner, Runner
 
 __all__ = ["InferenceRequest", "LocalModel", "Part", "Reply"]
+
+for _name in ("msx", "msx_sdk", "msx_backend"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+os.environ.setdefault("GLOG_v", "3")
 
 
 @dataclass

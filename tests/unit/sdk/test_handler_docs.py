@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_every_block_is_run_here() -> None:
     assert PAGE.count("```python\n") + PAGE.count("```toml\n") == len(BLOCKS)
     tests = {name for name in BLOCKS if name.startswith("test_")}
-    assert BLOCKS.keys() - tests - {"pyproject.toml"} == EXAMPLES.keys()
+    assert BLOCKS.keys() - tests - {"pyproject.toml", "conftest.py"} == EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -78,7 +79,17 @@ def test_the_method_of_the_page(folder: Path) -> None:
         assert [reply.body for reply in model.predict([[2, 3, 1], [4]], method="classify_top")] == [b"3", b"4"]
 
 
-@pytest.mark.parametrize("name", [name for name in BLOCKS if name.startswith("test_")])
+WITH_FIXTURE = "test_once.py"
+
+
+def test_the_fixture_of_the_page_loads_once(folder: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--setup-show", WITH_FIXTURE]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("SETUP    M model")) == (0, 1), done.stdout
+    assert " 2 passed" in done.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name.startswith("test_") and name != WITH_FIXTURE])
 def test_the_tests_of_the_page_pass(name: str) -> None:
     namespace: dict[str, Any] = {}
     exec(compile(BLOCKS[name], name, "exec"), namespace)

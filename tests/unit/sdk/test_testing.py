@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncGenerator
@@ -172,3 +174,38 @@ def test_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
     del model
     gc.collect()
     assert not list(tmp_path.glob("msx-local-*"))
+
+
+NOISY = """
+import os
+from msx_sdk import Handler
+from msx_sdk.testing import LocalModel
+
+class Fails(Handler):
+    def inference(self, inputs):
+        self.context.logger.warning("a word")
+        raise ValueError("wrong")
+
+with LocalModel(Fails) as model:
+    reply, _ = model.predict([1, 2])
+    assert "ValueError: wrong" in reply.failure.traceback
+print(os.environ["GLOG_v"])
+"""
+
+
+@pytest.mark.parametrize(("given", "level"), [({}, "3"), ({"GLOG_v": "1"}, "1")])
+def test_it_is_quiet(given: dict[str, str], level: str) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "GLOG_v"} | given
+    done = subprocess.run([sys.executable, "-c", NOISY], capture_output=True, text=True, env=env, check=True)
+    assert (done.stdout, done.stderr) == (f"{level}\n", "")
+
+
+def test_what_is_logged_reaches_the_logging_of_a_test(caplog: pytest.LogCaptureFixture) -> None:
+    class Says(Handler):
+        def inference(self, inputs: Any) -> Any:
+            self.context.logger.warning("a word")
+            return inputs
+
+    with LocalModel(Says) as model:
+        model.predict([1])
+    assert caplog.messages == ["a word"]
