@@ -93,7 +93,7 @@ class ControlThread(threading.Thread):
         self.collectives: Callable[[], dict[str, int]] = dict
         self.metrics: Metrics | None = None
         self.watch: LoopWatch | None = None
-        self.on_ping: Callable[[], None] = lambda: None
+        self.on_ping: list[Callable[[], None]] = []
         """What else is to be done about once a second."""
         self._dropped = 0
 
@@ -123,7 +123,8 @@ class ControlThread(threading.Thread):
         elif isinstance(message, Credit):
             self._jobs.grant(message.number, message.limit)
         elif isinstance(message, Ping):
-            self.on_ping()
+            for call in self.on_ping:
+                call()
             counts = self.collectives()
             samples = self._samples()  # before the forms, of which one may be newer than its first sample
             pong = Pong(message.sequence, self.progress(), self._clock.seconds, samples, counts, self._forms())

@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+from msx_backend.early_heads import EarlyHeads
 from msx_backend.gathered import GatheredAnswers, GatheredChunks
 from msx_protocol import (
     LARGE,
@@ -24,6 +25,7 @@ from msx_protocol import (
     encode_frame,
     encode_frame_parts,
 )
+from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.failures import RequestFailure, shortened
 from msx_sdk._internal.methods import PACKED_METHOD
 from msx_sdk._internal.references import Key, SharedValues
@@ -42,11 +44,18 @@ class ReplyWriter:
     large bodies are sent at once, without a copy.
     """
 
-    def __init__(self, sock: socket.socket, max_response_size: int, credit: int = 0, max_value_size: int = 0) -> None:
+    def __init__(
+        self,
+        sock: socket.socket,
+        max_response_size: int,
+        credit: int = 0,
+        max_value_size: int = 0,
+        early_heads: EarlyHeads | None = None,
+    ) -> None:
         """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`).
         `max_value_size`: those of a value for the next stage, where they may be more than of a response.
         """
-        self._sock = sock
+        self._sock, self._early_heads = sock, early_heads
         self._credit = credit or UNLIMITED
         self._limit = min(max_response_size, MAX_BODY)
         self._value_limit = min(max(max_response_size, max_value_size), MAX_BODY)
@@ -105,6 +114,15 @@ class ReplyWriter:
         texts = utf8(failure.message), utf8(failure.traceback), failure.code
         message = Failed(request.number, failure.status, *texts)
         self._answer(request, True, encode_frame(message))
+
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None:
+        if self._early_heads is not None:
+            self._early_heads.expect(batch, idx, events=events)
+
+    def send_early_heads(self) -> None:
+        """Called about once a second, by another thread than the handler's."""
+        if self._early_heads is not None and self._early_heads.tick():
+            self.flush_now()
 
     def drop_unanswered(self, requests: list[InferenceRequest]) -> None:
         """Cancelled requests whose result is dropped: the frontend still counts them as in flight."""

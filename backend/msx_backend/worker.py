@@ -22,6 +22,7 @@ from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.control import CallClock, ControlThread, LoopWatch
+from msx_backend.early_heads import EarlyHeads
 from msx_backend.loading import LoadedModel
 from msx_backend.logs import log_to_stderr
 from msx_backend.open_requests import OpenRequests
@@ -66,7 +67,9 @@ class Worker:
         if load is None:
             return 1
         limits = load.max_response_size, load.stream_credit, load.max_value_size
-        self._replies = ReplyWriter(self._data, *limits)
+        early_heads = EarlyHeads(load.stream_heartbeat, raw=load.stream_early_head)
+        self._replies = ReplyWriter(self._data, *limits, early_heads)
+        self._control.on_ping.append(self._replies.send_early_heads)
         self._control.progress = lambda: self._replies.progress
         if load.segments is not None and self._segments is not None:
             self._share(SegmentSpace(self._segments, load.segments), parallel=load.world_size > 1)
@@ -87,7 +90,7 @@ class Worker:
                 self._replies.returned(returned)
                 self._replies.flush_now()
 
-        self._control.on_ping = tick
+        self._control.on_ping.append(tick)
 
     def _receive_load(self) -> Load | None:
         while count := self._data.recv_into(self._reader.space()):

@@ -40,6 +40,10 @@ class Load(WireMessage, tag=1, kw_only=True):
     max_response_size: int
     stream_credit: int = 0
     """Bytes that the chunks of a reply may have before the first Credit for it; 0: any number."""
+    stream_heartbeat: float = 0.0
+    """Seconds after which the head of a stream that has not begun is sent; 0: with the first chunk only."""
+    stream_early_head: bool = False
+    """That is done for streams of any type, and not only for server-sent events."""
     server_version: str
     service_envelope: str = ""
     """The envelope that wraps the handler (`body`, `json`, `kserve`, `kservev2`, …); "" for none."""

@@ -14,7 +14,7 @@ from msx_sdk._internal.batch import Batch, current_request_ids
 from msx_sdk._internal.leading import Leading
 from msx_sdk._internal.methods import method_of
 from msx_sdk._internal.model_info import ModelInfo
-from msx_sdk._internal.reply_head import ReplyHead
+from msx_sdk._internal.reply_head import CONTENT_TYPE, ReplyHead
 from msx_sdk._internal.request_processor import RequestProcessor
 from msx_sdk._internal.tracing.current import ENABLED as TRACED
 from msx_sdk._internal.tracing.current import work_on
@@ -147,6 +147,8 @@ class Context:
         refused = head.refused
         head.set_header(key, value)
         self._tell(head, refused)
+        if head.has_events and str(key).lower() == CONTENT_TYPE:
+            self._bound.expect_events(idx)
 
     def get_response_headers(self, idx: int) -> dict[str, str]:
         return dict(self._head(idx).headers or [])

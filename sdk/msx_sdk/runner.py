@@ -129,6 +129,7 @@ class Runner:
 
     def _stream(self, batch: Batch, results: Generator[Any, None, Any]) -> None:
         first, several = batch.requests[0], len(batch.requests) > 1
+        batch.expect_streams()
         try:
             while self._conductor.proceed(not batch.deserted):
                 values = next(results)
@@ -178,6 +179,7 @@ class AsyncRunner:
             batch.fail(error)
 
     async def _stream(self, batch: Batch, results: AsyncGenerator[Any, None]) -> None:
+        batch.expect_streams()
         try:
             request = batch.requests[0]
             async for values in results:

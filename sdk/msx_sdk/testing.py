@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.bodies import JSON
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.failures import RequestFailure
@@ -77,6 +78,8 @@ class _Collector:
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         reply = self.replies[request.id]
         reply.status, reply.failure = failure.status, failure
+
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
 
     def flush(self) -> None: ...
 

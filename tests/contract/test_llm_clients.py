@@ -12,14 +12,14 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract]
 
-FILES = ("openai_sync", "openai_async", "hub", "langchain_client")
+FILES = ("openai_sync", "openai_async", "hub", "langchain_client", "silent")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("clients")
     pack_service("parrot", new_store(folder), config="maxConcurrent: 64\njobQueueSize: 100")
-    with run_server(folder, "--models", "parrot.mar", tokens=True) as running:
+    with run_server(folder, "--models", "parrot.mar", tokens=True, properties="stream_heartbeat=0.1\n") as running:
         yield running
 
 

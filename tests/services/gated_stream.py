@@ -1,4 +1,5 @@
-"""Streams `{"count": n, "dir": folder}` numbers; all but the first wait for a file of their number in `folder`.
+"""Streams `{"count": n, "dir": folder}` numbers; all but the first wait for a file of their number in `folder`; those
+of `events`, which are server-sent events, wait all.
 
 Marks each number that it has made, and its end, in the file `mark` of that folder.
 """
@@ -43,6 +44,15 @@ async def coroutine(data, context):
             yield [f"{n}\n"]
     finally:
         mark(order, "closed")
+
+
+def events(data, context):
+    order = order_of(data[0])
+    context.set_response_content_type(0, "text/event-stream")
+    for n in range(1, order["count"] + 1):
+        while not opened(order, n):
+            time.sleep(0.005)
+        yield [f"data: {n}\n\n"]
 
 
 def opened(order, n):

@@ -1,7 +1,8 @@
 """A language model that says the prompt again, a word a token; of messages the last one.
 
 It keeps to a JSON schema or a choice by making up the smallest text that fits. First words of a prompt that it obeys:
-`fail` (before the first token), `fail-later` and `crash` (after two), `full` (429), `hang` (after the first token).
+`fail` (before the first token), `fail-later` and `crash` (after two), `full` (429), `hang` (after the first token),
+`pause` (for PAUSE seconds before the first and the second one), `pause-fail` (before the first, and then fails).
 `describe()` tells how many requests run, and how many were cancelled. Its log-probabilities are made up.
 """
 
@@ -27,6 +28,7 @@ from msx_sdk.generation import (
 from msx_sdk.text_generation import TextGenerationHandler
 
 CONTEXT = 2000
+PAUSE = 0.4
 WORD = re.compile(r"\s*\S+|\s+$")
 
 
@@ -70,7 +72,9 @@ class Parrot(TextGenerationHandler):
         order = prompt.split()[0] if prompt.split() else ""
         if order == "full":
             raise PredictionError(429, "the waiting queue is full: maxWaiting is 0")
-        if order == "fail":
+        if order in ("pause", "pause-fail"):
+            await asyncio.sleep(PAUSE)
+        if order in ("fail", "pause-fail"):
             raise RuntimeError("told to")
         if order == "priority":
             prompt = f"{order} {request.priority}"
@@ -108,6 +112,8 @@ class Parrot(TextGenerationHandler):
     async def obey(self, order, step):
         if order == "hang":
             await asyncio.sleep(3600)
+        if order == "pause" and step == 0:
+            await asyncio.sleep(PAUSE)
         if order == "fail-later" and step == 1:
             raise RuntimeError("told to")
         if order == "crash" and step == 1:

@@ -28,6 +28,7 @@ from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
 from msx_frontend.net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_frontend.net.connections.open_connections import OpenConnections
+from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.queueing.enqueued import EnqueuedRequests
@@ -65,6 +66,7 @@ class ServerContext:
     health: Health
     held: HeldBytes
     connections: OpenConnections
+    heartbeats: StreamHeartbeats
     monitoring: Monitoring
     access_log: AccessLog
     snapshots: SnapshotWriter
@@ -125,6 +127,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         health=Health(registry, strict=config.readyz_strict),
         held=held,
         connections=connections,
+        heartbeats=StreamHeartbeats(config.stream_heartbeat),
         monitoring=monitoring,
         access_log=access_log,
         snapshots=snapshots,

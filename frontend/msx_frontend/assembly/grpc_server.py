@@ -16,6 +16,7 @@ from msx_frontend.net.grpc.admission import Admission, ChecksTokens
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_frontend.net.grpc.reflection import ReflectionService
 from msx_frontend.net.grpc.service import ListenerName, Service, limited
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.net.tls.clients import GRPC
 from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
@@ -41,10 +42,11 @@ class GrpcServer:
         held: HeldBytes | None = None,
         connections: OpenConnections | None = None,
         guard: PageGuard | None = None,
+        heartbeats: StreamHeartbeats = OFF,
     ) -> None:
         self._config, self._services, self._registry, self._health = config, list(services), registry, health
         self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
-        self._guard = guard
+        self._guard, self._heartbeats = guard, heartbeats
         self._started: list[GrpcListener] = []
         self.inference = self._listener("inference", _inference_listen(config))
         self.management = self._listener("management", _management_listen(config))
@@ -67,6 +69,7 @@ class GrpcServer:
             held=self._held,
             connections=self._connections,
             limits=connection_limits(self._config),
+            heartbeats=self._heartbeats,
         )
 
     def calls_of(self, names: Collection[str]) -> PortCalls:
@@ -83,7 +86,13 @@ class GrpcServer:
         services = [limited(one, listen.max_response_size) for one in self._services if one.name == service]
         limits = connection_limits(self._config)
         served = GrpcServed(
-            services, Admission(None), tls=tls, held=self._held, connections=self._connections, limits=limits
+            services,
+            Admission(None),
+            tls=tls,
+            held=self._held,
+            connections=self._connections,
+            limits=limits,
+            heartbeats=self._heartbeats,
         )
         return DirectListener(listen, served)
 

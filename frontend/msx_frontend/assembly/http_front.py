@@ -49,7 +49,7 @@ class HttpFront:
         self._config, self._registry = config, registry
         self._tokens = context.keys.tokens
         self._tls = context.tls
-        self._connections = context.connections
+        self._connections, self._heartbeats = context.connections, context.heartbeats
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
         self._cors = Cors(
             config.cors_allowed_origin or "",
@@ -72,7 +72,7 @@ class HttpFront:
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
-                texts=TextModels(registry, config.default_llm or "", config.text_limits),
+                texts=TextModels(registry, config.default_llm or "", config.text_limits, self._heartbeats),
                 adapters=LoadedAdapters(management, AdapterFolder(config)),
                 models=self.model_api,
                 workflows=models.workflows.registry,
@@ -125,7 +125,8 @@ class HttpFront:
 
     def open_to_all(self, family: Family, limit: int) -> Exchange:
         """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""
-        return Exchange(Router([family], family), self._replies, limit=limit, held=self._held)
+        router = Router([family], family)
+        return Exchange(router, self._replies, limit=limit, held=self._held, heartbeats=self._heartbeats)
 
     def _exchanges(self, names: Collection[str]) -> dict[str, Exchange]:
         config = self._config
@@ -156,6 +157,7 @@ class HttpFront:
             cors=self._cors,
             held=self._held.public if listeners == ("metrics",) else self._held,
             guard=self.guard,
+            heartbeats=self._heartbeats,
         )
 
     def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:

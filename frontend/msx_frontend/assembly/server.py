@@ -133,7 +133,16 @@ async def _start_grpc(
     workflows = models.workflows.registry
     services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held, workflows)
     grpc = GrpcServer(
-        config, services, registry, health, context.keys.tokens, context.tls, held, context.connections, front.guard
+        config,
+        services,
+        registry,
+        health,
+        context.keys.tokens,
+        context.tls,
+        held,
+        context.connections,
+        front.guard,
+        context.heartbeats,
     )
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start(listeners)

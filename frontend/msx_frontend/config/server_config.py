@@ -157,6 +157,8 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     http2_ping_interval: Seconds = 60.0
     http2_ping_timeout: Seconds = 20.0
     stream_buffer_size: Positive = 1 << 20
+    stream_heartbeat: Interval = 15.0
+    stream_early_head: Switch = False
 
     model_store: PathName = Path(".")
     workflow_store: PathName | None = None

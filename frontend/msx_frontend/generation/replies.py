@@ -7,12 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from msx_frontend.errors import RequestCancelled
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.text_request import Headers, TextRequest
 from msx_frontend.models.model_version import ModelVersion
 
-EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
 DONE = b"data: [DONE]\n\n"
 """The last event of OpenAI's streams."""
 
@@ -26,7 +24,8 @@ class WritesEvents(Protocol):
 
 
 class StreamedTextReply:
-    """A stream, whose status leaves with its first event, so that a refusal has a status of its own."""
+    """A stream, whose status leaves with its first event, so that a refusal has a status of its own, unless that has
+    taken too long (`TextRequest.will_stream`)."""
 
     __slots__ = ("_begun", "_generation", "_headers", "_request", "_writer")
     _request: TextRequest
@@ -37,6 +36,7 @@ class StreamedTextReply:
 
     def begin(self, request: TextRequest) -> None:
         self._request = request
+        request.stream_headers = self._headers
         self._generation.begin(request, self)
 
     # -- what the generation tells --
@@ -56,19 +56,13 @@ class StreamedTextReply:
         self._request.sink.end()
 
     def failed(self, error: Exception) -> None:
-        """An error in the middle of a stream is sent as an event; then the transfer breaks off."""
-        shown = self._request.client_error(error)
-        if self._begun and not isinstance(shown, RequestCancelled):
-            self._request.sink.chunk(event(self._request.api.failure(shown).body))
-        self._request.sink.fail(shown)
+        self._request.sink.fail(self._request.client_error(error))
 
     def _write(self, data: bytes) -> None:
-        sink = self._request.sink
-        if not self._begun:
-            self._begun = True
-            sink.start(200, "", [*EVENT_STREAM, *self._request.ignored_header(), *self._headers])
+        self._begun = True
+        self._request.start_stream()
         if data:
-            sink.chunk(data)
+            self._request.sink.chunk(data)
 
 
 class JsonReply(NamedTuple):

@@ -9,16 +9,23 @@ from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
 
 class TextModels:
     """`default_llm` is the model that TGI's clients mean; empty for the first one."""
 
-    def __init__(self, registry: Registry, default_llm: str = "", limits: TextLimits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        default_llm: str = "",
+        limits: TextLimits = DEFAULT_LIMITS,
+        heartbeats: StreamHeartbeats = OFF,
+    ) -> None:
         self._registry, self.directory = registry, Directory(registry, default_llm)
-        self.limits = limits
+        self.limits, self._heartbeats = limits, heartbeats
 
     def api(self, failure: Callable[[ServiceError], TextFailure]) -> TextApi:
         """`failure` makes the API's reply to an error."""
-        return TextApi(self._registry.submit, self.directory, failure, self.limits)
+        return TextApi(self._registry.submit, self.directory, failure, self.limits, self._heartbeats)

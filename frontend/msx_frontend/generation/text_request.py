@@ -19,9 +19,11 @@ from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.first_load import LoadWait
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk.generation import GenerateRequest, Owner
 from msx_sdk.generation._long_texts import encode_long
@@ -31,6 +33,7 @@ LARGE = 1 << 20
 """Bytes of a body that is received, read, and sent to a worker in three turns of the loop, each of which takes
 milliseconds for some megabytes."""
 MESSAGE_PACK = "application/msgpack"
+EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
 IGNORED = "x-msx-ignored"
 """The header that names members of a request that have no effect."""
 MOST_IGNORED = 16
@@ -48,6 +51,7 @@ class TextApi(NamedTuple):
     directory: Directory
     failure: Callable[[ServiceError], TextFailure]
     limits: TextLimits = DEFAULT_LIMITS
+    heartbeats: StreamHeartbeats = OFF
 
 
 class TextJob(Job):
@@ -93,6 +97,7 @@ class TextRequest:
     __slots__ = (
         "_first_load",
         "_headers",
+        "_heartbeat",
         "_jobs",
         "_key",
         "_left",
@@ -105,6 +110,8 @@ class TextRequest:
         "path",
         "session",
         "sink",
+        "stream_headers",
+        "streaming",
     )
 
     def __init__(
@@ -128,6 +135,11 @@ class TextRequest:
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
         self.session = ""
+        self.streaming = False
+        """The head of its stream of events is sent."""
+        self.stream_headers: Headers = []
+        """Of that head, besides the usual ones."""
+        self._heartbeat: StreamHeartbeat | None = None
 
     @property
     def directory(self) -> Directory:
@@ -183,11 +195,33 @@ class TextRequest:
     def cancel(self, error: ServiceError | None = None) -> None:
         """End its jobs, and begin no others: the client has left, or one of them failed. Idempotent."""
         self._left = True
+        self._close_heartbeat()
         if self._first_load is not None:
             self._first_load.leave()
         jobs, self._jobs = self._jobs, []  # ends the reference cycle of jobs and sinks
         for job in jobs:
             job.cancel(error)
+
+    def will_stream(self) -> None:
+        """The reply is a stream of events, whose head does not wait for the first of them for ever. Idempotent."""
+        if self._heartbeat is None and not self.streaming:
+            self._heartbeat = self.api.heartbeats.open(self._start_early)
+
+    def start_stream(self) -> None:
+        """Send the head of the stream, unless that was done: from then on errors are told by an event."""
+        self._close_heartbeat()
+        if not self.streaming:
+            self.streaming = True
+            self.sink.start(200, "", [*EVENT_STREAM, *self.ignored_header(), *self.stream_headers])
+
+    def _start_early(self) -> None:
+        self.start_stream()
+        self.sink.chunk(COMMENT)
+
+    def _close_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+            self._heartbeat = None
 
     def answer(self, value: Any, headers: Headers) -> None:
         """The whole reply, as JSON."""

@@ -138,6 +138,8 @@ class Spawner:
             max_response_size=server.max_response_size,
             max_value_size=config.edge_memory << 20 if source.stage_of else 0,
             stream_credit=self._stream_buffers.first,
+            stream_heartbeat=server.stream_heartbeat,
+            stream_early_head=server.stream_early_head,
             server_version=__version__,
             service_envelope=server.service_envelope or "",
             model_metrics=self._metrics,

@@ -13,6 +13,7 @@ from msx_frontend.job import Cancellable
 from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
+from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
 from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 STALL_LIMIT = 30.0
@@ -59,6 +60,7 @@ class ReplyBuffer:
         "_size",
         "_stall",
         "_stall_limit",
+        "heartbeat",
         "hold",
         "job",
         "priority",
@@ -79,6 +81,8 @@ class ReplyBuffer:
         """The job that `close` cancels; set by the caller that makes the job."""
         self.hold: Hold | None = None
         """Counts the bytes of the request; released by `close`."""
+        self.heartbeat: StreamHeartbeat | None = None
+        """Of a stream of events, from `open_events` to `close`."""
         self._head: ReplyStart | None = None
         self._chunks: deque[bytes] = deque()
         self._size = 0
@@ -113,6 +117,8 @@ class ReplyBuffer:
             return
         self._chunks.append(data)
         self._size += len(data)
+        if self.heartbeat is not None:
+            self.heartbeat.sent(data)
         if self._size >= self._enough:
             self._fill(len(data))
         self._wake()
@@ -189,7 +195,25 @@ class ReplyBuffer:
             job.cancel()
         if self.hold is not None:
             self.hold.release()
+        if self.heartbeat is not None:
+            self.heartbeat.close()
+            self.heartbeat = None
         self._drop_rest()
+
+    def open_events(self, heartbeat: StreamHeartbeat) -> None:
+        """The reply is a stream of events. A head without an event says at once that it is."""
+        self.heartbeat = heartbeat
+        for data in self._chunks:
+            heartbeat.sent(data)
+        self.beat()
+
+    def beat(self) -> None:
+        """Send a comment of a stream of events, unless something waits for the client."""
+        if self._chunks or self.over:
+            return
+        if self._credit is not None:
+            self._credit.hold(len(COMMENT))  # the worker did not send it
+        self.chunk(COMMENT)
 
     def _begin_reading(self) -> None:
         self._reading = True

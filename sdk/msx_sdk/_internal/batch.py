@@ -31,6 +31,10 @@ class BatchSink(Protocol):
 
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None: ...
 
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None:
+        """The reply to this request of the batch will be a stream, of server-sent `events` or any other: the sink may
+        call `batch.begin_stream` when it takes long to begin."""
+
     def flush(self) -> None:
         """Send what was kept to be sent together with later replies."""
 
@@ -94,6 +98,35 @@ class Batch:
 
     def open_indices(self) -> list[int]:
         return [idx for idx, state in enumerate(self._states) if state.open]
+
+    def awaits(self, idx: int) -> bool:
+        """The reply has not begun, and its client is there."""
+        state = self._states[idx]
+        return state.open and not (state.started or self.requests[idx].cancelled)
+
+    def expect_events(self, idx: int) -> None:
+        """The handler has marked the reply as a stream of server-sent events."""
+        if self._sink is not None and self.awaits(idx):
+            self._sink.expect_stream(self, idx, events=True)
+
+    def expect_streams(self) -> None:
+        """The handler will yield the replies of all requests piece by piece."""
+        if self._sink is not None:
+            for idx, request in enumerate(self.requests):
+                if _is_plain(request):
+                    self._sink.expect_stream(self, idx, events=False)
+
+    def begin_stream(self, idx: int) -> None:
+        """Give the sink the head alone of a reply that has not begun. From any thread."""
+        state, request = self._states[idx], self.requests[idx]
+        with self._lock:
+            head = state.head or PLAIN
+            if self._sink is None or head.refused or not self.awaits(idx):
+                return
+            state.started = True
+            if kind := _content_type(request):
+                head = head.with_type(kind)
+            self._sink.chunk(request, b"", head, last=False)
 
     def wait(self) -> None:
         """Block while the clients of all open requests are slow. One that is faster holds the others' replies up no
@@ -187,7 +220,7 @@ class Batch:
         if state.head is not None and state.head.refused and not state.started:
             return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
         json = last and body is not value and type(value) is not str and _is_plain(request) and is_json(value)
-        kind = "" if as_it_is or request.encoder is None else getattr(request.encoder, "content_type", "")
+        kind = "" if as_it_is else _content_type(request)
         with self._lock:
             if not state.open:
                 return None
@@ -210,6 +243,11 @@ class Batch:
 def _is_plain(request: InferenceRequest) -> bool:
     """Its reply has the form of a prediction's."""
     return not request.operation or request.operation.startswith(METHOD)
+
+
+def _content_type(request: InferenceRequest) -> str:
+    """The type of a reply that is not encoded as every prediction's is; "" where nothing says so."""
+    return "" if request.encoder is None else getattr(request.encoder, "content_type", "")
 
 
 def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:

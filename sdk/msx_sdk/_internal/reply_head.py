@@ -17,7 +17,9 @@ ROOM = MAX_HEAD - SERVERS_SHARE
 PUNCTUATION = 4
 """Bytes of a header in addition to its name and value: a colon, a space and the end of the line."""
 
-JSON_TYPE = ("content-type", "application/json")
+CONTENT_TYPE = "content-type"
+JSON_TYPE = (CONTENT_TYPE, "application/json")
+EVENTS = "text/event-stream"
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """RFC 9110, a token."""
@@ -61,13 +63,18 @@ class ReplyHead:
         except _Refused as refused:
             self.refused = str(refused)
 
+    @property
+    def has_events(self) -> bool:
+        """The reply is marked as server-sent events."""
+        return any(_is_type(name) and value.lower().startswith(EVENTS) for name, value in self.headers or [])
+
     def with_json(self) -> ReplyHead:
         """The head of a JSON reply: `content-type: application/json`, unless the handler has set another type."""
         return PLAIN_JSON if self is PLAIN else self.with_type(JSON_TYPE[1])
 
     def with_type(self, content_type: str) -> ReplyHead:
         """The head of a reply of this type, unless the handler has set another one."""
-        if self.status in _WITHOUT_BODY or any(name.lower() == JSON_TYPE[0] for name, _ in self.headers or []):
+        if self.status in _WITHOUT_BODY or any(_is_type(name) for name, _ in self.headers or []):
             return self
         return ReplyHead(self.status, self.phrase, [*(self.headers or []), (JSON_TYPE[0], content_type)])
 
@@ -79,6 +86,10 @@ class ReplyHead:
 PLAIN = ReplyHead()
 """The head of a reply for which the handler has set nothing."""
 PLAIN_JSON = ReplyHead(headers=[JSON_TYPE])
+
+
+def _is_type(name: str) -> bool:
+    return name.lower() == CONTENT_TYPE
 
 
 def _status(code: Any) -> int:

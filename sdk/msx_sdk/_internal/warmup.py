@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.errors import HandlerLoadError
@@ -23,6 +24,8 @@ class _FirstFailure:
 
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.failure = self.failure or failure
+
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
 
     def flush(self) -> None: ...
 

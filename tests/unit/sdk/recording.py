@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
+from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk._internal.resolve import resolve_object
@@ -32,6 +33,8 @@ class Sink:
 
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.events[request.id].append(failure)
+
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
 
     def flush(self) -> None:
         self.flushed_after.append(sum(map(len, self.events.values())))

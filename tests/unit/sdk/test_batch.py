@@ -203,6 +203,8 @@ class Careless:
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         raise AssertionError(failure)
 
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
+
     def flush(self) -> None: ...
 
 
@@ -242,3 +244,18 @@ def test_values_sent_at_once_leave_at_once() -> None:
     batch.send([b"c", None])
     batch.finish([b"d", b"d"])
     assert sink.flushed_after == [2, 3]
+
+
+def test_a_reply_begins_once() -> None:
+    """Also where its head leaves before its first chunk, from another thread."""
+    sink = Sink()
+    batch = Batch(requests(b"", b""), sink)
+    batch.head(0).set_header("x-own", "1")
+    batch.begin_stream(0)
+    batch.begin_stream(0)
+    assert (batch.awaits(0), batch.awaits(1), batch.anything_sent) == (False, True, True)
+    batch.finish([b"a", b"b"])
+    assert dict(sink.events) == {"r0": [b"", b"a", LAST], "r1": [b"b", LAST]}
+    assert [len(heads) for heads in sink.heads.values()] == [1, 1]
+    batch.begin_stream(1)
+    assert sink.events["r1"] == [b"b", LAST]

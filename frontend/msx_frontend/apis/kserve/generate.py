@@ -63,6 +63,7 @@ def generate_stream(request: TextRequest) -> StreamedTextReply:
 
 
 def _stream(request: TextRequest, asked: KserveRequest) -> StreamedTextReply:
+    request.will_stream()
     version, generation = _generation(request, asked, stream=True)
     return StreamedTextReply(generation, _KServeStream(_head(version, asked), detailed=_detailed(asked)))
 

@@ -30,6 +30,8 @@ from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDel
 
 def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = request.read(ChatRequest)
+    if asked.stream:
+        request.will_stream()
     told_usage = asked.told_usage
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)
     tools = asked_tools(asked)

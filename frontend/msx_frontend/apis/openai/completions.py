@@ -57,6 +57,8 @@ class CompletionRequest(SamplingFields, kw_only=True):
 
 def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = request.read(CompletionRequest)
+    if asked.stream:
+        request.will_stream()
     request.names = names_of(asked)
     told_usage = asked.told_usage
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)

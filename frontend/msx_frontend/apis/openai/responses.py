@@ -25,6 +25,8 @@ from msx_sdk.generation import GENERATE, Capabilities, FinishReason, Usage
 
 def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     asked = request.read(ResponsesRequest)
+    if asked.stream:
+        request.will_stream()
     request.names = NAMES
     chat = chat_request(asked)
     version, adapter = request.directory.find_adapted(asked.model, GENERATE)

@@ -61,6 +61,7 @@ def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) ->
 
 
 def _stream(request: TextRequest, asked: TgiRequest) -> StreamedTextReply:
+    request.will_stream()
     version, generation = _generation(request, asked, stream=True)
     headers = [model_header(version), compute_type(version), ("x-compute-characters", str(len(asked.inputs)))]
     return StreamedTextReply(generation, _TgiStream(asked, generation), headers)

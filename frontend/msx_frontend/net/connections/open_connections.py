@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from math import inf
 from typing import Any
 
+from msx_frontend.net.connections import sweep
 from msx_frontend.net.connections.connection import Connection
 from msx_frontend.net.connections.descriptors import MOST_CONNECTIONS, Descriptors
-from msx_frontend.net.connections.sweep import Sweep
 
 log = logging.getLogger("msx.connections")
 
@@ -80,7 +80,7 @@ class OpenConnections:
         """What accepts again when there is room."""
         self._retry: asyncio.TimerHandle | None = None
         self._said = -SAY_EVERY
-        self._sweep = Sweep(self.all)
+        self._sweep = sweep.Sweep(self.all, sweep.EVERY)
 
     @property
     def count(self) -> int:

@@ -1,4 +1,4 @@
-"""Looks at all connections once a second."""
+"""Looks at all connections, or all streams, about once a second."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
+from typing import Protocol
 
 from msx_frontend.net.connections import turns
-from msx_frontend.net.connections.connection import Connection
 
 log = logging.getLogger("msx.connections")
 
@@ -23,19 +23,28 @@ AT_ONCE = 500
 """Connections that are looked at in one turn of the loop: about a tenth of a millisecond."""
 
 
-class Sweep:
-    """Runs while there are connections: a server without connections does nothing."""
+class Looked(Protocol):
+    """What is looked at, with `loop.time()`: a connection, or a stream."""
 
-    def __init__(self, connections: Callable[[], Iterator[Connection]]) -> None:
-        self._connections = connections
+    def forgive(self, seconds: float, now: float) -> None: ...
+
+    def look(self, now: float) -> None: ...
+
+
+class Sweep:
+    """Runs while there is something to look at: a server without connections does nothing."""
+
+    def __init__(self, all: Callable[[], Iterator[Looked]], every: float) -> None:
+        """`every`: seconds between two looks."""
+        self._all, self._every = all, every
         self._running = False
 
     def start(self) -> None:
         if not self._running:
             self._running = True
             self._loop = asyncio.get_running_loop()
-            self._due = self._loop.time() + EVERY
-            self._loop.call_later(EVERY, self._begin)
+            self._due = self._loop.time() + self._every
+            self._loop.call_later(self._every, self._begin)
 
     def _begin(self) -> None:
         """Read what stands in sockets before anybody's time is judged."""
@@ -44,18 +53,18 @@ class Sweep:
 
     def _look_at_all(self, late: float) -> None:
         self._running = False
-        self._look_at(self._connections(), late)
+        self._look_at(self._all(), late)
 
-    def _look_at(self, connections: Iterator[Connection], late: float) -> None:
-        now, some = self._loop.time(), list(islice(connections, AT_ONCE))
+    def _look_at(self, left: Iterator[Looked], late: float) -> None:
+        now, some = self._loop.time(), list(islice(left, AT_ONCE))
         if some:
             self.start()
-        for connection in some:
+        for one in some:
             try:
                 if late:
-                    connection.forgive(late, now)
-                connection.look(now)
+                    one.forgive(late, now)
+                one.look(now)
             except Exception:
-                log.exception("a connection cannot be looked at")
+                log.exception("a connection or a stream cannot be looked at")
         if len(some) == AT_ONCE:
-            self._loop.call_soon(self._look_at, connections, late)
+            self._loop.call_soon(self._look_at, left, late)

@@ -11,6 +11,7 @@ from msx_frontend.net.connections.limits import ConnectionLimits
 from msx_frontend.net.connections.open_connections import OpenConnections
 from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.service import Service
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.start_errors import StartError
 
@@ -68,6 +69,7 @@ class GrpcServed:
     held: HeldBytes | None = None
     connections: OpenConnections | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    heartbeats: StreamHeartbeats = OFF
 
 
 class GrpcListener(Protocol):

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import httptools
 
 from msx_frontend.held_bytes import HeldBytes
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import JobRoute
@@ -71,9 +72,10 @@ class Direct:
         limit: int,
         *,
         takes_management: bool = True,
+        heartbeats: StreamHeartbeats = OFF,
     ) -> None:
         self._router, self._tokens = router, tokens
-        self._takes_management = takes_management
+        self._takes_management, self.heartbeats = takes_management, heartbeats
         self._log = access_log.write_entry
         self._cors, self.held, self.limit = cors, held, limit
         self._cors_headers: dict[bytes, RawHeaders] = {}

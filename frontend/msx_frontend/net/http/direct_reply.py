@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from msx_frontend.net.http.direct_stream import DirectStream, HttpReplyHead
 from msx_frontend.net.http.failures import failure_reply, reported
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, request_id_of
+from msx_frontend.stream_heartbeat import StreamHeartbeat
 
 
 class DirectReply:
@@ -82,6 +83,9 @@ class DirectReply:
 
     def flush_soon(self, stream: DirectStream) -> None:
         self.direct.flush_soon(stream)
+
+    def open_heartbeat(self, beat: Callable[[], None]) -> StreamHeartbeat:
+        return self.direct.heartbeats.open(beat)
 
     def _chunked(self) -> DirectStream:
         if self._stream is None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_frontend.net.http.failures import failure_event
 from msx_frontend.net.http.known_head import KnownHead
 from msx_frontend.net.http.wire import BODYLESS, RawHeaders, stream_framing
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_frontend.stream_heartbeat import StreamHeartbeat, is_event_stream
 
 log = logging.getLogger("msx.http")
 
@@ -42,6 +45,8 @@ class StreamedReply(Protocol):
     def writable(self) -> bool: ...
 
     def flush_soon(self, stream: DirectStream) -> None: ...
+
+    def open_heartbeat(self, beat: Callable[[], None]) -> StreamHeartbeat: ...
 
     def refuse(self, error: ServiceError) -> None: ...
 
@@ -85,6 +90,8 @@ class DirectStream(ReplyBuffer):
             self._unsent, size = 0, self._size + len(data)
         self._size = size
         self._unsent += len(data)
+        if self.heartbeat is not None:
+            self.heartbeat.sent(data)
         self._reply.write_part(None, [data], last=False)
 
     def _wake(self) -> None:
@@ -122,6 +129,8 @@ class DirectStream(ReplyBuffer):
             framing = stream_framing(head.headers, self._reply.known.family.stream_headers)
             self._opening = self._reply.head(*head, framing)
             self._streaming = self._opening is not None
+            if self._streaming and is_event_stream(head.headers):
+                self.open_events(self._reply.open_heartbeat(self.beat))
         return self._streaming
 
     def _drop(self) -> None:
@@ -153,7 +162,14 @@ class DirectStream(ReplyBuffer):
         if self._error is not None:
             level = logging.INFO if self._error.status == RequestCancelled.status else logging.WARNING
             log.log(level, "a stream was cut: %s", self._error.message, extra={"request_id": self._reply.id})
+            self._tell(self._error)
             self._reply.cut()
             self._reply.complete(self._error.status)
         else:
             self._reply.complete(200 if self._head is None else self._head.status)
+
+    def _tell(self, error: ServiceError) -> None:
+        """A stream of events says why it breaks off."""
+        told = b"" if self.heartbeat is None else failure_event(self._reply.known.family, error, self.heartbeat)
+        if told:
+            self._reply.write_part(None, [told], last=False)

@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator
 
 from msx_frontend.errors import EncodingSwitchedOff, RequestCancelled
 from msx_frontend.held_bytes import HOLD, HeldBytes
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.compression import accepted, compress, compressed_headers, decompress, is_compressible
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.failures import failure_reply, no_route, reported
+from msx_frontend.net.http.failures import failure_event, failure_reply, no_route, reported
 from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
 from msx_frontend.net.http.job_reply import answer_job
 from msx_frontend.net.http.request import Request
@@ -36,6 +37,7 @@ from msx_frontend.net.http.wire import (
     stream_framing,
 )
 from msx_frontend.net.page_guard import PageGuard
+from msx_frontend.stream_heartbeat import EventTail, is_event_stream
 
 log = logging.getLogger("msx.http")
 
@@ -56,17 +58,26 @@ class Exchange:
         cors: Cors | None = None,
         held: HeldBytes | None = None,
         guard: PageGuard | None = None,
+        heartbeats: StreamHeartbeats = OFF,
     ) -> None:
         self._router, self._access_log = router, access_log
         self._limit, self._tokens = limit, tokens
         self._cors = cors or Cors()
         self._held = held or HeldBytes()
-        self._guard = guard
+        self._guard, self._heartbeats = guard, heartbeats
 
     def direct(self) -> Direct:
         """For connections that answer jobs by themselves, by the same rules."""
-        router, log, takes_management = self._router, self._access_log, self._guard is None
-        return Direct(router, log, self._tokens, self._cors, self._held, self._limit, takes_management=takes_management)
+        return Direct(
+            self._router,
+            self._access_log,
+            self._tokens,
+            self._cors,
+            self._held,
+            self._limit,
+            takes_management=self._guard is None,
+            heartbeats=self._heartbeats,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -116,7 +127,7 @@ class Exchange:
             elif not match.kinds:
                 call.scope[HOLD].count_in(self._held.public)
             request.body = await self._read(family, call, receive)
-            reply = await _reply(route, request)
+            reply = await self._reply(route, request)
             return await _send(family, request, reply, send)
         except ClientGone:
             return RequestCancelled.status
@@ -140,11 +151,10 @@ class Exchange:
         call.scope[HOLD].resize(len(unpacked))
         return unpacked
 
-
-async def _reply(route: Route, request: Request) -> Reply:
-    if isinstance(route.answer, JobRoute):
-        return await answer_job(route.answer, request)
-    return await route.answer(request)
+    async def _reply(self, route: Route, request: Request) -> Reply:
+        if isinstance(route.answer, JobRoute):
+            return await answer_job(route.answer, request, self._heartbeats)
+        return await route.answer(request)
 
 
 def _route(match: Match, call: AsgiRequest) -> Route:
@@ -182,16 +192,22 @@ async def _send(family: Family, request: Request, reply: Reply, send: Send) -> i
         request.watch_now()
         headers += stream_framing(reply.headers, family.stream_headers)
         await send(start_message(reply.status, headers, reason))
-        await _stream(body, call, send)
+        await _stream(body, call, send, family if is_event_stream(reply.headers) else None)
     return reply.status
 
 
-async def _stream(chunks: AsyncIterator[bytes], call: AsgiRequest, send: Send) -> None:
+async def _stream(chunks: AsyncIterator[bytes], call: AsgiRequest, send: Send, family: Family | None) -> None:
+    """`family` is that of a stream of events, in which an error is told."""
+    tail = EventTail()
     try:
         async for data in chunks:
+            tail.sent(data)
             await send({"type": "http.response.body", "body": data, "more_body": True})
     except Exception as error:
-        raise StreamBroken(reported(error, call.id)) from None
+        told = reported(error, call.id)
+        if family is not None and (event := failure_event(family, told, tail)):
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        raise StreamBroken(told) from None
     await send({"type": "http.response.body", "body": b""})
 
 

@@ -6,11 +6,14 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
-from msx_frontend.errors import MethodNotAllowed, PayloadTooLarge, ResourceNotFound, ServiceError
+import msgspec
+
+from msx_frontend.errors import MethodNotAllowed, PayloadTooLarge, RequestCancelled, ResourceNotFound, ServiceError
 from msx_frontend.ids import new_request_id
 from msx_frontend.net.bugs import reported_to
 from msx_frontend.net.http.family import JSON, Failure, Family
 from msx_frontend.net.http.wire import RawHeaders, common_headers, error_bytes, reply_headers
+from msx_frontend.stream_heartbeat import EventTail
 
 DESCRIBED = (b"link", b'</docs>; rel="service-doc", </openapi.json>; rel="service-desc"')
 """Where the routes are described, for people and for programs: RFC 8631. For each request that the client got wrong."""
@@ -28,6 +31,15 @@ def failure_reply(family: Family, error: ServiceError, request_id: str) -> tuple
     if 400 <= failure.status < 500 and not failure.bare:
         headers.append(DESCRIBED)
     return failure.status, [*headers, (b"content-length", b"%d" % len(failure.body))], failure.body
+
+
+def failure_event(family: Family, error: ServiceError, tail: EventTail) -> bytes:
+    """The event that tells an error in the middle of a stream of events, in the family's form.
+
+    Nothing where the client has left or the stream stands within an event: it breaks off without a word.
+    """
+    body = b"" if isinstance(error, RequestCancelled) or not tail.between_events else family.failure(error).body
+    return b"data: %b\n\n" % msgspec.json.format(body, indent=-1) if body else b""
 
 
 def no_route(method: str, path: str, allowed: Sequence[str] = ()) -> ServiceError:

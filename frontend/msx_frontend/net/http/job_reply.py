@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from msx_frontend.errors import ServiceError
+from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import JobRoute, JobTemplate, Reply, ReplySink, give_key
 from msx_frontend.net.http.request import Request
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_frontend.stream_heartbeat import is_event_stream
 
 
 def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
@@ -17,7 +19,7 @@ def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
         sink.fail(reported(error, id))
 
 
-async def answer_job(route: JobRoute, request: Request) -> Reply:
+async def answer_job(route: JobRoute, request: Request, heartbeats: StreamHeartbeats) -> Reply:
     """Run the job and wait for its reply, where the connection does not do so itself. Raises ServiceError."""
     call = request.call
     template, buffer = route.template(call, request.names), ReplyBuffer()
@@ -26,8 +28,11 @@ async def answer_job(route: JobRoute, request: Request) -> Reply:
     begin(template, call.id, request.body, buffer)
     request.when_left(lambda: cancel(buffer))
     status, phrase, headers = await buffer.head()
-    body = (await buffer.take())[0] if buffer.whole else aiter(buffer)
-    return Reply(body, status, headers, phrase)
+    if buffer.whole:
+        return Reply((await buffer.take())[0], status, headers, phrase)
+    if is_event_stream(headers):
+        buffer.open_events(heartbeats.open(buffer.beat))
+    return Reply(aiter(buffer), status, headers, phrase)
 
 
 def cancel(buffer: ReplyBuffer) -> None:

@@ -22,6 +22,7 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.admission import ChecksKeys
 from msx_frontend.net.http.family import Route
 from msx_frontend.net.http.router import Router
@@ -115,6 +116,7 @@ class Speaker:
     default_llm: str = ""
     limits: TextLimits = DEFAULT_LIMITS
     size: int = 10_000
+    heartbeats: StreamHeartbeats = OFF
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -123,11 +125,13 @@ class Speaker:
             for name, offered in self.models.items()
         }
         self.log = FakeAccessLog()
-        texts = TextModels(cast(Registry, self), self.default_llm, self.limits)
+        texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats)
         families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
         self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
-        self.app = exchange_of(*families, log=cast(AccessLog, self.log), limit=self.size, tokens=tokens)
+        self.app = exchange_of(
+            *families, log=cast(AccessLog, self.log), limit=self.size, tokens=tokens, heartbeats=self.heartbeats
+        )
 
     # -- as the server's keys --
 

@@ -59,7 +59,8 @@ def only_rank(*args: Any, **options: Any) -> RankSpec:
 def test_what_the_worker_is_told() -> None:
     config = {"batchSize": 4, "handler": {"k": 1}}
     sizes: Any = {"max_request_size": 98, "max_response_size": 99, "stream_buffer_size": 1000}
-    assert spec_of(config, **sizes, decode_input_request=False).load == Load(
+    streams: Any = {"stream_heartbeat": 7.0, "stream_early_head": True}
+    assert spec_of(config, **sizes, **streams, decode_input_request=False).load == Load(
         model_name="m",
         model_version="1.0",
         model_dir="/models/abc",
@@ -79,6 +80,8 @@ def test_what_the_worker_is_told() -> None:
         max_request_size=98,
         max_response_size=99,
         stream_credit=1000,
+        stream_heartbeat=7.0,
+        stream_early_head=True,
         server_version=__version__,
         model_metrics=[
             MetricDeclaration("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")

@@ -87,6 +87,8 @@ class Answers:
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.failures[request.id] = (failure.status, failure.message)
 
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
+
     def flush(self) -> None: ...
 
 

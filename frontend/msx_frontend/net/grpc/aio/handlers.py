@@ -19,24 +19,28 @@ from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.metadata import REQUEST_ID
 from msx_frontend.net.grpc.outcome import Outcome, failure
 from msx_frontend.net.grpc.served import ServedMethod
+from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.priorities import HEADER as PRIORITY
+from msx_frontend.stream_heartbeat import StreamHeartbeat
 from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceHeaders
 
 PAGE = ("origin", "sec-fetch-site", "x-forwarded-host")
 
 
-def generic_handlers(methods: Iterable[ServedMethod]) -> list[grpc.GenericRpcHandler[Any, Any]]:
+def generic_handlers(
+    methods: Iterable[ServedMethod], heartbeats: StreamHeartbeats
+) -> list[grpc.GenericRpcHandler[Any, Any]]:
     """All methods are streams of bytes for grpc: what it said of others would not be what the other transport says."""
     by_service: dict[str, dict[str, Any]] = {}
     for served in methods:
-        handler: Any = grpc.stream_stream_rpc_method_handler(_handler(served))
+        handler: Any = grpc.stream_stream_rpc_method_handler(_handler(served, heartbeats))
         by_service.setdefault(served.service.name, {})[served.method.name] = handler
     return [grpc.method_handlers_generic_handler(name, handlers) for name, handlers in by_service.items()]
 
 
-def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
+def _handler(served: ServedMethod, heartbeats: StreamHeartbeats) -> Callable[[Any, Any], Any]:
     async def handle(_: Any, context: Any) -> None:
-        call = AioCall(context, served)
+        call = AioCall(context, served, heartbeats)
         code = Code.CANCELLED
         try:
             outcome = await _answered(served, context, call)
@@ -47,6 +51,7 @@ def _handler(served: ServedMethod) -> Callable[[Any, Any], Any]:
                 code = Code.DEADLINE_EXCEEDED
             raise
         finally:
+            call.close_heartbeat()
             if served.access_log is not None:
                 served.access_log.write(call.line(served.target), code.value)
 
@@ -95,12 +100,24 @@ class _Messages:
         return data
 
 
+def _seen(head: asyncio.Future[None]) -> None:
+    """It fails where the client has left, which what is sent next finds out."""
+    if not head.cancelled():
+        head.exception()
+
+
 class AioCall:
     """The OpenCall of grpc's context."""
 
-    def __init__(self, context: Any, served: ServedMethod) -> None:
+    def __init__(self, context: Any, served: ServedMethod, heartbeats: StreamHeartbeats) -> None:
         self._context = context
         self._started = time.monotonic()
+        self._heartbeat: StreamHeartbeat | None = None
+        """Of a stream that has not begun."""
+        if served.method.server_streams:
+            self._heartbeat = heartbeats.open(self._send_head)
+        self._head: asyncio.Future[None] | None = None
+        """Sends the initial metadata early; nothing else may be written meanwhile."""
         left: float | None = context.time_remaining()
         self.deadline = None if left is None else self._started + left
         given_id: str | None = None
@@ -142,9 +159,26 @@ class AioCall:
     async def send(self, message: bytes, /) -> None:
         if self._context.cancelled():
             raise RequestCancelled
+        await self._begin()
         await self._context.write(message)
 
+    def _send_head(self) -> None:
+        self.close_heartbeat()
+        self._head = asyncio.ensure_future(self._context.send_initial_metadata(()))
+        self._head.add_done_callback(_seen)
+
+    async def _begin(self) -> None:
+        self.close_heartbeat()
+        if self._head is not None:
+            await asyncio.wait([self._head])
+
+    def close_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+            self._heartbeat = None
+
     async def end(self, outcome: Outcome) -> None:
+        await self._begin()
         own = ((REQUEST_ID, self.id),) if self.id else ()
         self._context.set_trailing_metadata((*own, *outcome.metadata))
         if outcome.response is not None:

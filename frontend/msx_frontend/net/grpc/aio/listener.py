@@ -24,7 +24,9 @@ class AioListener:
         self._on_stop = served.on_stop
         self._tls = served.tls
         methods = served_methods(served.services, served.admission, listen.largest_response)
-        self._server = grpc.aio.server(handlers=generic_handlers(methods), options=options(listen, served.limits))
+        self._server = grpc.aio.server(
+            handlers=generic_handlers(methods, served.heartbeats), options=options(listen, served.limits)
+        )
         self.bound_port = 0
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.outcome import Outcome
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 
 STOPPED = Outcome(Code.UNAVAILABLE, "The server is shutting down and could not wait any longer.")
 
@@ -21,9 +22,9 @@ class Stoppable(Protocol):
 class OpenCalls:
     """`limit` is in bytes of one message of a client."""
 
-    def __init__(self, limit: int, held: HeldBytes | None = None) -> None:
+    def __init__(self, limit: int, held: HeldBytes | None = None, heartbeats: StreamHeartbeats = OFF) -> None:
         self.limit = limit
-        self.held = held or HeldBytes()
+        self.held, self.heartbeats = held or HeldBytes(), heartbeats
         self.open: set[Stoppable] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -19,7 +19,7 @@ class PortCalls:
     def __init__(self, served: GrpcServed, max_request_size: int, largest_response: int) -> None:
         methods = served_methods(served.services, served.admission, largest_response)
         self._methods = {b"/" + method.target.encode(): method for method in methods}
-        self._calls = OpenCalls(min(max_request_size, LARGEST_MESSAGE), served.held)
+        self._calls = OpenCalls(min(max_request_size, LARGEST_MESSAGE), served.held, served.heartbeats)
         self._on_stop = served.on_stop
 
     @property

@@ -8,6 +8,7 @@ from msx_frontend.errors import RequestCancelled
 from msx_frontend.keys.key import Key
 from msx_frontend.net.grpc.admission import SentKey
 from msx_frontend.net.grpc.answer import answer_call
+from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.direct.blocks import HEAD
 from msx_frontend.net.grpc.direct.call import DirectCall
 from msx_frontend.net.grpc.direct.framing import framed
@@ -18,13 +19,17 @@ from msx_frontend.net.grpc.outcome import CANCELLED
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
+from msx_frontend.stream_heartbeat import StreamHeartbeat
 from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class TaskCall(DirectCall):
-    """When the client leaves, or the deadline passes, the task is cancelled at once."""
+    """When the client leaves, or the deadline passes, the task is cancelled at once.
 
-    __slots__ = ("_drained", "_messages", "_task", "_untaken")
+    The initial metadata of a stream that is silent for long leave before its first message.
+    """
+
+    __slots__ = ("_drained", "_heartbeat", "_messages", "_task", "_untaken")
 
     def __init__(
         self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
@@ -36,6 +41,7 @@ class TaskCall(DirectCall):
         call ends only where twice as much is held as may be."""
         self._drained = Notifier()
         self._task: asyncio.Task[None] | None = None
+        self._heartbeat: StreamHeartbeat | None = None
 
     # -- what the stream says --
 
@@ -62,6 +68,8 @@ class TaskCall(DirectCall):
         """Not earlier, for the reason that RefusedCall gives."""
         if self._task is None and not self.over:
             self._task = self._calls.start(self._run())
+            if self.served.method.server_streams:
+                self._heartbeat = self._calls.heartbeats.open(self._send_head)
 
     def drained(self) -> None:
         self._drained.notify()
@@ -74,6 +82,20 @@ class TaskCall(DirectCall):
         except asyncio.CancelledError:
             self.conclude(CANCELLED)
             raise
+
+    def _send_head(self) -> None:
+        self._begun = True
+        self._close_heartbeat()
+        self._stream.send_headers(HEAD)
+
+    def _close_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+            self._heartbeat = None
+
+    def _close(self, code: Code) -> None:
+        self._close_heartbeat()
+        super()._close(code)
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -101,8 +123,7 @@ class TaskCall(DirectCall):
         if self.over:
             raise RequestCancelled
         if not self._begun:
-            self._begun = True
-            self._stream.send_headers(HEAD)
+            self._send_head()
         self._stream.send_data(framed(message))
         while self._stream.blocked:
             await self._drained.wait()

@@ -20,6 +20,7 @@ from msx_frontend.models.parameters import Values
 from msx_frontend.net.grpc.admission import ChecksTokens
 from msx_frontend.net.grpc.context import Call
 from msx_frontend.net.grpc.messages import message_class
+from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.net.tls.listeners import ServerTls
 
@@ -172,6 +173,7 @@ async def serving(
     tls: ServerTls | None = None,
     held: HeldBytes | None = None,
     guard: PageGuard | None = None,
+    heartbeats: StreamHeartbeats = OFF,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     settings |= {"grpc_inference_port": 0, "grpc_management_port": 0}
@@ -187,7 +189,7 @@ async def serving(
         held=held,
     )
     services = [inference.service(), ManagementService(models, access_log).service()]
-    server = GrpcServer(config, services, registry, health, tokens, tls, held, guard=guard)
+    server = GrpcServer(config, services, registry, health, tokens, tls, held, guard=guard, heartbeats=heartbeats)
     await server.start()
     options = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(server.inference.address, options=options) as channel:

@@ -1,0 +1,49 @@
+"""The heads of streams whose handlers take long for the first chunk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from msx_sdk._internal.batch import Batch
+
+
+class ExpectedStream(NamedTuple):
+    """A reply of a batch that will be a stream; `due` is a `time.monotonic()` instant."""
+
+    batch: Batch
+    idx: int
+    due: float
+
+
+class EarlyHeads:
+    """Sends the head of a stream that has not begun `seconds` after it was known that it will be one.
+
+    The server passes it on, and sends the comments of server-sent events itself. `raw`: also the heads of streams that
+    are none of those, in which no error can be told later.
+    """
+
+    def __init__(self, seconds: float, *, raw: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._raw, self._clock = seconds, raw, clock
+        self._lock = threading.Lock()
+        self._expected: list[ExpectedStream] = []
+        """In the order in which they are due."""
+
+    def expect(self, batch: Batch, idx: int, *, events: bool) -> None:
+        """From any thread."""
+        if self._seconds and (events or self._raw):
+            with self._lock:
+                self._expected.append(ExpectedStream(batch, idx, self._clock() + self._seconds))
+
+    def tick(self) -> bool:
+        """Called about once a second. Whether the sink was given something; a reply that has begun is forgotten."""
+        now = self._clock()
+        with self._lock:
+            expected, self._expected = [one for one in self._expected if one.batch.awaits(one.idx)], []
+            self._expected = [one for one in expected if one.due > now]
+        due = [one for one in expected if one.due <= now]
+        for one in due:
+            one.batch.begin_stream(one.idx)
+        return bool(due)

@@ -1,0 +1,79 @@
+"""What a silent stream sends, so that its client, and proxies on the way, see that it is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+COMMENT = b": \n\n"
+"""A comment of server-sent events, and an empty line (WHATWG HTML, 9.2.6). It is no event, and no part of the next one
+for clients that split the stream at empty lines."""
+
+_BOUNDARIES = (b"\n\n", b"\n\r\n", b"\r\r")
+_LONGEST = 4
+"""Bytes of a chunk that may be of a boundary."""
+
+
+def is_event_stream(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a reply with these headers consists of server-sent events."""
+    return any(
+        name.lower() == "content-type" and value.lower().startswith("text/event-stream") for name, value in headers
+    )
+
+
+class EventTail:
+    """The last bytes of a stream of events."""
+
+    __slots__ = ("_before", "_last")
+
+    def __init__(self) -> None:
+        self._before = self._last = b""
+
+    def sent(self, data: bytes) -> None:
+        if data:
+            self._before, self._last = self._last, data
+
+    @property
+    def between_events(self) -> bool:
+        """No event has begun that has not ended, so that a comment or an event may stand here."""
+        tail = self._before[-_LONGEST:] + self._last[-_LONGEST:]
+        return not tail or tail.endswith(_BOUNDARIES)
+
+    def _shorten(self) -> None:
+        """Do not keep large chunks."""
+        self._before, self._last = self._before[-_LONGEST:], self._last[-_LONGEST:]
+
+
+class StreamHeartbeat(EventTail):
+    """Calls `beat` once one stream has sent nothing for `after` seconds, and again after as many.
+
+    A chunk costs the noting of it; the time is taken by `look`, about once a second.
+    """
+
+    __slots__ = ("_after", "_beat", "_moved", "_open", "_since")
+
+    def __init__(self, beat: Callable[[], None], after: float, now: float, open: set[StreamHeartbeat]) -> None:
+        """`now` is `loop.time()`; `open` are those that are looked at, of which it is one until `close`."""
+        super().__init__()
+        self._beat: Callable[[], None] | None = beat
+        self._after, self._since, self._open = after, now, open
+        self._moved = False
+
+    def sent(self, data: bytes) -> None:
+        if data:
+            self._before, self._last, self._moved = self._last, data, True
+
+    def look(self, now: float) -> None:
+        if self._moved:
+            self._moved, self._since = False, now
+            self._shorten()
+        elif now - self._since >= self._after and self._beat is not None and self.between_events:
+            self._since = now
+            self._beat()
+
+    def forgive(self, seconds: float, now: float) -> None:
+        """A stream that was silent because the server was held up was silent nevertheless."""
+
+    def close(self) -> None:
+        """The stream is over. Idempotent."""
+        self._beat = None  # ends the reference cycle of the two
+        self._open.discard(self)
