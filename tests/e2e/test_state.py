@@ -195,7 +195,7 @@ class Registration(threading.Thread):
 
 @pytest.mark.parametrize("end", ["kill", "terminate"])
 def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> None:
-    """It was not confirmed, so it has not been."""
+    """A stop takes it back; after SIGKILL the next start has it, as it has been saved."""
     store = pack_all(tmp_path)
     mark = tmp_path / "loading"
     folder = store / "slow"
@@ -210,12 +210,15 @@ def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> No
     if end == "kill":
         kill(server)
         assert call.answer() is None
+        (folder / "h.py").write_text("def handle(data, context):\n    return data\n")
     else:
         assert server.terminate() == 0
         assert call.answer() == (503, "The server is shutting down: models are not changed any more.")
         server.close()
     with run_server(tmp_path) as server:
-        assert summary(server) == before
+        after = summary(server)
+        assert after.pop("slow", {}).get("default") == ("1.0" if end == "kill" else None)
+        assert after == before
 
 
 def begin_to_unpack(server: RunningServer, cache: Path) -> Registration:
@@ -295,6 +298,8 @@ def test_a_full_disk_under_the_state(tmp_path: Path) -> None:
             server.register(Path("env.mar")),
             server.register(Path("next.mar"), model_name="echo"),
             server.management.delete("/models/echo"),
+            server.management.put("/models/echo?min_worker=2"),
+            server.management.put("/models/echo?min_worker=2&synchronous=true"),
         ]
         for reply in refused:
             assert (reply.status_code, reply.json()["type"]) == (500, "InternalServerException")

@@ -53,6 +53,11 @@ class Environment:
         """The current step of the installation; "" when none runs."""
         return ""
 
+    @property
+    def installed(self) -> bool:
+        """All that it requires is there."""
+        return True
+
     async def ready(self) -> None:
         """Wait until workers can be started with `place`. Raises RequirementsFailed."""
 
@@ -86,6 +91,10 @@ class RequiredEnvironment(Environment):
         if self._is_ready or self._build is None:
             return ""
         return f"installing requirements: {self._build.phase}".removesuffix(": ")
+
+    @property
+    def installed(self) -> bool:
+        return self._is_ready
 
     async def ready(self) -> None:
         try:

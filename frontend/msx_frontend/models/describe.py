@@ -61,6 +61,8 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         described["trafficShare"] = round(version.traffic_share, 6)
     if version.reason:
         described["reason"] = version.reason
+    if version.failed_scaling:
+        described["failedScaling"] = version.failed_scaling
     if version.reason and version.last_end and version.last_end.traceback:
         described["traceback"] = version.last_end.traceback
     return described

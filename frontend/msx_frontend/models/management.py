@@ -12,12 +12,19 @@ from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
-from msx_frontend.errors import BadRequest, ServiceError
-from msx_frontend.management_errors import Conflict, InvalidModel, WorkersNotStarted
+from msx_frontend.errors import ServiceError
+from msx_frontend.management_errors import InvalidModel
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.changes.change import Changes
+from msx_frontend.models.changes.registering import GivingUp, Removing, Unregistering
+from msx_frontend.models.changes.routing import DividingTraffic, SettingDefault
+from msx_frontend.models.changes.scaling import Scaling
+from msx_frontend.models.changes.settings import ChangingSleep, LoadingAdapters
+from msx_frontend.models.installing import Installing
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import Operations, check_all_start, check_workers, start_parts, start_workers
+from msx_frontend.models.operations import Operations, start_parts
+from msx_frontend.models.records import Counts, new_record
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.spawn import Spawner
@@ -27,7 +34,6 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.models.traffic import TrafficRule
 from msx_frontend.models.unregistration import Unregistration
 from msx_frontend.models.version_factory import VersionFactory
-from msx_frontend.models.worker_counts import worker_counts
 from msx_frontend.models.workflow_nodes import WorkflowNodes
 from msx_frontend.resources.supply import Supply
 from msx_sdk._internal.config import ModelConfig
@@ -35,15 +41,12 @@ from msx_sdk.generation import AdapterFiles
 
 log = logging.getLogger("msx.management")
 
-TRAFFIC = "traffic"
-"""Stands for the division of a model's traffic where one call at a time may change something."""
-
 RUNNING_CALL = 0.5
 """Seconds in which a call without a client has to end when the server stops."""
 
 
 class Management:
-    """Every change is written to the state before it is answered. One call per model version at a time."""
+    """Every change is checked, saved, and only then in force (`changes`). One call per model version at a time."""
 
     def __init__(
         self,
@@ -62,10 +65,12 @@ class Management:
         self.store = store
         self._state = state
         self.operations = Operations(config.unregister_model_timeout)
+        self.changes = Changes(state, self.operations)
         self._unregistration = Unregistration(registry, store, environments)
         store.used_by(lambda: [version.source.archive for version in self._unregistration.all_versions()])
         self._factory = VersionFactory(config, store, supply, spawner, metrics, environments)
-        self.nodes = WorkflowNodes(registry, self.operations, self._unregistration, self._factory)
+        self.nodes = WorkflowNodes(registry, self.changes, self.operations, self._unregistration, self._factory)
+        self._installing = Installing(config, registry, self.changes, self.operations, self._unregistration, self.nodes)
 
     # -- register --
 
@@ -81,34 +86,36 @@ class Management:
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
         async with self._factory.built(path, wanted) as version:
-            self._replaced(version, wanted)  # a conflict is told before another call is waited for
+            self._installing.replaced(version, wanted)  # a conflict is told before another call is waited for
             async with self.operations.only(*version.labels):
-                await self._install(version, wanted)
+                await self._installing.install(version, wanted)
         return version
 
-    async def restore(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
-        """Register a version of the state again, with the workers that it had; the state is not written. Raises
-        ServiceError."""
+    async def restore(self, path: Path, wanted: Registration, stored: StoredVersion, *, adopted: bool = False) -> None:
+        """Register a version of the state again, with the workers that it had; or one of a snapshot (`adopted`), which
+        is written to the state. Raises ServiceError."""
         async with self._factory.built(path, wanted) as version:
             if version.labels != (stored.name, stored.version):
                 raise InvalidModel(f"{path} holds {' '.join(version.labels)} now; register it anew.")
-            self.registry.add(version)
+            counts = _stored_workers(version, wanted, stored)
+            if adopted:
+                stored = new_record(version, counts, is_default=self.registry.becomes_default(version))
+                await self._state.save(stored)
+            self._add(version, stored)
             try:
-                await start_parts(_stored_workers(version, wanted, stored))
+                await start_parts(counts)
             except BaseException:
                 await self._unregistration.take_back(version)
                 raise
 
-    async def adopt(self, path: Path, wanted: Registration, stored: StoredVersion) -> None:
-        """Register a version of a snapshot, and write it to the state."""
-        await self.restore(path, wanted, stored)
-        version = self.registry.find(stored.name, stored.version)
-        await self._state.save(version, self.registry.is_default(version))
+    def _add(self, version: ModelVersion, record: StoredVersion) -> None:
+        self.registry.add(version)
+        version.record = record
 
     async def adopt_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> None:
         """Register a version of a snapshot whose archive is missing as FAILED, and write it to the state."""
         version = self.keep_lost(wanted, stored, reason)
-        await self._state.save(version, self.registry.is_default(version))
+        await self._state.save(msgspec.structs.replace(stored, is_default=self.registry.is_default(version)))
 
     def keep_lost(self, wanted: Registration, stored: StoredVersion, reason: str) -> ModelVersion:
         """Register a version whose archive is missing: it is FAILED for `reason` until it is registered again or
@@ -119,48 +126,8 @@ class Management:
         )
         version = self._factory.make(source)
         version.lose(reason, stored.min_workers, stored.max_workers)
-        self.registry.add(version)
+        self._add(version, stored)
         return version
-
-    async def _install(self, version: ModelVersion, wanted: Registration) -> None:
-        old = self._replaced(version, wanted)
-        if old is None:
-            self.registry.add(version)
-        else:
-            self.registry.check_paths(version)
-        try:
-            await self._first_workers(version, wanted)
-            await self._state.save(version, self.registry.is_default(version))
-        except BaseException:
-            await self._unregistration.take_back(version)
-            raise
-        if old is not None:
-            self.registry.replace(old, version)
-            self.operations.in_background(self._unregistration.close(old))
-
-    def _replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
-        name, number = version.labels
-        self.nodes.refuse(name)
-        if not self.registry.has(name, number):
-            return None
-        if not wanted.replace and not self.registry.find(name, number).lost:
-            raise Conflict(f"Model version {number} is already registered for model {name}")
-        return self.registry.find(name, number)
-
-    async def _first_workers(self, version: ModelVersion, wanted: Registration) -> None:
-        await start_parts([(part, worker_counts(part, wanted, self._config)) for part in version.parts])
-        if wanted.synchronous or wanted.replace:
-            await self._wait_for_first_workers(version)
-        if wanted.replace:  # what is missing may be what the old one holds
-            check_all_start(version)
-
-    async def _wait_for_first_workers(self, version: ModelVersion) -> None:
-        try:
-            await self.operations.workers_settled(version)
-        except WorkersNotStarted:
-            if version.environment.failure is not None:
-                raise version.environment.failure from None
-            raise
 
     # -- scale, default, unregister --
 
@@ -180,66 +147,59 @@ class Management:
         Raises BadRequest for max < min or an unknown stage, WorkersNotStarted when the new workers fail or could never
         start.
         """
-        if max_workers < min_workers:
-            raise BadRequest("max_worker cannot be less than min_worker.")
-        version = self.registry.find(name, number)
-        check_workers(version.part(stage), min_workers)
-        if autoscaling is not None and stage is not None:
-            raise BadRequest("autoscaling is switched for all stages of a model at once: leave out stage.")
-        if autoscaling is not None and version.source.workflow:
-            raise BadRequest(
-                f"Model {name} is a node of workflow {version.source.workflow}: write autoscaling into the "
-                "model-config.yaml of its archive."
-            )
-        work = self._scale(*version.labels, min_workers, max_workers, stage, autoscaling)
+        labels, bounds = self.registry.find(name, number).labels, (min_workers, max_workers)
+        change = Scaling(self.registry, labels, stage, bounds, autoscaling, self._begin_scaling)
+        await self.changes.make(change)
         if wait:
-            await self.operations.workers_settled(await work)
-        else:
-            self.operations.in_background(work)
+            await self._scaled(change)
 
-    async def _scale(
-        self, name: str, number: str, min_workers: int, max_workers: int, stage: str | None, autoscaling: bool | None
-    ) -> ModelVersion:
-        async with self.operations.only(name, number):
-            version = self.registry.find(name, number)
-            part = version.part(stage)
-            if autoscaling is not None:
-                version.turn_autoscaling(autoscaling)
-            await start_workers(part, min_workers, max_workers)
-            await self._state.set_workers(version, autoscaling)
-        return part
+    def _begin_scaling(self, change: Scaling) -> asyncio.Task[None]:
+        return self.operations.in_background(self._scale(change))
+
+    async def _scale(self, change: Scaling) -> None:
+        try:
+            async with self.operations.only(*change.labels):
+                if self.registry.holds(change.version):
+                    await change.start()
+                else:  # another has its place since: the wish is saved, and begun, for that one
+                    await self.changes.make(change)
+        except ServiceError as error:
+            change.failed(error)
+            raise
+
+    async def _scaled(self, change: Scaling) -> None:
+        while change.work is not None and not change.work.done():
+            await self.operations.over(change.work)
+        if change.failure is not None:
+            raise change.failure
+        await self.operations.workers_settled(change.version.part(change.stage))
 
     async def change_sleep(self, name: str, number: str | None, level: int) -> ModelVersion:
-        """0 wakes it. The state does not keep it. Raises ServiceError; BadRequest for what cannot sleep."""
+        """0 wakes it. A restarted server has the level again. Raises ServiceError; BadRequest for what cannot sleep."""
         version = self.registry.find(name, number)
         async with self.operations.only(*version.labels):
+            version = self.registry.find(*version.labels)
+            await self.changes.make(ChangingSleep(self.registry, version, level))
             await (version.fall_asleep(level) if level else version.wake_up())
         return version
 
     async def set_default(self, name: str, number: str) -> None:
+        """All requests without a version go there. Raises ModelNotFound, ModelVersionNotFound, Conflict."""
         self.registry.find(name, number)
         async with self.operations.only(name, number):
-            if not self.registry.is_default(self.registry.find(name, number)):
-                await self._state.set_default(name, number)
-                self.registry.set_default(name, number)
-        if self.registry.traffic(name) is not None:  # who names one version for all wants all to go there
-            await self.divide_traffic(name, None)
+            await self.changes.make(SettingDefault(self.registry, name, number))
 
     async def set_adapters(self, version: ModelVersion, adapters: dict[str, AdapterFiles]) -> None:
         """From now on these are loaded, beside those of the archive. The caller has the version for itself. Raises
-        NotSaved."""
-        await self._state.set_adapters(version, adapters)
-        version.adapters = adapters
+        ServiceError."""
+        await self.changes.make(LoadingAdapters(self.registry, version, adapters))
 
     async def divide_traffic(self, name: str, rule: TrafficRule | None) -> None:
         """Requests without a version go to versions by the rule; with None all to the default one again. Raises
-        ModelNotFound, ModelVersionNotFound, Conflict for a workflow's node."""
+        ModelNotFound, ModelVersionNotFound, Conflict."""
         self.registry.check_traffic(name, rule)
         self.nodes.refuse(name)
-        async with self.operations.only(name, TRAFFIC):
-            self.registry.check_traffic(name, rule)
-            await self._state.save_traffic(name, rule)
-            self.registry.divide(name, rule)
+        await self.changes.make(DividingTraffic(self.registry, name, rule))
         log.info("traffic of model %s: %s", name, "all to the default version" if rule is None else rule.weights)
 
     async def unregister(self, name: str, number: str | None) -> None:
@@ -249,25 +209,19 @@ class Management:
         """
         name, number = self.registry.find(name, number).labels
         self.nodes.refuse(name)
-        installing = self.registry.find(name, number)
-        self.registry.check_removable(installing)
-        installing.environment.give_up()
+        found = self.registry.find(name, number)
+        self.registry.check_removable(found)
+        if not found.environment.installed:  # a registration may wait for what nobody wants any more
+            await self.changes.make(GivingUp(self.registry, found))
         async with self.operations.only(name, number):
-            if installing.state is ModelState.GONE:  # its registration was given up
-                return
-            version = self.registry.find(name, number)
-            self.registry.check_removable(version)
-            await self._state.remove(version)
-            self.registry.remove(version)
-            await self._leave_traffic(name, number)
-            await self.operations.closed(self._unregistration.close(version), name, version.config.response_timeout)
+            if found.state is not ModelState.GONE:  # else its registration was given up
+                await self._remove(self.registry.find(name, number), given_up=found.forgotten)
 
-    async def _leave_traffic(self, name: str, number: str) -> None:
-        """The version is not there any more: neither is it in the division of the model's traffic."""
-        if not self.registry.has_model(name):
-            await self._state.save_traffic(name, None)
-        elif (rule := self.registry.traffic(name)) is not None and number in rule.weights:
-            await self.divide_traffic(name, rule.without(number))
+    async def _remove(self, version: ModelVersion, *, given_up: bool) -> None:
+        change = (Removing if given_up else Unregistering)(self.registry, version)
+        await self.changes.make(change)
+        closing = self._unregistration.close(version)
+        await self.operations.closed(closing, version.source.name, version.config.response_timeout)
 
     def default_versions(self) -> list[tuple[str, str]]:
         """Names and versions that are defaults by the key `models`."""
@@ -291,13 +245,12 @@ class Management:
         """Close all versions at once, at the end of the server. Idle handlers have `limit` seconds to close. The state
         stays."""
         await self.operations.stop()
+        await self.changes.settled()
         versions = self.registry.all_versions()
         await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
 
 
-def _stored_workers(
-    version: ModelVersion, wanted: Registration, stored: StoredVersion
-) -> list[tuple[ModelVersion, tuple[int, int]]]:
+def _stored_workers(version: ModelVersion, wanted: Registration, stored: StoredVersion) -> Counts:
     """Those that each part had. A stage that the state does not know has one."""
     if not version.stages:
         return [(version, (stored.min_workers, stored.max_workers))]

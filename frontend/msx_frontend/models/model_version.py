@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.models.sleep import Asleep, CannotSleep, VersionSleep
+from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
 from msx_frontend.queueing.instances import InstanceRequest
@@ -37,6 +39,8 @@ from msx_sdk._internal.methods import Methods, method_of
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk.generation import AdapterFiles, Capabilities
 from msx_sdk.kserve import Signature
+
+log = logging.getLogger("msx.models")
 
 
 class ModelVersion(ObservedVersion):
@@ -75,6 +79,10 @@ class ModelVersion(ObservedVersion):
         self.sleep = VersionSleep(source.name, lambda: [group.runner for group in self._ready_groups])
         self.stages: dict[str, ModelVersion] = {}
         self.created = time.time()
+        self.record: StoredVersion | None = None
+        """As the state has it; None for the node of a workflow, and where its registration was taken back."""
+        self.failed_scaling = ""
+        """Why the last change of its workers, which is saved, is not in force; "" where it is."""
         self.capabilities: Capabilities | None = None
         """The operations of its handler; None until the first worker has loaded it."""
         self.signature: Signature | None = None
@@ -92,6 +100,11 @@ class ModelVersion(ObservedVersion):
     def parts(self) -> list[ModelVersion]:
         """What has workers: its stages, else the version itself."""
         return list(self.stages.values()) or [self]
+
+    @property
+    def forgotten(self) -> bool:
+        """Its registration was taken back, because no worker has ever served: the next start does not know it."""
+        return self.record is None and not self.source.workflow
 
     @property
     def adapter_names(self) -> tuple[str, ...]:
@@ -179,18 +192,18 @@ class ModelVersion(ObservedVersion):
 
     async def fall_asleep(self, level: int) -> None:
         """New requests are refused at once; those in progress have `responseTimeout` to end. Raises ServiceError."""
-        self._check_sleeper()
+        self.check_sleeper()
         end = partial(self.cancel_all, Asleep(self.source.name))
         await self.sleep.fall_asleep(level, self._rest, end)
         self._judge()
 
     async def wake_up(self) -> None:
         """Raises ServiceError."""
-        self._check_sleeper()
+        self.check_sleeper()
         await self.sleep.wake()
         self._judge()
 
-    def _check_sleeper(self) -> None:
+    def check_sleeper(self) -> None:
         """Raises CannotSleep: any other handler would take the message for a request."""
         if self.stages or self.capabilities is None or not self.capabilities.sleep:
             raise CannotSleep(self.source.name)
@@ -215,6 +228,10 @@ class ModelVersion(ObservedVersion):
         await self._replicas.scale(min_workers, max_workers, self.config.response_timeout)
         self.autoscaler.bounded()
         self._judge()
+
+    def capped(self, bounds: tuple[int, int]) -> tuple[int, int]:
+        """These least and most workers, as far as its devices go."""
+        return self._replicas.capped(*bounds)
 
     def turn_autoscaling(self, on: bool) -> None:
         """Of all stages. It takes effect when the bounds are set, by `scale`."""
@@ -290,7 +307,7 @@ class ModelVersion(ObservedVersion):
             self.methods = replica.group.methods
             self._route_texts(replica.group.runner)
             self.dispatcher.group_ready(replica.group.runner)
-            self.sleep.started(replica.group.runner)
+            self._put_to_sleep(replica.group)
         self._status.replica_changed(replica)
         self.autoscaler.replica_changed(replica)
         if self.autoscaler.refusal:
@@ -298,6 +315,13 @@ class ModelVersion(ObservedVersion):
         if replica.state is ReplicaState.FAILED:
             replica.release()
         self._judge()
+
+    def _put_to_sleep(self, group: WorkerGroup) -> None:
+        """A restarted server has the level of the state, whatever the archive holds by now."""
+        if self.sleep.level and not group.capabilities.sleep:
+            log.warning("model %s %s cannot sleep any more, and is awake", *self.labels)
+            self.sleep.level = 0
+        self.sleep.started(group.runner)
 
     def _route_texts(self, group: BatchRunner) -> None:
         if self.dispatcher.routed is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +14,7 @@ from msx_frontend.devices.errors import DeviceError
 from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.management_errors import ResourcesMissing, TooManyWorkers, UnregisterTimedOut, WorkersNotStarted
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.records import Counts
 from msx_frontend.resources.processes import TooManyProcessesError
 from msx_frontend.workers.group_end import GroupEnd
 
@@ -32,9 +34,13 @@ class Operations:
     async def only(self, name: str, number: str) -> AsyncIterator[None]:
         """Calls on one version run one after the other. Raises ServiceUnavailable when the server ends."""
         async with self._locks.setdefault((name, number), asyncio.Lock()):
-            if self._ending.is_set():
-                raise _shutting_down()
+            self.check_open()
             yield
+
+    def check_open(self) -> None:
+        """Raises ServiceUnavailable when the server ends."""
+        if self._ending.is_set():
+            raise _shutting_down()
 
     async def workers_settled(self, version: ModelVersion) -> None:
         """Wait until its workers are ready or wait for resources.
@@ -52,7 +58,7 @@ class Operations:
         if (end := settled.result()) is not None:
             raise _not_started(version, end)
 
-    async def closed(self, work: Coroutine[Any, Any, object], name: str, left: float) -> None:
+    async def closed(self, work: Coroutine[Any, Any, None], name: str, left: float) -> None:
         """Wait for the end of an unregistration, which takes up to `left` seconds, but no longer than the limit.
 
         Raises UnregisterTimedOut; the unregistration goes on then.
@@ -61,15 +67,31 @@ class Operations:
         await asyncio.wait({closing}, timeout=self._unregister_timeout)
         if not closing.done():
             raise UnregisterTimedOut(name, self._unregister_timeout, left)
-        if closing.cancelled():
-            raise _shutting_down()
-        closing.result()
+        await self.over(closing)
 
-    def in_background(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[None]:
-        task = asyncio.create_task(_logged(work))
+    async def over(self, work: asyncio.Task[None]) -> None:
+        """Wait for work in the background, which goes on where the caller is cancelled. Raises ServiceUnavailable when
+        the server has ended it."""
+        await asyncio.wait({work})
+        if work.cancelled():
+            raise _shutting_down()
+        with contextlib.suppress(ServiceError):  # which is logged
+            work.result()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A ServiceError ends it, and is logged."""
+        task = asyncio.create_task(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, ServiceError):
+            log.error("%s", error.message)
+        elif error is not None:
+            log.error("a call on a model has ended by a bug", exc_info=error)
 
     def refuse_new(self) -> None:
         """The server is ending: calls are refused, and calls that wait for workers end."""
@@ -88,10 +110,15 @@ async def start_workers(version: ModelVersion, least: int, most: int) -> None:
     await version.scale(least, most)
 
 
-async def start_parts(counts: Sequence[tuple[ModelVersion, tuple[int, int]]]) -> None:
-    """The workers of all stages, or of none. Raises ResourcesMissing or TooManyWorkers like `start_workers`."""
+def check_parts(counts: Counts) -> None:
+    """Raises ResourcesMissing or TooManyWorkers when this server could never start the workers of all of them."""
     for part, (least, _) in counts:
         check_workers(part, least)
+
+
+async def start_parts(counts: Counts) -> None:
+    """The workers of all stages, or of none. Raises ResourcesMissing or TooManyWorkers like `check_parts`."""
+    check_parts(counts)
     await asyncio.gather(*(part.scale(*wanted) for part, wanted in counts))
 
 
@@ -110,13 +137,6 @@ def check_all_start(version: ModelVersion) -> None:
     """For a call that must not wait for resources of other models. Raises ResourcesMissing."""
     if version.shortage is not None:
         raise ResourcesMissing(*version.labels, f"{version.shortage.reason}.")
-
-
-async def _logged(work: Coroutine[Any, Any, object]) -> None:
-    try:
-        await work
-    except ServiceError as error:
-        log.error("%s", error.message)
 
 
 def _shutting_down() -> ServiceUnavailable:

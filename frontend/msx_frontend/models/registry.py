@@ -131,6 +131,20 @@ class Registry:
         model = self._models.get(version.source.name)
         return model is not None and model.default == version.source.version
 
+    def default_of(self, name: str) -> str:
+        """The number of the default version. Raises ModelNotFound."""
+        self.versions_of(name)
+        return self._models[name].default
+
+    def becomes_default(self, version: ModelVersion) -> bool:
+        """It is the default under its number, or is the first version of its name."""
+        model = self._models.get(version.source.name)
+        return model is None or model.default == version.source.version
+
+    def holds(self, version: ModelVersion) -> bool:
+        """This one is registered: neither removed nor replaced."""
+        return self.has(*version.labels) and self.find(*version.labels) is version
+
     def add(self, version: ModelVersion) -> None:
         """Raises Conflict."""
         name, number = version.source.name, version.source.version
@@ -177,6 +191,11 @@ class Registry:
         for number, version in self._models[name].versions.items():
             version.traffic_share = rule.share(number) if rule else None
 
+    def rule_without(self, version: ModelVersion) -> TrafficRule | None:
+        """How the model's traffic is divided once this version is gone."""
+        split = self._splits.get(version.source.name)
+        return split.rule.without(version.source.version) if split is not None else None
+
     def check_removable(self, version: ModelVersion) -> None:
         name, number = version.labels
         rule = self._splits[name].rule if name in self._splits else None
@@ -186,16 +205,22 @@ class Registry:
             raise DefaultVersionInUse(name)
 
     def remove(self, version: ModelVersion) -> None:
-        model = self._models.get(version.source.name)
-        if model is None or model.versions.get(version.source.version) is not version:
+        """Its traffic goes to the others. Where it was the default, the oldest of them is."""
+        if not self.holds(version):
             return
-        del model.versions[version.source.version]
-        del self._ages[version.labels]
+        (name, number), rule = version.labels, self.rule_without(version)
+        model = self._models[name]
+        del model.versions[number]
+        del self._ages[name, number]
         self._find_paths()
         self._observe_no_more(version)
         if not model.versions:
-            del self._models[version.source.name]
-            self._splits.pop(version.source.name, None)
+            del self._models[name]
+            self._splits.pop(name, None)
+            return
+        if model.default == number:
+            model.default = next(iter(model.versions))
+        self.divide(name, rule)
 
     def check_paths(self, version: ModelVersion) -> None:
         """Raises Conflict for a path of its routes that the server or another model has."""

@@ -62,8 +62,8 @@ class Replicas:
             self.asked = least
             given_up = [replica for replica in self.kept if replica.state is ReplicaState.FAILED]
             await self._remove(given_up, drain_limit)
-            least, most = self._capped(least, most)
-            self.least, self.most = least, most
+            self._warn_of_cap(most)
+            least, most = self.least, self.most = self.capped(least, most)
             self.all += [self._new_replica() for _ in range(least - len(self.kept))]
             surplus = sorted(self.kept, key=_waits)[most:]
             for replica in surplus:
@@ -133,16 +133,17 @@ class Replicas:
             for one in replica.group.ranks if replica.group is not None else ():
                 yield str(replica.number), str(one.rank), one.status.memory
 
-    def _capped(self, least: int, most: int) -> tuple[int, int]:
+    def capped(self, least: int, most: int) -> tuple[int, int]:
         """TorchServe's rule: the reply to the call states the wanted number, the describe API the real one."""
-        capacity = self._resources.capacity
-        if not capacity or most <= capacity:
-            return least, most
-        size, name = self._config.layout.devices or 1, " ".join(self._labels)
-        log.warning(
-            "model %s: the devices are enough for %d workers of %d devices each, not for %d", name, capacity, size, most
-        )
-        return min(least, capacity), capacity
+        capacity = self._resources.capacity or 0
+        return (min(least, capacity), capacity) if 0 < capacity < most else (least, most)
+
+    def _warn_of_cap(self, most: int) -> None:
+        capacity = self._resources.capacity or 0
+        if 0 < capacity < most:
+            size, name = self._config.layout.devices or 1, " ".join(self._labels)
+            text = "model %s: the devices are enough for %d workers of %d devices each, not for %d"
+            log.warning(text, name, capacity, size, most)
 
     def _sibling_memory(self) -> int | None:
         """The memory of the worker that has served for the longest time."""

@@ -154,7 +154,7 @@ class Startup:
         wanted = _registration(stored)
         try:
             async with self._archive_of(stored) as path:
-                await self._management.adopt(path, wanted, stored)
+                await self._management.restore(path, wanted, stored, adopted=True)
         except ServiceError as error:
             why = f"model {stored.name} {stored.version} of the snapshot could not be loaded: {error.message}"
             self._failed(_Failure(why, version=(stored.name, stored.version)))

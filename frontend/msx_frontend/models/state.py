@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-import msgspec
-
 from msx_frontend.management_errors import NotSaved
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
 from msx_frontend.models.traffic import TrafficRule
-from msx_sdk.generation import AdapterFiles
 
 
 class State(Protocol):
@@ -32,17 +27,14 @@ class State(Protocol):
     async def commit(self) -> None:
         """The server has started. Raises StateStoreError."""
 
-    async def save(self, version: ModelVersion, is_default: bool) -> None: ...
+    async def save(self, record: StoredVersion) -> None:
+        """Add the version, or replace its record."""
 
-    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
-        """`autoscaling`: what it was switched to; None if it was not."""
+    async def set_default(self, name: str, number: str, rule: TrafficRule | None) -> None:
+        """`rule` divides the model's traffic from then on; with None all goes to the default version."""
 
-    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
-        """Those that are loaded."""
-
-    async def set_default(self, name: str, number: str) -> None: ...
-
-    async def remove(self, version: ModelVersion) -> None: ...
+    async def remove(self, name: str, number: str, rule: TrafficRule | None) -> None:
+        """An unknown version is not an error."""
 
     async def load(self) -> list[StoredVersion]: ...
 
@@ -51,6 +43,8 @@ class State(Protocol):
     async def load_traffic(self) -> dict[str, TrafficRule]: ...
 
     async def save_workflow(self, record: StoredWorkflow) -> None: ...
+
+    async def set_node_workers(self, workflow: str, node: str, least: int, most: int) -> None: ...
 
     async def remove_workflow(self, name: str) -> None: ...
 
@@ -74,43 +68,14 @@ class PersistentState:
     async def commit(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit)
 
-    async def save(self, version: ModelVersion, is_default: bool) -> None:
-        source = version.source
-        record = StoredVersion(
-            name=source.name,
-            version=source.version,
-            url=source.url,
-            digest=source.digest,
-            options=_options(version),
-            min_workers=version.min_workers,
-            max_workers=version.max_workers,
-            is_default=is_default,
-            created_at=time.time(),
-        )
+    async def save(self, record: StoredVersion) -> None:
         await self._write(self._store.save_version, record)
 
-    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
-        workflow, counts = version.source.workflow, (version.min_workers, version.max_workers)
-        if autoscaling is not None:
-            version.source.options["autoscaling"] = autoscaling
-        if version.stages or autoscaling is not None:
-            await self._write(self._store.set_options, *version.labels, _options(version), *counts)
-        elif workflow:
-            await self._write(self._store.set_node_workers, workflow, version.source.name, *counts)
-        else:
-            await self._write(self._store.set_workers, *version.labels, *counts)
+    async def set_default(self, name: str, number: str, rule: TrafficRule | None) -> None:
+        await self._write(self._store.set_default, name, number, rule)
 
-    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
-        options = {**_options(version), "adapters": msgspec.to_builtins(adapters)}
-        counts = version.min_workers, version.max_workers
-        await self._write(self._store.set_options, *version.labels, options, *counts)
-        version.source.options["adapters"] = options["adapters"]
-
-    async def set_default(self, name: str, number: str) -> None:
-        await self._write(self._store.set_default, name, number)
-
-    async def remove(self, version: ModelVersion) -> None:
-        await self._write(self._store.remove_version, *version.labels)
+    async def remove(self, name: str, number: str, rule: TrafficRule | None) -> None:
+        await self._write(self._store.remove_version, name, number, rule)
 
     async def load(self) -> list[StoredVersion]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_all)
@@ -120,6 +85,9 @@ class PersistentState:
 
     async def load_traffic(self) -> dict[str, TrafficRule]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_traffic)
+
+    async def set_node_workers(self, workflow: str, node: str, least: int, most: int) -> None:
+        await self._write(self._store.set_node_workers, workflow, node, least, most)
 
     async def save_workflow(self, record: StoredWorkflow) -> None:
         await self._write(self._store.save_workflow, record)
@@ -142,10 +110,6 @@ class PersistentState:
         asyncio.get_running_loop().call_soon(lambda: self.on_change())
 
 
-def _options(version: ModelVersion) -> dict[str, Any]:
-    return {**version.source.options, **({"stage_workers": version.stage_workers} if version.stages else {})}
-
-
 def _nobody_asks() -> None:
     return None
 
@@ -164,19 +128,13 @@ class UnsavedState:
     async def commit(self) -> None:
         return None
 
-    async def save(self, version: ModelVersion, is_default: bool) -> None:
+    async def save(self, record: StoredVersion) -> None:
         return None
 
-    async def set_workers(self, version: ModelVersion, autoscaling: bool | None = None) -> None:
+    async def set_default(self, name: str, number: str, rule: TrafficRule | None) -> None:
         return None
 
-    async def set_adapters(self, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
-        return None
-
-    async def set_default(self, name: str, number: str) -> None:
-        return None
-
-    async def remove(self, version: ModelVersion) -> None:
+    async def remove(self, name: str, number: str, rule: TrafficRule | None) -> None:
         return None
 
     async def load(self) -> list[StoredVersion]:
@@ -187,6 +145,9 @@ class UnsavedState:
 
     async def load_traffic(self) -> dict[str, TrafficRule]:
         return {}
+
+    async def set_node_workers(self, workflow: str, node: str, least: int, most: int) -> None:
+        return None
 
     async def save_workflow(self, record: StoredWorkflow) -> None:
         return None

@@ -71,37 +71,24 @@ class StateStore:
                 values,
             )
 
-    def set_workers(self, name: str, version: str, min_workers: int, max_workers: int) -> None:
-        """Raises StateStoreError for a version that was never saved, like `set_default`."""
-        with self._transaction():
-            self._change(name, version, "min_workers = ?, max_workers = ?", min_workers, max_workers)
-
-    def set_options(self, name: str, version: str, options: dict[str, Any], min_workers: int, max_workers: int) -> None:
-        """The workers of stages are among the options; the numbers are those of all stages."""
-        written = msgspec.json.encode(options).decode()
-        with self._transaction():
-            self._change(
-                name, version, "options = ?, min_workers = ?, max_workers = ?", written, min_workers, max_workers
-            )
-
-    def set_default(self, name: str, version: str) -> None:
+    def set_default(self, name: str, version: str, rule: TrafficRule | None) -> None:
+        """`rule` divides the model's traffic from then on. Raises StateStoreError for a version that was never
+        saved."""
         with self._transaction():
             self._clear_default(name)
             self._change(name, version, "is_default = ?", True)
+            self._divide(name, rule)
 
-    def remove_version(self, name: str, version: str) -> None:
-        """Remove a version; an unknown one is not an error."""
+    def remove_version(self, name: str, version: str, rule: TrafficRule | None) -> None:
+        """Remove a version; an unknown one is not an error. `rule` divides the traffic of the others."""
         with self._transaction():
             self._db.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+            self._divide(name, rule)
 
     def save_traffic(self, name: str, rule: TrafficRule | None) -> None:
         """How the traffic of a model is divided; None: it is not."""
         with self._transaction():
-            if rule is None:
-                self._db.execute("DELETE FROM traffic WHERE name = ?", (name,))
-            else:
-                values = name, msgspec.json.encode(rule).decode()
-                self._db.execute("INSERT OR REPLACE INTO traffic (name, rule) VALUES (?, ?)", values)
+            self._divide(name, rule)
 
     def load_traffic(self) -> dict[str, TrafficRule]:
         """By the name of the model."""
@@ -157,6 +144,13 @@ class StateStore:
 
     def _clear_default(self, name: str) -> None:
         self._db.execute("UPDATE versions SET is_default = 0 WHERE name = ? AND is_default", (name,))
+
+    def _divide(self, name: str, rule: TrafficRule | None) -> None:
+        if rule is None:
+            self._db.execute("DELETE FROM traffic WHERE name = ?", (name,))
+        else:
+            values = name, msgspec.json.encode(rule).decode()
+            self._db.execute("INSERT OR REPLACE INTO traffic (name, rule) VALUES (?, ?)", values)
 
     def _change(self, name: str, version: str, assignment: str, *values: int | str) -> None:
         done = self._db.execute(

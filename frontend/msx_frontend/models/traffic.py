@@ -23,9 +23,10 @@ class TrafficRule(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
     weights: dict[str, float]
     sticky_header: str = ""
 
-    def without(self, version: str) -> TrafficRule:
+    def without(self, version: str) -> TrafficRule | None:
+        """None where none of the others has a weight."""
         weights = {name: weight for name, weight in self.weights.items() if name != version}
-        return msgspec.structs.replace(self, weights=weights)
+        return msgspec.structs.replace(self, weights=weights) if any(weights.values()) else None
 
     def share(self, version: str) -> float:
         """From 0 to 1."""

@@ -59,6 +59,7 @@ class VersionFactory:
         version = self._version(source)
         if (on := source.options.get("autoscaling")) is not None:
             version.turn_autoscaling(on)
+        version.sleep.level = source.options.get("sleep_level", 0)
         version.adapters = msgspec.convert(source.options.get("adapters", {}), dict[str, AdapterFiles])
         return version
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from msx_frontend.management_errors import Conflict
+from msx_frontend.models.changes.change import Changes
+from msx_frontend.models.changes.registering import AddingNode
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.operations import Operations, check_all_start, start_workers
@@ -16,9 +18,15 @@ from msx_frontend.models.version_factory import VersionFactory
 
 class WorkflowNodes:
     def __init__(
-        self, registry: Registry, operations: Operations, unregistration: Unregistration, factory: VersionFactory
+        self,
+        registry: Registry,
+        changes: Changes,
+        operations: Operations,
+        unregistration: Unregistration,
+        factory: VersionFactory,
     ) -> None:
         self._registry = registry
+        self._changes = changes
         self._operations = operations
         self._unregistration = unregistration
         self._factory = factory
@@ -28,8 +36,6 @@ class WorkflowNodes:
         try:
             version = self._factory.make(source)
             async with self._operations.only(*version.labels):
-                if source.name in self._registry.names():
-                    raise Conflict(f"Model {source.name} is already registered")
                 await self._start(version, least, most, wait)
         except BaseException:
             await asyncio.shield(self._unregistration.free(source))
@@ -44,7 +50,7 @@ class WorkflowNodes:
         await asyncio.shield(self._unregistration.close(version))
 
     async def _start(self, version: ModelVersion, least: int, most: int, wait: bool) -> None:
-        self._registry.add(version)
+        await self._changes.make(AddingNode(self._registry, version))
         try:
             await start_workers(version, least, most)
             if wait:

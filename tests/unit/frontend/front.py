@@ -20,10 +20,18 @@ from tests.unit.frontend.harness import Harness
 from tests.unit.frontend.net.http.client import FakeAccessLog
 
 
+def workflows_of(harness: Harness) -> WorkflowManagement:
+    return WorkflowManagement(harness.management, WorkflowRegistry(), harness.state, harness.config)
+
+
 def front_of(
-    harness: Harness, tokens: Tokens | None = None, tls: ListenerTls | None = None, held: HeldBytes | None = None
+    harness: Harness,
+    tokens: Tokens | None = None,
+    tls: ListenerTls | None = None,
+    held: HeldBytes | None = None,
+    workflows: WorkflowManagement | None = None,
 ) -> HttpFront:
-    workflows = WorkflowManagement(harness.management, WorkflowRegistry(), harness.state, harness.config)
+    workflows = workflows or workflows_of(harness)
     context = SimpleNamespace(
         config=harness.config,
         registry=harness.registry,

@@ -177,11 +177,9 @@ def test_two_registrations_at_once(tmp_path: Path) -> None:
 
 
 def test_a_registration_that_cannot_be_saved_leaves_nothing(tmp_path: Path) -> None:
-    async def save(*args: Any) -> None:
-        raise NotSaved("disk full")
-
     async def test(harness: Harness) -> None:
-        with patch.object(harness.state, "save", save), pytest.raises(NotSaved):
+        FakeGroup.loading.add("m")  # which it does not begin
+        with patch.object(harness.state, "save", side_effect=NotSaved("disk full")), pytest.raises(NotSaved):
             await harness.register("m")
         assert_nothing_is_left(harness)
 

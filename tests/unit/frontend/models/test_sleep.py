@@ -67,7 +67,7 @@ def test_requests_in_progress_are_waited_for(tmp_path: Path) -> None:
         await sleeper(harness)
         job = harness.submit()
         call = asyncio.ensure_future(harness.management.change_sleep("m", None, 1))
-        await asyncio.sleep(0)
+        await until(lambda: harness.registry.find("m").sleep.level)
         assert told(harness) == []
         with pytest.raises(Asleep):
             harness.submit()

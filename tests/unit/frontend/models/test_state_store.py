@@ -52,10 +52,10 @@ def test_what_was_saved_is_there_again_in_order(store: StateStore) -> None:
 def test_changes(store: StateStore) -> None:
     for version in ("1", "2", "3"):
         store.save_version(record(version, is_default=version == "1"))
-    store.set_workers("m", "1", 0, 5)
-    store.set_default("m", "2")
-    store.remove_version("m", "3")
-    store.remove_version("m", "unknown")
+    store.save_version(record("1", is_default=True, min_workers=0, max_workers=5))
+    store.set_default("m", "2", None)
+    store.remove_version("m", "3", None)
+    store.remove_version("m", "unknown", None)
     assert reopened(store) == [record("1", min_workers=0, max_workers=5), record("2", is_default=True)]
 
 
@@ -76,9 +76,7 @@ def test_a_model_has_one_default(store: StateStore) -> None:
 def test_a_failed_change_changes_nothing(store: StateStore) -> None:
     store.save_version(record("1", is_default=True))
     with pytest.raises(StateStoreError, match=r"state\.db: has no version 2 of model m"):
-        store.set_default("m", "2")
-    with pytest.raises(StateStoreError, match="has no version 2 of model m"):
-        store.set_workers("m", "2", 1, 1)
+        store.set_default("m", "2", None)
     assert store.load_all() == [record("1", is_default=True)]
 
 
@@ -152,13 +150,15 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
 
 WRITER = """
 import itertools, sys
+import msgspec
 from pathlib import Path
 from msx_frontend.models.state_store import StateStore, StoredVersion
 store = StateStore(Path(sys.argv[1]))
 for number in itertools.count(len(store.load_all())):
-    store.save_version(StoredVersion(name="m", version=str(number), url="u", digest="d", options={"x": "y" * 2000},
-        min_workers=0, max_workers=0, is_default=True, created_at=0.0))
-    store.set_workers("m", str(number), 1, 1)
+    record = StoredVersion(name="m", version=str(number), url="u", digest="d", options={"x": "y" * 2000},
+        min_workers=0, max_workers=0, is_default=True, created_at=0.0)
+    store.save_version(record)
+    store.save_version(msgspec.structs.replace(record, min_workers=1))
     print(number, flush=True)
 """
 
@@ -220,7 +220,7 @@ def test_changes_of_a_start_are_one_transaction(tmp_path: Path) -> None:
     store.begin()
     store.save_version(record(version="2.0"))
     with pytest.raises(StateStoreError, match=r"has no version 9\.0"):
-        store.set_default("m", "9.0")
+        store.set_default("m", "9.0", None)
     assert [one.version for one in store.load_all()] == ["1.0", "2.0"], "only the change that failed is undone"
     store.close()
     store = StateStore(path)

@@ -79,7 +79,13 @@ def test_what_torchserve_described_is_described() -> None:
 
 def test_a_registration_takes_what_is_described() -> None:
     parameters = MANAGEMENT["paths"]["/models"]["post"]["parameters"]
-    fields = set(Registration.__struct_fields__) - {"adapters", "at_startup", "servable", "stage_workers"}
+    fields = set(Registration.__struct_fields__) - {
+        "adapters",
+        "at_startup",
+        "servable",
+        "sleep_level",
+        "stage_workers",
+    }
     assert {one["name"] for one in parameters} == fields
     assert [one["name"] for one in parameters if one["required"]] == ["url"]
 

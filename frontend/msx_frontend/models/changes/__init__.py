@@ -1,0 +1,1 @@
+"""Changes that operators make: each is checked, saved, and only then in force."""

@@ -1,0 +1,123 @@
+"""Installs versions that are registered: saved, started, and taken back where they cannot be started."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from msx_frontend.config import ServerConfig
+from msx_frontend.management_errors import Conflict, NotSaved, WorkersNotStarted
+from msx_frontend.models.changes.change import Changes
+from msx_frontend.models.changes.registering import Forgetting, Registering, TakingBack
+from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.operations import Operations, check_all_start, check_parts, start_parts
+from msx_frontend.models.records import Counts
+from msx_frontend.models.registration import Registration
+from msx_frontend.models.registry import Registry
+from msx_frontend.models.states import ModelState
+from msx_frontend.models.unregistration import Unregistration
+from msx_frontend.models.worker_counts import worker_counts
+from msx_frontend.models.workflow_nodes import WorkflowNodes
+
+log = logging.getLogger("msx.management")
+
+_STARTING = (ModelState.LOADING, ModelState.WAITING, ModelState.DEGRADED)
+
+
+class Installing:
+    """The caller has the version for itself. What fails raises ServiceError, and leaves nothing."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        registry: Registry,
+        changes: Changes,
+        operations: Operations,
+        unregistration: Unregistration,
+        nodes: WorkflowNodes,
+    ) -> None:
+        self._config, self._registry, self._changes = config, registry, changes
+        self._operations, self._unregistration, self._nodes = operations, unregistration, nodes
+
+    async def install(self, version: ModelVersion, wanted: Registration) -> None:
+        """Serve a version, which is saved first. One that takes the place of another is ready before, so that it is
+        saved when it may take that place."""
+        counts = [(part, worker_counts(part, wanted, self._config)) for part in version.parts]
+        check_parts(counts)
+        old = self.replaced(version, wanted)
+        if old is not None and (wanted.replace or wanted.synchronous):
+            await self._replace(version, wanted, counts)
+        else:
+            await self._add(version, wanted, counts)
+
+    def replaced(self, version: ModelVersion, wanted: Registration) -> ModelVersion | None:
+        """The version whose place it takes. Raises Conflict."""
+        name, number = version.labels
+        self._nodes.refuse(name)
+        if not self._registry.has(name, number):
+            return None
+        found = self._registry.find(name, number)
+        if not wanted.replace and not found.lost and not found.forgotten:
+            raise Conflict(f"Model version {number} is already registered for model {name}")
+        return found
+
+    async def _add(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
+        try:
+            await self._changes.make(self._registering(version, wanted, counts))
+            await start_parts(counts)
+            if wanted.synchronous:
+                await self._first_workers(version)
+        except BaseException:
+            await asyncio.shield(self._take_back(version))
+            raise
+        if not wanted.at_startup and version.state is not ModelState.READY:
+            self._operations.in_background(self._watch(version))
+
+    async def _replace(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
+        try:
+            self._registry.check_paths(version)
+            await start_parts(counts)
+            await self._first_workers(version)
+            if wanted.replace:  # what is missing may be what the old one holds
+                check_all_start(version)
+            await self._changes.make(self._registering(version, wanted, counts))
+        except BaseException:
+            await self._changes.settled()
+            if not self._registry.holds(version):
+                await self._unregistration.take_back(version)
+            raise
+
+    def _registering(self, version: ModelVersion, wanted: Registration, counts: Counts) -> Registering:
+        return Registering(
+            self._registry,
+            version,
+            counts,
+            partial(self.replaced, version, wanted),
+            lambda old: self._operations.in_background(self._unregistration.close(old)),
+        )
+
+    async def _first_workers(self, version: ModelVersion) -> None:
+        try:
+            await self._operations.workers_settled(version)
+        except WorkersNotStarted:
+            if version.environment.failure is not None:
+                raise version.environment.failure from None
+            raise
+
+    async def _take_back(self, version: ModelVersion) -> None:
+        change = TakingBack(self._registry, version)
+        try:
+            await self._changes.make(change)
+        except NotSaved as error:
+            log.error("model %s %s is still registered at the next start: %s", *version.labels, error.message)
+            change.apply()
+        await self._unregistration.take_back(version)
+
+    async def _watch(self, version: ModelVersion) -> None:
+        """Take a registration back in the state where its workers are given up before one has served. Describe goes on
+        to say why."""
+        while version.state in _STARTING and not version.has_served:
+            await version.changed()
+        if version.state is ModelState.FAILED and not version.has_served:
+            await self._changes.make(Forgetting(self._registry, version))
