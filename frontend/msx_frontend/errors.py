@@ -34,12 +34,17 @@ from msx_sdk._internal.methods import unknown_method
 MOST_SHOWN = 200
 """Characters of a header that an error repeats."""
 
+INTERNAL = "InternalServerException"
+"""TorchServe's type of all that a handler refuses or raises, whatever the status, and of what the server cannot do."""
+
 
 class ServiceError(Exception):
     """Base: an HTTP status, TorchServe's type name, a gRPC code, and one sentence for the client."""
 
     status: int = 500
-    type: str = "InternalServerException"
+    type: str = INTERNAL
+    own_name: str = "InternalError"
+    """The type where TorchServe's would be INTERNAL, outside of TorchServe's API."""
     grpc_code: str = "INTERNAL"
     headers: tuple[tuple[str, str], ...] = ()
 
@@ -51,6 +56,16 @@ class ServiceError(Exception):
     def plain(self) -> str:
         """The sentence for clients of other APIs, which do not look for TorchServe's first words."""
         return self.message
+
+    @property
+    def own_type(self) -> str:
+        """The type outside of TorchServe's API: of stages, traffic, sleep, …"""
+        return self.own_name if self.type == INTERNAL else self.type
+
+    @property
+    def torchserve_type(self) -> str:
+        """The class that TorchServe has for it."""
+        return self.type
 
 
 class ResourceNotFound(ServiceError):
@@ -239,6 +254,8 @@ class TooManyRequests(ServiceError):
 class HandlerFailed(ServiceError):
     """The handler's own message and status, and an optional code for programs (`PredictionError.code`)."""
 
+    own_name = "PredictionException"
+
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
         self.status, self.code = status, code
@@ -250,6 +267,8 @@ class HandlerFailed(ServiceError):
 class WorkerDied(ServiceError):
     """TorchServe's first words and statuses: 500, or 507 after SIGKILL (the OOM killer's signal)."""
 
+    own_name = "WorkerDiedException"
+
     def __init__(self, reason: str, *, killed: bool = False) -> None:
         super().__init__(f"Worker died. {reason}")
         if killed:
@@ -257,6 +276,8 @@ class WorkerDied(ServiceError):
 
 
 class WorkerTimedOut(ServiceError):
+    own_name = "WorkerDiedException"
+
     def __init__(self, limit: str) -> None:
         super().__init__(f"Worker died. {limit}")
 

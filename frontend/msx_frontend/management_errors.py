@@ -108,6 +108,8 @@ class UploadsDisabled(ServiceError):
 class WorkersNotStarted(ServiceError):
     """`out_of_memory` makes it 507, as TorchServe does."""
 
+    own_name = "WorkersNotStartedException"
+
     def __init__(self, name: str, version: str, reason: str, *, out_of_memory: bool = False) -> None:
         super().__init__(f"Failed to start workers for model {name} version: {version}. {reason}")
         if out_of_memory:
@@ -134,3 +136,5 @@ class UnregisterTimedOut(ServiceError):
 
 class NotSaved(ServiceError):
     """The state on disk could not be written; the message names the file and the reason."""
+
+    own_name = "NotSavedException"

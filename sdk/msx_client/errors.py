@@ -82,10 +82,10 @@ _BY_STATUS: dict[int, type[MsxError]] = {
     503: UnavailableError,
     504: DeadlineError,
 }
-HANDLERS_KIND = "InternalServerException"
-"""TorchServe's name of all that comes from a handler."""
+HANDLERS_KINDS = ("InternalServerException", "PredictionException")
+"""Of all that comes from a handler: TorchServe's name, and that of a model with stages."""
 _BY_KIND: dict[str, type[MsxError]] = {
-    HANDLERS_KIND: ModelFailedError,  # TorchServe's status of a handler that raised is 503
+    **dict.fromkeys(HANDLERS_KINDS, ModelFailedError),  # TorchServe's status of a handler that raised is 503
     "InvalidKeyException": UnauthorizedError,
     "ConflictStatusException": ConflictError,
     "MethodNotAllowedException": ForbiddenError,
@@ -97,7 +97,7 @@ def error_of(
 ) -> MsxError:
     """The error of an answer with this status of 400 or more."""
     fallback = RequestError if status < 500 else ModelFailedError
-    refused = status < 500 and kind == HANDLERS_KIND  # by the handler, which is not a failure
+    refused = status < 500 and kind in HANDLERS_KINDS  # by the handler, which is not a failure
     make = None if refused else _BY_KIND.get(kind)
     make = make or _BY_STATUS.get(status, fallback)
     return make(message, status=status, kind=kind, request_id=request_id, retry_after=retry_after)

@@ -128,6 +128,7 @@ def test_a_failure_names_its_stage(server: RunningServer, stage: str) -> None:
         assert word in reply.text
         if status != 418:
             assert f"Error executing {stage}: " in reply.json()["message"]
+            assert reply.json()["type"] == "PredictionException"
 
 
 def test_values_arrive_as_they_were_returned(server: RunningServer) -> None:

@@ -1,7 +1,7 @@
 """What only a request to a graph meets.
 
 ServiceError
-└── NodeFailed      one of its nodes ended the request, with that node's own status and type
+└── NodeFailed      one of its nodes ended the request, with that node's own status
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ from msx_frontend.errors import ServiceError
 class NodeFailed(ServiceError):
     """The message begins with the node's name, which is also in a header. TorchServe sends the name only."""
 
-    def __init__(self, node: str, cause: ServiceError, header: str = "x-workflow-node") -> None:
+    def __init__(self, node: str, cause: ServiceError, header: str = "x-workflow-node", *, own: bool = False) -> None:
+        """`own`: its type is one of MSX, because TorchServe has no such graphs."""
         super().__init__(f"Error executing {node}: {cause.message}")
         self.status = cause.status
-        self.type = cause.type
+        self.type = cause.own_type if own else cause.type
+        self._torchserve_type = cause.torchserve_type
         self.grpc_code = cause.grpc_code
         self.headers = (*cause.headers, (header, node))
+
+    @property
+    def torchserve_type(self) -> str:
+        return self._torchserve_type

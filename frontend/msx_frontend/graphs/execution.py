@@ -109,7 +109,11 @@ class Execution:
         if step.job is not None:
             _drop(step.job)
             step.job = None
-        self.job.fail(NodeFailed(step.node.name, error, self.graph.form.header))
+        self.job.fail(self._named(step, error))
+
+    def _named(self, step: Step, error: ServiceError) -> NodeFailed:
+        form = self.graph.form
+        return NodeFailed(step.node.name, error, form.header, own=form.own_types)
 
     # -- nodes --
 
@@ -122,7 +126,7 @@ class Execution:
             except ServiceError as error:
                 self._running.remove(step)
                 if error.status < 500 or not self._may_repeat(step):
-                    raise NodeFailed(step.node.name, error, self.graph.form.header) from error
+                    raise self._named(step, error) from error
                 step.warn(error.message)
                 step = Step(self, step.node, step.fields, step.attempt + 1)
 

@@ -71,11 +71,13 @@ class Form(NamedTuple):
     shares: bool = False
     """Large values may stand in shared memory, and the leaf's stream goes to the client as it comes. Otherwise a reply
     is heard to its end."""
+    own_types: bool = False
+    """Errors have types of MSX, because TorchServe has no such graphs."""
 
 
 WORKFLOW = Form("x-workflow-node", PREDICT, None, (("content-type", "application/json"),), names_ids=True)
 """TorchServe sends JSON's type with every answer. MSX sends it unless the handler sets another one."""
-STAGES = Form("x-stage", PACKED_METHOD, PACKED, shares=True)
+STAGES = Form("x-stage", PACKED_METHOD, PACKED, shares=True, own_types=True)
 
 
 class Graph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_client import ModelFailedError, RequestError, UnavailableError
+from msx_client import ModelFailedError, NotFoundError, RequestError, UnavailableError
 from msx_client.errors import error_of
 
 
@@ -14,6 +14,8 @@ from msx_client.errors import error_of
         (503, "InternalServerException", ModelFailedError),
         (500, "InternalServerException", ModelFailedError),
         (400, "InternalServerException", RequestError),  # a handler refused its request
+        (503, "PredictionException", ModelFailedError),  # of a model with stages
+        (404, "PredictionException", NotFoundError),
         (503, "ServiceUnavailableException", UnavailableError),
     ],
 )

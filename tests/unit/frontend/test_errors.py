@@ -20,6 +20,7 @@ from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models import sleep
 from msx_frontend.net.grpc import unary_reply
+from msx_frontend.net.grpc.status import class_name
 from msx_frontend.net.http import head_errors
 from msx_frontend.net.http.job_reply import ReplyTooLarge
 from msx_frontend.net.http.v1 import errors as http1_errors
@@ -101,3 +102,19 @@ def test_an_overloaded_server_says_when_to_come_again() -> None:
 def test_a_handler_without_room_says_so_too() -> None:
     assert told_wait(dict(errors.HandlerFailed(429, "no room").headers)) <= 2
     assert errors.HandlerFailed(503, "raised").headers == ()
+
+
+@pytest.mark.parametrize("error", [*subclasses(ServiceError)])
+def test_an_own_type_is_not_torchserves_for_everything(error: type[ServiceError]) -> None:
+    made = error.__new__(error)
+    assert made.own_type != errors.INTERNAL
+    assert made.type in (errors.INTERNAL, made.own_type)
+
+
+def test_a_stage_has_an_own_type_and_a_workflows_node_torchserves() -> None:
+    refused = HandlerFailed(400, "no pixels")
+    node, stage = NodeFailed("n", refused), NodeFailed("n", refused, "x-stage", own=True)
+    assert (node.type, stage.type) == (errors.INTERNAL, "PredictionException")
+    assert NodeFailed("n", WorkerDied("Why."), own=True).type == "WorkerDiedException"
+    assert NodeFailed("n", errors.ModelNotFound("m"), own=True).type == "ModelNotFoundException"
+    assert {class_name(node), class_name(stage)} == {"org.pytorch.serve.http.InternalServerException"}

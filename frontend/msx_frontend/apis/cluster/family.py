@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.errors import ResourceNotFound
-from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.failures import own_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.replies import json_reply
 from msx_frontend.net.http.request import Request
@@ -26,4 +26,4 @@ def cluster_api(report: Report | None) -> Family:
 
     summary = "The cluster that workers run on: its nodes, who holds which devices, and what waits for what"
     route = Route("GET", "/cluster", show, key="management", summary=summary, operation="cluster")
-    return Family("cluster", (route,), torchserve_failure, listener="management", closes_on_error=True)
+    return Family("cluster", (route,), own_failure, listener="management", closes_on_error=True)

@@ -15,7 +15,7 @@ from msx_frontend.metrics.history import ALL
 from msx_frontend.metrics.traces import Trace
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import integer
-from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.failures import own_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.replies import status_reply
 from msx_frontend.net.http.request import Request
@@ -29,7 +29,7 @@ EVENT_STREAM = (("content-type", "text/event-stream"),)
 def console(shown: ServerConsole) -> Family:
     """On the management listener. The page itself is public; what it shows asks for the management key."""
     routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
-    return Family("console", routes, torchserve_failure, listener="management", owns=("console",))
+    return Family("console", routes, own_failure, listener="management", owns=("console",))
 
 
 def playground(shown: ServerConsole) -> Family:
@@ -39,7 +39,7 @@ def playground(shown: ServerConsole) -> Family:
         return shown.parts.addresses.get("management", "")
 
     routes = page_routes(shown.files, PLAYGROUND, "playground.html", keys=shown.keys, other=management)
-    return Family("playground", routes, torchserve_failure, owns=("playground",))
+    return Family("playground", routes, own_failure, owns=("playground",))
 
 
 class ConsoleRoutes:

@@ -13,7 +13,7 @@ from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
 from msx_frontend.keys.key import KINDS, Key
 from msx_frontend.net.http.admission import ChecksKeys
-from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.failures import own_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.router import Router
@@ -33,7 +33,7 @@ def openapi(title: str, families: Sequence[Family], models: Models, tokens: Chec
     route = Route("GET", PATH, described.show, key=None, summary="This document: OpenAPI 3.1")
     more = [page for page in PAGES if any(page in family.owns for family in families)]
     routes = (route, *browser_routes(title, more))
-    made = Family("Description", routes, torchserve_failure, closes_on_error=True, owns=(DOCS[1:],))
+    made = Family("Description", routes, own_failure, closes_on_error=True, owns=(DOCS[1:],))
     every += [made, *families]
     return made
 

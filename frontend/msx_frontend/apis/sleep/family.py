@@ -13,7 +13,7 @@ from msx_frontend.errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import text
-from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.failures import own_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.parameters import parameters
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
@@ -60,7 +60,7 @@ def sleep(models: Sleeps) -> Family:
             yield _route("POST", f"{path}/wake_up", wake_up, "Have it back", f"{prefix}wakeUp", TAGS, *queries)
         yield _route("GET", "/is_sleeping", is_sleeping, "Is the model asleep?", "isSleeping", MODEL, VERSION)
 
-    return Family("sleep", tuple(routes()), torchserve_failure, listener="management", closes_on_error=True)
+    return Family("sleep", tuple(routes()), own_failure, listener="management", closes_on_error=True)
 
 
 def _named(models: Sleeps, request: Request) -> tuple[str, str | None]:

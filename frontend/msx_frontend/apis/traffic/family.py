@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.apis.traffic.calls import DividesTraffic
-from msx_frontend.net.http.failures import torchserve_failure
+from msx_frontend.net.http.failures import own_failure
 from msx_frontend.net.http.family import Family, Reply, Route
 from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_frontend.net.http.request import Request
@@ -55,7 +55,7 @@ def traffic(models: DividesTraffic) -> Family:
         _route("PUT", divide, "Divide requests without a version over versions", "divideTraffic", BODY),
         _route("DELETE", end, "Send requests without a version to the default version", "endTraffic"),
     )
-    return Family("traffic", routes, torchserve_failure, listener="management", closes_on_error=True)
+    return Family("traffic", routes, own_failure, listener="management", closes_on_error=True)
 
 
 def _route(method: str, answer: Any, summary: str, operation: str, body: dict[str, Any] | None = None) -> Route:

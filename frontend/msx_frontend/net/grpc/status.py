@@ -60,7 +60,8 @@ def details(error: ServiceError) -> str:
 
 def class_name(error: ServiceError) -> str:
     """TorchServe's class of such an error, with its package."""
-    return f"{_PACKAGES.get(error.type, _HTTP)}.{error.type}"
+    name = error.torchserve_type
+    return f"{_PACKAGES.get(name, _HTTP)}.{name}"
 
 
 def status_message(error: ServiceError) -> Any:

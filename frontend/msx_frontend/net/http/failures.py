@@ -67,6 +67,15 @@ def plain_failure(error: ServiceError) -> tuple[RawHeaders, bytes]:
 
 def torchserve_failure(error: ServiceError) -> Failure:
     """TorchServe's form: code, type and message; 413 has neither body nor id. Also for unknown paths."""
+    return _failure(error, own=False)
+
+
+def own_failure(error: ServiceError) -> Failure:
+    """The same form for what TorchServe does not have: an internal error has a type that says what it is."""
+    return _failure(error, own=True)
+
+
+def _failure(error: ServiceError, *, own: bool) -> Failure:
     if isinstance(error, PayloadTooLarge):
         return Failure(error.status, b"", (), bare=True)
-    return Failure(error.status, error_bytes(error), (*JSON, *error.headers))
+    return Failure(error.status, error_bytes(error, own=own), (*JSON, *error.headers))

@@ -89,8 +89,10 @@ def json_bytes(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def error_bytes(error: ServiceError) -> bytes:
-    return json_bytes({"code": error.status, "type": error.type, "message": error.message})
+def error_bytes(error: ServiceError, *, own: bool = False) -> bytes:
+    """`own`: the type is one of MSX where TorchServe's name would mislead."""
+    named = error.own_type if own else error.type
+    return json_bytes({"code": error.status, "type": named, "message": error.message})
 
 
 async def send_whole(

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from msx_frontend.apis.torchserve.description import described
-from msx_frontend.errors import InvalidKey
+from msx_frontend.errors import HandlerFailed, InvalidKey
 from msx_frontend.keys.key import Key
 from msx_frontend.net.http.cors import Cors
 from msx_frontend.net.http.family import Family, JobRoute, Route
@@ -17,6 +17,7 @@ from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, ask
 from tests.unit.frontend.net.http.exchanges import exchange_of
 
+LISTENERS = ("inference", "management", "metrics")
 ORIGINS = "https://a.example, https://b.example"
 
 
@@ -29,7 +30,7 @@ def routes(listener: str) -> list[Route]:
     return [route for family in families(listener) for route in family.routes]
 
 
-ALL = [(listener, route) for listener in ("inference", "management", "metrics") for route in routes(listener)]
+ALL = [(listener, route) for listener in LISTENERS for route in routes(listener)]
 NAMES = [f"{route.method} {route.path}" for _, route in ALL]
 
 
@@ -68,6 +69,24 @@ def test_head_is_get_without_a_body(listener: str, route: Route) -> None:
         assert "HEAD" not in match.allowed
     else:
         assert match.route is found
+
+
+OF_TORCHSERVE = {
+    "TorchServe",
+    "TorchServe management",
+    "workflows",
+    "workflow management",
+    "descriptions",
+    "metrics",
+    "probes",
+}
+
+
+@pytest.mark.parametrize("family", [one for listener in LISTENERS for one in families(listener)], ids=lambda f: f.name)
+def test_torchserves_name_of_all_errors_is_in_its_families_alone(family: Family) -> None:
+    """Whoever reads "InternalServerException" for a 400 elsewhere looks for a bug of the server."""
+    body = family.failure(HandlerFailed(400, "no pixels")).body
+    assert (b"InternalServerException" in body) == (family.name in OF_TORCHSERVE)
 
 
 def test_a_workflow_does_not_run_for_a_head() -> None:
