@@ -63,7 +63,7 @@ def name_of(path: Path) -> str:
 def _of_mindir(path: Path) -> Guess:
     files, config = _with_config(path.parent, {path.name: path})
     weights = f"{path.stem}_variables"
-    files |= {f"{weights}/{one.name}": one for one in sorted((path.parent / weights).glob("*")) if one.is_file()}
+    files |= {f"{weights}/{one.name}": one for one in _visible(path.parent / weights, "*") if one.is_file()}
     return Guess(name_of(path), "mindir", files, f"a MindIR model{_and(config)}", serialized=path.name, config=config)
 
 
@@ -76,7 +76,7 @@ def _of_handler(path: Path) -> Guess:
 
 def _of_folder(path: Path) -> Guess:
     files = dict(_all_files(path))
-    handler, mindirs = _handler_in(path, files), _mindirs(path)
+    handler, mindirs = _handler_in(path, files), mindirs_in(path)
     if handler is not None:
         said = f"a folder with the handler {handler}"
         serialized = mindirs[0].name if len(mindirs) == 1 else None
@@ -99,8 +99,13 @@ def _handler_in(path: Path, files: dict[str, Path]) -> str | None:
     return own[0] if len(own) == 1 else None
 
 
-def _mindirs(path: Path) -> list[Path]:
-    return sorted(path.glob(f"*{MINDIR}"))
+def mindirs_in(folder: Path) -> list[Path]:
+    return _visible(folder, f"*{MINDIR}")
+
+
+def _visible(folder: Path, pattern: str) -> list[Path]:
+    """Without hidden files: a Mac leaves `._net.mindir` beside `net.mindir`."""
+    return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
 
 
 def _with_config(folder: Path, files: dict[str, Path]) -> tuple[dict[str, Path], bool]:

@@ -36,7 +36,7 @@ class ArchiveFolder(NamedTuple):
     root: Path
 
     def all_archives(self) -> list[Path]:
-        """The archives of `--models all`: all archives, and all folders with a manifest."""
+        """The archives of `--models all`: all archives, and all folders with a manifest, that are not hidden."""
         return sorted(path for path in self.root.iterdir() if _is_archive(path))
 
 
@@ -192,6 +192,10 @@ class ModelStore:
 
 
 def _is_archive(path: Path) -> bool:
+    """TorchServe's rule for hidden files: Macs, NFS and rsync leave `._m.mar`, `.nfs…` and `.m.mar.Xy12Z` beside
+    archives. A folder that cannot be read (`lost+found`) is none either."""
+    if path.name.startswith("."):
+        return False
     if path.is_dir():
-        return (path / "MAR-INF" / "MANIFEST.json").is_file()
+        return os.path.isfile(path / "MAR-INF" / "MANIFEST.json")
     return path.name.endswith(ARCHIVE_SUFFIXES)

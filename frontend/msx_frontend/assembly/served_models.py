@@ -69,9 +69,20 @@ class ServedModels:
     def account(self) -> StartSummary:
         return self.startup.account
 
+    def begin(self) -> None:
+        """The models of the start are registered: from now on health says which of them must serve."""
+        one_is_enough = self.context.config.ready_when == "any"
+        absent = self.startup.absent_new if one_is_enough else self.absent
+        self.context.health.begin(absent, self._restored() if one_is_enough else ())
+
     def absent(self) -> list[str]:
         """Models and workflows of the start that are still missing."""
         return self.startup.absent() + self.workflows.lost()
+
+    def _restored(self) -> set[tuple[str, str]]:
+        """Workflows of the start are those of the state."""
+        nodes = {version.labels for version in self.context.registry.all_versions() if version.source.workflow}
+        return self.startup.restored | nodes
 
     def not_loaded(self) -> list[str]:
         """Why models and workflows of the start are missing, without those that were registered or unregistered

@@ -97,7 +97,7 @@ async def start_server(
         parts.push_async_callback(calls.stop)
         parts.callback(calls.end_watches)
     parts.callback(models.cancel_all, ServiceUnavailable(UNFINISHED))
-    context.health.begin(models.absent)
+    models.begin()
     socket = status.path if await status.start(partial(_status, models)) else None
     info = instance_info(context, models.account, not_loaded, _addresses(http, grpc, listeners), socket)
     context.instance.publish(info)

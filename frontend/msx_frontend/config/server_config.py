@@ -26,6 +26,7 @@ Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of 
 Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
 Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
+ReadyWhen = Annotated[Literal["all", "any"], Meta(description="all or any")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 UnknownKeys = Annotated[Literal["warn", "refuse"], Meta(description="one of warn, refuse")]
 HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
@@ -200,6 +201,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     unregister_model_timeout: Positive = 120
     drain_timeout: Seconds = 30.0
     readyz_strict: Switch = False
+    ready_when: ReadyWhen = "all"
     job_queue_size: Positive = 100
     max_enqueued_requests: Positive = 10_000
     max_queued_bytes: Positive | None = None

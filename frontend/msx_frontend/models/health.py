@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from msx_frontend.models.model_version import ModelVersion
@@ -26,15 +26,22 @@ class Health:
         self.draining = False
         self._awaited: frozenset[tuple[str, str]] = frozenset()
         """Names and versions of the start, until each of them has had a ready worker; then empty."""
+        self._restored: frozenset[tuple[str, str]] = frozenset()
+        """Those of which one is enough (`ready_when=any`)."""
         self._absent: Callable[[], Iterable[str]] = tuple
         self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
         """The health of each unhealthy device, by the server's number. It does not change the server's readiness."""
         self.cluster_problem: Callable[[], str] = str
         """Why nothing can be placed in the cluster; "" while it can, or without one. Groups that run go on serving."""
 
-    def begin(self, absent: Callable[[], Iterable[str]] = tuple) -> None:
-        """The models of the start are registered now. `absent` returns the names of those that are still missing."""
-        self._awaited = frozenset(version.labels for version in self._registry.all_versions())
+    def begin(
+        self, absent: Callable[[], Iterable[str]] = tuple, one_of: Collection[tuple[str, str]] = frozenset()
+    ) -> None:
+        """The models of the start are registered now. `absent` returns the names of those that are still missing; of
+        the versions `one_of` one is enough."""
+        present = frozenset(version.labels for version in self._registry.all_versions())
+        self._restored = present.intersection(one_of)
+        self._awaited = present - self._restored
         self._absent = absent
         self.started = True
 
@@ -55,7 +62,8 @@ class Health:
         """ "" when ready.
 
         At the start every model must have had a ready worker, so that a rollout stops at a server with one that does
-        not work. Later one model that serves is enough: a server is not taken out of service for another's trouble.
+        not work; or, with `ready_when=any`, every new one, and one of those that were restored. Later one model that
+        serves is enough: a server is not taken out of service for another's trouble.
         """
         if self.draining:
             return "the server is shutting down"
@@ -65,17 +73,23 @@ class Health:
         return f"not serving: {', '.join(missing)}" if missing else ""
 
     def _not_begun(self) -> list[str]:
-        if not self._awaited and self._absent is tuple:
+        if not self._awaited and not self._restored and self._absent is tuple:
             return []
-        missing = [*map(_named, filter(_has_not_served, self._of_the_start())), *self._absent()]
+        waiting = [*filter(_has_not_served, self._registered(self._awaited)), *self._none_of_restored()]
+        missing = [*map(_named, waiting), *self._absent()]
         if not missing:
-            self._awaited, self._absent = frozenset(), tuple
+            self._awaited, self._restored, self._absent = frozenset(), frozenset(), tuple
         return missing
 
-    def _of_the_start(self) -> Iterator[ModelVersion]:
+    def _none_of_restored(self) -> list[ModelVersion]:
+        """All of them, until one has served."""
+        restored = [*self._registered(self._restored)]
+        return restored if all(map(_has_not_served, restored)) else []
+
+    def _registered(self, labels: Iterable[tuple[str, str]]) -> Iterator[ModelVersion]:
         """Without the versions that were unregistered meanwhile; a version that was registered again replaces the
         failed one."""
-        return (self._registry.find(*labels) for labels in self._awaited if self._registry.has(*labels))
+        return (self._registry.find(*each) for each in labels if self._registry.has(*each))
 
     def _not_serving(self) -> list[ModelVersion]:
         """Strict: all versions that do not serve. Else all versions with wanted workers, if none of them serves."""

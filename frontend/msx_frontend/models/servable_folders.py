@@ -62,9 +62,9 @@ def servables_in(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """Raises ServablesError."""
+    """Without hidden folders. Raises ServablesError."""
     try:
-        return [entry / CONFIG_NAME for entry in folder.resolve().iterdir()]
+        return [entry / CONFIG_NAME for entry in folder.resolve().iterdir() if not entry.name.startswith(".")]
     except OSError as error:
         raise ServablesError(f"--servables {folder}: {error.strerror}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.archives.suffixes import stem
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
+from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.servable_folders import PackedServables
 from msx_frontend.models.start_arguments import expand
@@ -68,6 +69,8 @@ class Startup:
         self._models = models
         self._snapshot = {(stored.name, stored.version): stored for stored in snapshot}
         self._failures: list[_Failure] = []
+        self.restored: set[tuple[str, str]] = set()
+        """Names and versions that came of the state, or of a snapshot."""
         self.account = StartSummary()
 
     async def load(self) -> list[str]:
@@ -89,6 +92,15 @@ class Startup:
         versions = self._management.registry.all_versions()
         served = {one.source.archive.file_name for one in versions if one.has_served or not one.wants_workers}
         return [failure.file for failure in self._failures if failure.file and failure.file not in served]
+
+    def absent_new(self) -> list[str]:
+        """The same, without files of versions that were restored, from whatever place they were to come."""
+        restored = {one.source.archive.file_name for one in self._restored_versions()}
+        return [file for file in self.absent() if file not in restored]
+
+    def _restored_versions(self) -> Iterator[ModelVersion]:
+        registry = self._management.registry
+        return (registry.find(*labels) for labels in self.restored if registry.has(*labels))
 
     def not_loaded(self) -> list[str]:
         """Why models of the start are not there, without those that were registered or unregistered meanwhile."""
@@ -151,6 +163,7 @@ class Startup:
             await self._management.set_default(name, version)
 
     async def _adopt(self, stored: StoredVersion) -> None:
+        self.restored.add((stored.name, stored.version))
         wanted = _registration(stored)
         try:
             async with self._archive_of(stored) as path:
@@ -174,6 +187,7 @@ class Startup:
 
     async def _restore(self, stored: StoredVersion, *, given: bool) -> None:
         """`given`: the command line names the version, too, so that it may be loaded from there."""
+        self.restored.add((stored.name, stored.version))
         try:
             async with self._archive_of(stored) as path:
                 await self._management.restore(path, _registration(stored), stored)

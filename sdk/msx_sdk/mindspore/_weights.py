@@ -87,8 +87,8 @@ def _find(path: Path) -> Path:
 
 
 def _only_ckpt(folder: Path) -> Path | None:
-    """Raises HandlerLoadError for several, which are the parts of several ranks."""
-    found = sorted(folder.glob(f"*{CKPT}"))
+    """Hidden files are none. Raises HandlerLoadError for several, which are the parts of several ranks."""
+    found = sorted(file for file in folder.glob(f"*{CKPT}") if not file.name.startswith("."))
     if len(found) > 1:
         raise HandlerLoadError(
             f"{found[0].name} and {len(found) - 1} more checkpoints: expected one, of all ranks together; make it with "

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msx_frontend.archives.guess import MINDIR
+from msx_frontend.archives.guess import MINDIR, mindirs_in
 from msx_sdk._internal.mindir import read_signature
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _example(path: Path) -> object:
     """A body that the model takes; None where nobody can tell."""
     if path.is_dir() and (path / "tokenizer.json").is_file():
         return {"prompt": "Once upon a time", "max_new_tokens": 20}
-    files = [path] if path.suffix == MINDIR else sorted(path.glob(f"*{MINDIR}")) if path.is_dir() else []
+    files = [path] if path.suffix == MINDIR else mindirs_in(path) if path.is_dir() else []
     return _zeros(files[0]) if len(files) == 1 else None
 
 

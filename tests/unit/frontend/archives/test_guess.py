@@ -43,7 +43,7 @@ def test_names(tmp_path: Path, name: str, expected: str) -> None:
 
 
 def test_a_mindir_with_its_weights(tmp_path: Path) -> None:
-    touch(tmp_path, "net.mindir", "net_variables/data_0", "other.py", "model-config.yaml")
+    touch(tmp_path, "net.mindir", "net_variables/data_0", "net_variables/._data_0", "other.py", "model-config.yaml")
     found = guess(tmp_path / "net.mindir")
     assert (found.handler, found.serialized, found.config) == ("mindir", "net.mindir", True)
     assert sorted(found.files) == ["model-config.yaml", "net.mindir", "net_variables/data_0"]
@@ -63,6 +63,7 @@ def test_a_handler_with_what_it_imports(tmp_path: Path) -> None:
         (("handler.py", "net.py", "net.mindir"), "handler.py", "net.mindir"),
         (("own.py", "weights.ckpt", "deep/file.py"), "own.py", None),
         (("net.mindir", ".hidden", "__pycache__/x.pyc"), "mindir", "net.mindir"),
+        (("net.mindir", "._net.mindir", "._handler.py"), "mindir", "net.mindir"),
     ],
 )
 def test_folders(tmp_path: Path, names: tuple[str, ...], handler: str, serialized: str | None) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -51,9 +54,26 @@ def test_archives_that_are_not_there(store: ModelStore, url: str, words: str) ->
 
 def test_all_archives(root: Path, store: ModelStore) -> None:
     names = ["a.mar", "b.tar.gz", "c.tgz", "d.zip"]
-    for name in [*names, "readme.txt", "config.yaml"]:
+    hidden = ["._a.mar", ".a.mar.Xy12Z", ".hidden.mar", ".nfs000000012"]
+    for name in [*names, *hidden, "readme.txt", "config.yaml"]:
         (root / name).write_text("")
     (root / "folder" / "MAR-INF").mkdir(parents=True)
     (root / "folder" / "MAR-INF" / "MANIFEST.json").write_text("{}")
-    (root / "nothing").mkdir()
+    for name in ("nothing", "lost+found", "__MACOSX"):
+        (root / name).mkdir()
+    shutil.copytree(root / "folder", root / ".snapshot")
     assert [path.name for path in store.all_archives()] == [*names, "folder"]
+
+
+def test_a_folder_that_cannot_be_read_is_none(store: ModelStore, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `lost+found`, which is root's alone. A test may run as root, whom nothing is closed to."""
+    (root / "lost+found").mkdir()
+    stat = os.stat
+
+    def closed(path: str | Path, **options: bool) -> os.stat_result:
+        if "lost+found/" in str(path):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", closed)
+    assert store.all_archives() == []

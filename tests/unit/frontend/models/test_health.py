@@ -274,3 +274,63 @@ def test_unhealthy_devices_are_told_but_do_not_make_it_not_ready(tmp_path: Path)
         assert harness.health.detail() == told
 
     in_harness(tmp_path, test)
+
+
+# -- ready_when=any --
+
+
+async def remembered(harness: Harness) -> None:
+    for name in ("good", "broken"):
+        await harness.register(name)
+
+
+def test_one_of_the_restored_is_enough(tmp_path: Path) -> None:
+    async def after(harness: Harness) -> None:
+        FakeGroup.loading.add("good")
+        FakeGroup.failing.add("broken")
+        await harness.start()
+        harness.health.begin(one_of={("good", "1.0"), ("broken", "1.0")})
+        assert harness.health.not_ready_because() == "not serving: broken, good"
+        FakeGroup.loading.clear()
+        await until(harness.health.ready)
+
+    in_harness(tmp_path, remembered)
+    in_harness(tmp_path, after)
+
+
+def test_a_new_one_must_serve_in_any_case(tmp_path: Path) -> None:
+    """And does not stand for those that were restored."""
+
+    async def after(harness: Harness) -> None:
+        FakeGroup.failing.update(("good", "broken"))
+        FakeGroup.loading.add("new")
+        harness.pack("new")
+        startup = Startup(harness.management, harness.state, ("new.mar",))
+        await startup.load()
+        assert startup.restored == {("good", "1.0"), ("broken", "1.0")}
+        harness.health.begin(startup.absent_new, startup.restored)
+        assert harness.health.not_ready_because() == "not serving: broken, good, new"
+        FakeGroup.loading.clear()
+        await until(lambda: harness.registry.find("new").has_served)
+        assert harness.health.not_ready_because() == "not serving: broken, good"
+        FakeGroup.failing.clear()
+        await harness.management.scale("good", None, 2, 2, wait=False)
+        await until(harness.health.ready)
+
+    in_harness(tmp_path, remembered)
+    in_harness(tmp_path, after)
+
+
+def test_the_archive_of_a_restored_one_may_be_damaged(tmp_path: Path) -> None:
+    async def after(harness: Harness) -> None:
+        (harness.root / "broken.mar").write_bytes(b"PK nonsense")
+        (harness.root / "new.mar").write_bytes(b"PK nonsense")
+        startup = Startup(harness.management, harness.state, ("broken.mar", "new.mar"))
+        await startup.load()
+        harness.health.begin(startup.absent_new, startup.restored)
+        await until(lambda: harness.registry.find("good").has_served)
+        assert harness.health.not_ready_because() == "not serving: new.mar"
+        assert startup.absent() == ["broken.mar", "new.mar"]
+
+    in_harness(tmp_path, remembered)
+    in_harness(tmp_path, after)

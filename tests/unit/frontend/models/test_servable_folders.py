@@ -38,6 +38,7 @@ def names(packed: PackedServables) -> list[str]:
 def test_all_versions_of_all_servables(tmp_path: Path) -> None:
     make(tmp_path / "a", "add", "1", "10", "9")
     make(tmp_path / "a", "plain")
+    make(tmp_path / "a", ".hidden", "1")
     make(tmp_path / "b", "other", "3")
     (tmp_path / "a" / "notes").mkdir()
     packed = packed_servables([tmp_path / "a", tmp_path / "b"], tmp_path / "into")
