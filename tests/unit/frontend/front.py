@@ -13,6 +13,7 @@ from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.net.connections.open_connections import OpenConnections
+from msx_frontend.net.heartbeats import OFF
 from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -43,6 +44,7 @@ def front_of(
         access_log=FakeAccessLog(),
         held=held or HeldBytes(),
         connections=OpenConnections(),
+        heartbeats=OFF,
     )
     models = SimpleNamespace(management=harness.management, workflows=workflows, cluster_report=None, devices=list)
     return HttpFront(cast(ServerContext, context), cast(ServedModels, models))
