@@ -83,8 +83,9 @@ def _check_mindirs(files: list[Path], ranks: int, groups: Mapping[str, int]) -> 
     try:
         first = read_signature(files[0]).inputs
         for file in files:
+            own = read_signature(file).inputs
             _check_collectives(file, ranks, groups)
-            if (own := read_signature(file).inputs) != first:
+            if own != first:
                 raise PackError(f"{file} takes {_named(own)}, and {files[0]} {_named(first)}: all ranks get the same.")
     except EncryptedMindIRError:
         return

@@ -13,6 +13,7 @@ from msx_archiver.linked_servable import linked, write_manifest
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import check_options
 from msx_archiver.servable import YAML
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 
 CONFIG = "config.json"
@@ -79,7 +80,7 @@ def _config(folder: Path) -> dict[str, Any]:
             f"{CONFIG}, tokenizer.json and *.safetensors."
         ) from None
     try:
-        found = json.loads(data) if len(data) <= _MOST_BYTES else None
+        found = json.loads(json_text(data)) if len(data) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from msx_archiver.errors import PackError
+from msx_sdk._internal.module_names import hidden_by
 
 ENTRY_POINTS = "msx.handlers"
 TORCHSERVE_HANDLERS = (
@@ -72,6 +74,34 @@ def check_python(file: Path) -> ast.Module:
     except (ValueError, RecursionError) as error:
         raise PackError(f"{file} is not Python source: {error}.") from None
     return tree
+
+
+def check_module(file: Path, option: str) -> None:
+    """As `check_python`; also refuses a name by which others are imported, and a file that imports its own name, which
+    another module was meant by."""
+    tree = check_python(file)
+    if hidden := hidden_by(file.stem):
+        raise PackError(
+            f"{option}: {file} has the name of {hidden}, and would hide it from all that import that: rename it."
+        )
+    if file.stem in _imported(tree):
+        raise PackError(f"{option}: {file} imports {file.stem}, which is this file itself in the archive: rename it.")
+
+
+def hiding(paths: Iterable[str]) -> Iterator[str]:
+    """A warning for each file at the archive's root that hides a module which others import."""
+    for path in paths:
+        stem, _, suffix = path.rpartition(".")
+        if suffix == "py" and (hidden := hidden_by(stem)):
+            yield f"--extra-files: {path} has the name of {hidden}, and hides it from all that import that later."
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The first parts of the names that it imports."""
+    nodes = list(ast.walk(tree))
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    members = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
+    return {name.partition(".")[0] for name in plain | members}
 
 
 def _split(handler: str) -> tuple[str, str]:

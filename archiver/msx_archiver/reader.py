@@ -11,6 +11,7 @@ from msx_archiver.guard import ArchiveLimits
 from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
 from msx_archiver.tgz_archive import TgzArchive
 from msx_archiver.zip_archive import ZipArchive
+from msx_sdk._internal.file_kinds import foreign_kind, head_of
 from msx_sdk._internal.manifest import Manifest
 from msx_sdk._internal.workflow_manifest import WorkflowManifest
 
@@ -51,11 +52,13 @@ def _open(schema: ArchiveSchema[M], path: Path, limits: ArchiveLimits) -> Archiv
         return FolderArchive(path, schema)
     if path.exists() and not path.is_file():
         raise ArchiveError(f"{what}: it is neither a file nor a folder.")
-    with path.open("rb") as file:
-        magic = file.read(4)
+    head = head_of(path)
+    magic = head[:4]
     if magic in _ZIP:
         return ZipArchive(path, schema, limits)
     if magic.startswith(_GZIP):
         return TgzArchive(path, schema, limits)
+    if other := foreign_kind(head):
+        raise ArchiveError(f"{what}: it is {other.name}. {other.remedy[0].upper()}{other.remedy[1:]}.")
     found = "it is empty" if not magic else "it is neither a zip file, nor a gzipped tar, nor a folder"
     raise ArchiveError(f"{what}: {found}.")

@@ -12,16 +12,22 @@ from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
 from msx_archiver.groups import check_group
 from msx_archiver.members import path_problem
+from msx_archiver.model_files import check_model_files, check_stage_files
 from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
-from msx_archiver.python_files import check_python, find_handler, find_library
+from msx_archiver.python_files import check_module, find_handler, find_library, hiding
 from msx_archiver.stages import stage_files
 from msx_archiver.weights import find_weights, serialized_name
+from msx_sdk._internal.file_kinds import LFS_POINTER, head_of
 from msx_sdk._internal.group_config import GROUP_CONFIG
 from msx_sdk._internal.manifest import ModelEntry
 
 if TYPE_CHECKING:
     from msx_sdk._internal.config import ModelConfig
+
+
+LONGEST_POINTER = 1024
+"""Bytes (git-lfs's specification)."""
 
 
 @dataclass(kw_only=True)
@@ -46,6 +52,8 @@ class FileSet:
             raise PackError(f"{option}: '{file}' does not exist.")
         if not file.is_file():
             raise PackError(f"{option}: '{file}' is not a file.")
+        if file.stat().st_size <= LONGEST_POINTER and head_of(file).startswith(LFS_POINTER):
+            raise PackError(f"{option}: '{file}' is a pointer of Git LFS, not the file itself: run `git lfs pull`.")
         if problem := path_problem(path):
             raise PackError(f"{option}: '{file}' {problem}.")
         other = self.files.get(path)
@@ -71,12 +79,15 @@ def collect(options: PackOptions) -> ModelSources:
         sources.warnings.append("--runtime LSP: TorchServe's C++ workers can run this handler, MSX's cannot.")
     if handler.file:
         sources.add([(handler.file.name, handler.file)], "--handler")
+        if not is_library:
+            check_module(handler.file, "--handler")
     _add_options(sources, options)
     config = _config(options)
     if config.stages is not None:
         raise PackError("--handler: the config file has stages, which name their own handlers: leave --handler out.")
     if not is_library:
         groups = sources.files.get(GROUP_CONFIG)
+        check_model_files(handler, config.raw.get("model"), options)
         sources.warnings += check_group(handler, config, options.serialized_file, groups)
         check_needs(handler, options, sources.files)
     return sources
@@ -92,6 +103,7 @@ def _collect_stages(options: PackOptions) -> ModelSources:
     _add_options(sources, options)
     beside = Path(options.config_file).parent
     sources.add(dict(stage_files(pipeline, sources.files, beside)).items(), "--config-file")
+    check_stage_files(pipeline, sources.files)
     return sources
 
 
@@ -100,7 +112,7 @@ def _add_options(sources: ModelSources, options: PackOptions) -> None:
         sources.add(find_weights(options.serialized_file), "--serialized-file")
     if options.model_file:
         _add_single(sources, options.model_file, "--model-file")
-        check_python(Path(options.model_file))
+        check_module(Path(options.model_file), "--model-file")
     if options.requirements_file:
         _add_single(sources, options.requirements_file, "--requirements-file")
     if options.config_file:
@@ -109,7 +121,7 @@ def _add_options(sources: ModelSources, options: PackOptions) -> None:
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
-        sources.warnings += warnings
+        sources.warnings += [*warnings, *hiding(path for path, _ in found)]
 
 
 def check_config(file: Path) -> list[str]:

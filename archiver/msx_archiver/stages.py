@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_archiver.errors import PackError
-from msx_archiver.python_files import check_python, find_handler
+from msx_archiver.python_files import check_module, find_handler
 
 if TYPE_CHECKING:
     from msx_sdk._internal.config import Pipeline
@@ -32,5 +32,5 @@ def stage_files(pipeline: Pipeline, packed: Collection[str], beside: Path) -> It
                     "packed: give it by --extra-files."
                 )
             if file.endswith(".py"):
-                check_python(found)
+                check_module(found, f"--config-file: stages.{name}")
             yield file, found

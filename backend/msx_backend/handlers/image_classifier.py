@@ -13,6 +13,7 @@ from msx_backend.handlers._batching import batch_axis, run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
 from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.kserve.fit import check_values, is_sizes
 from msx_sdk._internal.kserve.types import BYTES
 from msx_sdk._internal.number_range import OutOfRangeError, fit
@@ -136,7 +137,7 @@ def read_labels(context: Context) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        mapping = json.loads(path.read_text("utf-8"))
+        mapping = json.loads(json_text(path.read_bytes()))
     except ValueError as error:
         raise HandlerLoadError(f"{LABELS} is not JSON: {error}") from None
     if not isinstance(mapping, dict):

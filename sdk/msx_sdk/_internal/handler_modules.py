@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import sys
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msx_sdk._internal.failures import summary
+from msx_sdk._internal.module_names import hidden_by
 from msx_sdk.errors import HandlerLoadError
 
 ENTRY_POINTS = "msx.handlers"
+
+log = logging.getLogger("msx.worker")
 
 
 def from_archive(location: str, model_dir: Path) -> ModuleType | None:
@@ -22,17 +27,38 @@ def from_archive(location: str, model_dir: Path) -> ModuleType | None:
     if path.parent != model_dir:
         prefer_on_path(str(path.parent))
         prefer_on_path(str(model_dir))
+    return imported(path)
+
+
+def imported(path: Path) -> ModuleType:
+    """Import a Python file as the module of its name. Raises HandlerLoadError for a file that is not Python, and for
+    one that fails and has the name of another module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise HandlerLoadError(f"handler file {path.name} cannot be imported")
+        raise HandlerLoadError(f"{path.name}: handlers and model files must be Python source and end with .py")
     module = importlib.util.module_from_spec(spec)
+    before, hidden = sys.modules.get(path.stem), hidden_by(path.stem)
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[path.stem]
+    except BaseException as error:
+        _put_back(path.stem, before)
+        if hidden and isinstance(error, Exception):
+            raise HandlerLoadError(f"{_hides(path, hidden)}; importing it failed: {summary(error)}") from error
         raise
+    if hidden:
+        log.warning("%s.", _hides(path, hidden))
     return module
+
+
+def _put_back(name: str, before: ModuleType | None) -> None:
+    sys.modules.pop(name, None)
+    if before is not None:
+        sys.modules[name] = before
+
+
+def _hides(path: Path, hidden: str) -> str:
+    return f"{path.name} has the name of {hidden}, and hides it from all that import that: rename the file"
 
 
 def _file_of(location: str, model_dir: Path) -> Path | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.names import MODEL_NAME, MOST_CHARACTERS
 
 MANIFEST_PATH = "MAR-INF/MANIFEST.json"
@@ -105,8 +106,8 @@ def _without_nulls(tree: dict[str, Any]) -> dict[str, Any]:
 
 def _decode(data: bytes, path: str) -> dict[str, Any]:
     try:
-        tree = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+        tree = msgspec.json.decode(json_text(data))
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ManifestError(f"{path} is not valid JSON: {error}.") from None
     if not isinstance(tree, dict):
         raise ManifestError(f"{path} must be a JSON object, got {_shown(tree)}.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 
 from msx_sdk._internal import protowire as wire
+from msx_sdk._internal.file_kinds import HEAD, MINDIR, mistaken
 from msx_sdk._internal.protowire import Buffer, Span, WireError
 
 DYNAMIC_RANK = (-2,)
@@ -110,6 +111,8 @@ def parse_signature(data: Buffer, name: str, span: Span | None = None) -> MindIR
     start, end = span or (0, len(data))
     if bytes(data[start : start + 4]) == _ENCRYPTED_MAGIC:
         raise EncryptedMindIRError(f"{name} is an encrypted MindIR file; its signature cannot be read.")
+    if other := mistaken(name, MINDIR, bytes(data[start : min(start + HEAD, end)])):
+        raise MindIRError(f"{other}.")
     try:
         return _model(data, (start, end))
     except WireError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
@@ -10,26 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
+from msx_sdk._internal.handler_modules import imported
+from msx_sdk._internal.model_options import ModelOptions
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
-
-
-class DeclaredInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One item of `model: inputs:`; -1 is a dynamic dimension, `datatype` a name of the Open Inference Protocol."""
-
-    name: str
-    shape: tuple[int, ...]
-    datatype: str = "FP32"
-
-
-class ModelOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"class_name": "class"}):
-    """The section `model:` of model-config.yaml: the class in the model file, its arguments, and its inputs."""
-
-    class_name: str | None = None
-    args: dict[str, Any] | list[Any] = {}
-    inputs: list[DeclaredInput] | None = None
 
 
 def create_cell(path: Path, options: ModelOptions, parallel: Parallel | None = None) -> Any:
@@ -56,13 +39,7 @@ def import_source(path: Path) -> ModuleType:
     """Import a Python file; its folder comes first on `sys.path`, so that it finds the files beside it."""
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise HandlerLoadError(f"{path.name}: a model file must be Python source and end with .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return imported(path)
 
 
 def _factory(module: ModuleType, path: Path, name: str | None) -> Callable[..., Any]:
@@ -80,7 +57,7 @@ def _only_cell(module: ModuleType, path: Path) -> Callable[..., Any]:
     from mindspore import nn
 
     own = [value for value in vars(module).values() if inspect.isclass(value) and value.__module__ == module.__name__]
-    cells = [value for value in own if issubclass(value, nn.Cell)]
+    cells = list(dict.fromkeys(value for value in own if issubclass(value, nn.Cell)))
     if len(cells) != 1:
         found = ", ".join(cell.__name__ for cell in cells) or "none"
         raise HandlerLoadError(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msx_sdk._internal.file_kinds import CKPT, HEAD, mistaken
 from msx_sdk.errors import HandlerLoadError
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ class CkptFile:
                 self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise HandlerLoadError(f"{path.name} cannot be read: {error}") from None
+        if other := mistaken(path.name, CKPT, self._data[:HEAD]):
+            raise HandlerLoadError(other)
         end = len(self._data)
         marked = end > 17 and self._data[end - 17 : end - 10] == _CHECKSUM
         for key, where in self._fields(FileRange(0, end - 17 if marked else end)):

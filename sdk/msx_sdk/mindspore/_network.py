@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from msx_sdk._internal.mindir import DYNAMIC_RANK, MindIRError, MindIRSignature, TensorSpec, read_signature
 from msx_sdk._internal.mindir_collectives import Collective, read_collectives
+from msx_sdk._internal.model_options import DeclaredInput, ModelOptions
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._cells import DeclaredInput, ModelOptions, create_cell
+from msx_sdk.mindspore._cells import create_cell
 from msx_sdk.mindspore._compute import computation
 from msx_sdk.mindspore._encrypted import Decryption, read_encrypted
 from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, with_own_groups

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.file_kinds import CKPT, SAFETENSORS, head_of, mistaken
 from msx_sdk.errors import HandlerLoadError
 
-FORMATS = {".ckpt": "ckpt", ".safetensors": "safetensors"}
+FORMATS = {CKPT: "ckpt", SAFETENSORS: "safetensors"}
 _SHOWN = 8
 
 
@@ -39,6 +40,8 @@ def _read(ms: Any, path: Path) -> dict[str, Any]:
     kind = FORMATS.get(path.suffix)
     if kind is None:
         raise HandlerLoadError(f"{path.name}: expected a checkpoint that ends with {' or '.join(FORMATS)}")
+    if other := mistaken(path.name, path.suffix, head_of(path)):
+        raise HandlerLoadError(other)
     try:
         stored: dict[str, Any] = ms.load_checkpoint(str(path), format=kind)
     except (ValueError, RuntimeError, TypeError, OSError) as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from msx_sdk._internal.file_kinds import CKPT, SAFETENSORS, head_of, mistaken
 from msx_sdk.errors import HandlerLoadError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 INDEX = "model.safetensors.index.json"
-CKPT = ".ckpt"
 
 
 class Weights:
@@ -113,6 +113,8 @@ def _open_file(called: str, path: Path) -> Any:
     from safetensors import SafetensorError, safe_open
 
     try:
+        if other := mistaken(called or path.name, SAFETENSORS, head_of(path)):
+            raise HandlerLoadError(other)
         return safe_open(str(path), framework="np")
     except (SafetensorError, OSError) as error:
         raise HandlerLoadError(f"{called or path.name} is not a safetensors file: {error}") from None

@@ -56,7 +56,8 @@ def refused(
 
 @pytest.fixture
 def folder(in_folder: InFolder) -> Path:
-    return in_folder(net__py=b"", w__ckpt=b"", c__yaml=group(), config__json=b"{}", tokenizer__json=b"{}")
+    files = {"net__py": b"class Net(nn.Cell): ...", "w__ckpt": b"", "c__yaml": group()}
+    return in_folder(**files, config__json=b"{}", tokenizer__json=b"{}")
 
 
 @pytest.mark.parametrize("kind", ["pp", "pptp"])

@@ -19,7 +19,9 @@ OWN = "class H:\n    packed_with = ('--model-file', 'words.txt')\n    def handle
 @pytest.fixture
 def folder(in_folder: InFolder) -> Path:
     mindir = (DATA / "dynamic.mindir").read_bytes()
-    return in_folder(net__py=b"", w__ckpt=b"", m__mindir=mindir, config__json="{}", words__txt="", h__py=OWN)
+    return in_folder(
+        net__py="class Net(nn.Cell): ...", w__ckpt=b"", m__mindir=mindir, config__json="{}", words__txt="", h__py=OWN
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from msx_archiver.errors import PackError
-from msx_archiver.python_files import HandlerFile, check_python, find_handler, find_library
+from msx_archiver.python_files import HandlerFile, check_module, check_python, find_handler, find_library, hiding
 from tests.unit.archiver.conftest import HANDLER
 
 InFolder = Callable[..., Path]
@@ -98,3 +98,39 @@ def test_bad_source(in_folder: InFolder, source: str | bytes, words: str) -> Non
 def test_warnings_of_the_compiler_are_not_errors(in_folder: InFolder) -> None:
     in_folder(h__py="x = '\\d'\nassert (x, 'always true')")
     check_python(Path("h.py"))
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [("random", "Python's module random"), ("queue", "Python's module queue"), ("numpy", "the package numpy")],
+)
+def test_a_name_that_hides_another_module(in_folder: InFolder, name: str, hidden: str) -> None:
+    file = in_folder() / f"{name}.py"
+    file.write_bytes(HANDLER)
+    with pytest.raises(PackError) as refused:
+        check_module(file, "--handler")
+    words = f"--handler: {file} has the name of {hidden}, and would hide it from all that import that: rename it."
+    assert str(refused.value) == words
+
+
+@pytest.mark.parametrize(
+    "source", ["import torch", "def load():\n    from torch.nn import Module", "import a, torch.nn"]
+)
+def test_a_file_that_imports_its_own_name(in_folder: InFolder, source: str) -> None:
+    in_folder(torch__py=source)
+    with pytest.raises(
+        PackError, match=r"torch\.py imports torch, which is this file itself in the archive: rename it"
+    ):
+        check_module(Path("torch.py"), "--model-file")
+
+
+@pytest.mark.parametrize("source", ["import torch", "from . import h", "from .h import x", "import h2"])
+def test_a_name_of_its_own(in_folder: InFolder, source: str) -> None:
+    in_folder(h__py=source)
+    check_module(Path("h.py"), "--handler")
+
+
+def test_other_files_that_hide_a_module_are_warned_of() -> None:
+    assert list(hiding(["types.py", "sub/types.py", "types.txt", "types", "words.py"])) == [
+        "--extra-files: types.py has the name of Python's module types, and hides it from all that import that later."
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -31,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def packed(folder: Path, **options: str) -> Path:
+def packed(folder: Path, **options: Any) -> Path:
     config = options.pop("config_file", str(folder / "config.yaml"))
     return pack(PackOptions(model_name="m", config_file=config, export_path=folder / "out", force=True, **options))
 

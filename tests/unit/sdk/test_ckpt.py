@@ -69,7 +69,8 @@ BROKEN = r"w\.ckpt is not a checkpoint of MindSpore, is not whole, or is encrypt
     ("data", "message"),
     [
         (b"", r"w\.ckpt cannot be read"),
-        (b"\x80\x02pickle", BROKEN),
+        (b"\x80\x02pickle", r"w\.ckpt is not a checkpoint of MindSpore, it is a pickle"),
+        (b"version https://git-lfs.github.com/spec/v1\n", r"w\.ckpt is not .* it is a pointer of Git LFS"),
         (WHOLE[:-1], BROKEN),
         (b"\xff" * 40, BROKEN),
         (text(1, text(1, b"w")), BROKEN),

@@ -53,6 +53,17 @@ def test_written_manifest_reads_back_with_torchserves_keys() -> None:
     assert tree["files"] == {"h.py": {"size": 3, "sha256": "0" * 64}}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_read(encoding: str) -> None:
+    manifest, warnings = parse_manifest(json.dumps(TORCHSERVE).encode(encoding))
+    assert (manifest.model.model_name, warnings) == ("densenet161", [])
+
+
+def test_a_text_that_is_not_unicode_is_refused() -> None:
+    with pytest.raises(ManifestError, match=r"MANIFEST\.json is not valid JSON: .*can't decode"):
+        parse_manifest(b'{"model": {"modelName": "\xe4"}}')
+
+
 def test_defaults() -> None:
     manifest = Manifest.from_json(b'{"model": {"modelName": "m", "handler": "h"}}')
     assert (manifest.model.model_version, manifest.runtime, manifest.created_on) == ("1.0", "python", None)

@@ -310,3 +310,18 @@ def test_kinds_of_handlers() -> None:
 
     kinds = [resolve_object(target).kind for target in (Plain, Async, generator, async_generator)]
     assert kinds == [HandleKind.PLAIN, HandleKind.COROUTINE, HandleKind.GENERATOR, HandleKind.ASYNC_GENERATOR]
+
+
+def test_a_file_with_the_name_of_another_module_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert answer(resolved(tmp_path, "this.py", this=FUNCTION)) == "handle"
+    assert "this.py has the name of Python's module this, and hides it from all that import that" in caplog.text
+
+
+def test_one_that_fails_says_so_too_and_puts_the_module_back(tmp_path: Path) -> None:
+    import random
+
+    with pytest.raises(HandlerLoadError) as failed:
+        resolved(tmp_path, "random.py", random="import random\nrandom.seed(1)")
+    assert str(failed.value).startswith("random.py has the name of Python's module random, and hides it from all that")
+    assert "importing it failed: AttributeError" in str(failed.value)
+    assert sys.modules["random"] is random

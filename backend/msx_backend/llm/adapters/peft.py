@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.values import show
 from msx_sdk.errors import HandlerLoadError
 
@@ -46,10 +47,10 @@ class PeftConfig:
 def read_peft(name: str, folder: Path) -> PeftConfig:
     """Raises HandlerLoadError for a file that cannot be read, and what is not served."""
     try:
-        members = msgspec.json.decode(_content(name, folder / CONFIG), type=dict[str, Any])
+        members = msgspec.json.decode(json_text(_content(name, folder / CONFIG)), type=dict[str, Any])
     except OSError as error:
         raise HandlerLoadError(f"adapter {name}: {CONFIG} cannot be read: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise HandlerLoadError(f"adapter {name}: {CONFIG} cannot be read: {error}") from None
     _refuse(name, members)
     rank, alpha = members.get("r"), members.get("lora_alpha")

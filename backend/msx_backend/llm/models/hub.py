@@ -16,6 +16,7 @@ from msx_backend.llm.models.experts import EXPERT_KEYS
 from msx_backend.llm.models.latent import LATENT_KEYS, LatentKeys
 from msx_backend.llm.models.members import FILE
 from msx_backend.llm.models.quantised.detect import METHODS
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
 
@@ -71,11 +72,13 @@ READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - LATENT_KEYS - {
 def read_raw(folder: Path) -> dict[str, Any]:
     """Reads all of `config.json`. Raises HandlerLoadError."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=dict[str, Any])
+        return msgspec.json.decode(json_text((folder / FILE).read_bytes()), type=dict[str, Any])
     except OSError as error:
         raise HandlerLoadError(f"{FILE} cannot be read: {error.strerror}; a model folder needs one") from None
     except msgspec.DecodeError as error:
         raise HandlerLoadError(f"{FILE}: {wrong_value(error)[1]}") from None
+    except ValueError as error:
+        raise HandlerLoadError(f"{FILE} is not JSON: {error}") from None
 
 
 def hub_config(raw: dict[str, Any]) -> HubConfig:

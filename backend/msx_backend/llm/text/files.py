@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.json_text import json_text
 from msx_sdk.errors import HandlerLoadError
 
 TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
@@ -14,7 +15,7 @@ TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", 
 def read_object(folder: Path, name: str) -> dict[str, Any]:
     """An optional JSON file; an empty object if it is missing. Raises HandlerLoadError if it is not an object."""
     try:
-        value = json.loads((folder / name).read_bytes())
+        value = json.loads(json_text((folder / name).read_bytes()))
     except FileNotFoundError:
         return {}
     except ValueError as error:

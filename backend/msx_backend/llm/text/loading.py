@@ -8,6 +8,7 @@ from typing import Any
 
 import tokenizers
 
+from msx_sdk._internal.json_text import json_text
 from msx_sdk.errors import HandlerLoadError
 
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -33,7 +34,7 @@ def _read(path: Path) -> tokenizers.Tokenizer:
             "tokenizer.json is missing: AutoTokenizer.from_pretrained(…).save_pretrained(…) of transformers makes one"
         )
     try:
-        return tokenizers.Tokenizer.from_str(path.read_text("utf-8"))
+        return tokenizers.Tokenizer.from_str(json_text(path.read_bytes()))
     except Exception as error:  # tokenizers raises nothing more precise
         raise HandlerLoadError(f"tokenizer.json cannot be read: {error}") from None
 

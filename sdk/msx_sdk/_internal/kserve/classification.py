@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.kserve.request import numpy_tensors
 from msx_sdk.errors import InvalidInput, PredictionError
 
@@ -29,7 +30,7 @@ class ClassLabels:
         if self._path is None or not self._path.is_file():
             return {}
         try:
-            found = dict(json.loads(self._path.read_text("utf-8")))
+            found = dict(json.loads(json_text(self._path.read_bytes())))
         except (ValueError, TypeError) as error:
             raise PredictionError(500, f"{FILE} is not a JSON object of class numbers and names: {error}") from None
         return {

@@ -32,7 +32,7 @@ from msx_sdk._internal.failures import RequestFailure
     ],
 )
 def test_labels(tmp_path: Path, content: Any, expected: dict[str, str]) -> None:
-    (tmp_path / "index_to_name.json").write_text(json.dumps(content))
+    (tmp_path / "index_to_name.json").write_text(json.dumps(content), "utf-8-sig")  # as some editors do
     assert load_label_mapping(tmp_path / "index_to_name.json") == expected
 
 

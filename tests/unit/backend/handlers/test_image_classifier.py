@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ms.export(net, images, file_name=str(folder / "brightness"), file_format="MINDIR")
     ms.save_checkpoint([{"name": "unused", "data": ms.Tensor([1.0])}], str(folder / "brightness.ckpt"))
     labels = {"0": "upper left", "1": ["n01", "upper right"], "2": "lower left"}
-    (folder / "index_to_name.json").write_text(json.dumps(labels))
+    (folder / "index_to_name.json").write_text(json.dumps(labels), "utf-8-sig")  # as some editors do
     return folder
 
 

@@ -153,7 +153,8 @@ def test_the_largest_of_each_row(tmp_path: Path) -> None:
     """As Triton writes them; of equal values the first class comes first."""
     scores = np.array([[0.25, 0.5, 0.25], [3, 1, 2]], np.float32)
     assert top(scores, 2) == ([2, 2], ["0.500000:1", "0.250000:0", "3.000000:0", "2.000000:2"])
-    (tmp_path / "index_to_name.json").write_text('{"0": ["n1", "cat"], "2": "dog"}')
+    labels = '\ufeff{"0": ["n1", "cat"], "2": "dog"}'  # with a byte order mark, as some editors write it
+    (tmp_path / "index_to_name.json").write_text(labels)
     assert top(scores[1], 9, tmp_path) == ([3], ["3.000000:0:cat", "2.000000:2:dog", "1.000000:1"])
     assert top(np.array([1, 255], np.uint8), 1) == ([1], ["255:1"])
     assert top(np.array([-5, -128], np.int8), 1) == ([1], ["-5:0"])

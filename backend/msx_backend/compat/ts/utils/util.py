@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import yaml
 
 from msx_sdk import PredictionError
+from msx_sdk._internal.json_text import json_text
 from msx_sdk._internal.safe_yaml import MOST_BYTES, parse_yaml
 from msx_sdk._internal.values import ConfigError
 
@@ -80,7 +81,7 @@ def load_label_mapping(mapping_file_path: str | Path) -> dict[str, Any] | None:
     if not path.is_file():
         log.warning("%s is missing: answers will not include class names", path)
         return None
-    mapping = json.loads(path.read_text())
+    mapping = json.loads(json_text(path.read_bytes()))
     if isinstance(mapping, dict) and isinstance(mapping.get("object_type_names"), list):
         mapping = dict(enumerate(mapping["object_type_names"]))
     if not isinstance(mapping, dict):

@@ -18,6 +18,7 @@ from msx_backend.llm.models.quantised.format import (
     Tensors,
 )
 from msx_backend.llm.models.quantised.scheme import LAYERS, ROOT, Quantisation
+from msx_sdk._internal.json_text import json_text
 from msx_sdk.errors import HandlerLoadError
 
 DESCRIPTIONS = "quant_model_description*.json"
@@ -50,8 +51,8 @@ def _kinds(path: Path) -> dict[str, str]:
     if path.stat().st_size > MOST_BYTES:
         raise HandlerLoadError(f"{path.name} has more than {MOST_BYTES >> 20} MiB; no description is as long")
     try:
-        given = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError as error:
+        given = msgspec.json.decode(json_text(path.read_bytes()).encode(), type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, ValueError) as error:
         raise HandlerLoadError(f"{path.name} is not an object of JSON: {error}") from None
     names = (name for name in given if name.endswith(_WEIGHT) and LAYERS.search(name))
     return {_layer(name): bytes(given[name]).decode().strip('"') for name in names}
