@@ -6,16 +6,23 @@ import threading
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+from weakref import ReferenceType, ref
 
 from msx_sdk._internal.batch import Batch
 
 
 class ExpectedStream(NamedTuple):
-    """A reply of a batch that will be a stream; `due` is a `time.monotonic()` instant."""
+    """A reply of a batch that will be a stream; `due` is a `time.monotonic()` instant. The requests of a batch, which
+    may be large, end with its call."""
 
-    batch: Batch
+    batch: ReferenceType[Batch]
     idx: int
     due: float
+
+    def awaited(self) -> Batch | None:
+        """The batch, while the reply has not begun."""
+        batch = self.batch()
+        return batch if batch is not None and batch.awaits(self.idx) else None
 
 
 class EarlyHeads:
@@ -35,15 +42,15 @@ class EarlyHeads:
         """From any thread."""
         if self._seconds and (events or self._raw):
             with self._lock:
-                self._expected.append(ExpectedStream(batch, idx, self._clock() + self._seconds))
+                self._expected.append(ExpectedStream(ref(batch), idx, self._clock() + self._seconds))
 
     def tick(self) -> bool:
         """Called about once a second. Whether the sink was given something; a reply that has begun is forgotten."""
         now = self._clock()
         with self._lock:
-            expected, self._expected = [one for one in self._expected if one.batch.awaits(one.idx)], []
+            expected = [one for one in self._expected if one.awaited() is not None]
             self._expected = [one for one in expected if one.due > now]
-        due = [one for one in expected if one.due <= now]
-        for one in due:
-            one.batch.begin_stream(one.idx)
+        due = [(batch, one.idx) for one in expected if one.due <= now and (batch := one.awaited()) is not None]
+        for batch, idx in due:
+            batch.begin_stream(idx)
         return bool(due)

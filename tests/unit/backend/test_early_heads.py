@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -64,6 +65,17 @@ class Heads:
     def tick(self, now: float) -> bool:
         self.now = now
         return self.early.tick()
+
+
+def test_a_batch_that_is_over_is_not_kept() -> None:
+    """Its requests may have megabytes."""
+    heads = EarlyHeads(15.0, raw=False)
+    batch = Batch(requests(b""), Sink())
+    heads.expect(batch, 0, events=True)
+    over = ref(batch)
+    del batch
+    assert over() is None
+    assert not heads.tick()
 
 
 def test_the_head_of_events_leaves_when_it_is_due() -> None:
