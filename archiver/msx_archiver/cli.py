@@ -1,5 +1,5 @@
-"""The command `msx-archiver`: torch-model-archiver's options, also behind the word `pack`, and `inspect`, `verify`,
-`unpack`.
+"""The command `msx-archiver`: torch-model-archiver's options, also behind the word `pack`, and `check`, `inspect`,
+`sign`, `verify`, `unpack`.
 
 Modules are imported on demand, so that `--help` answers at once.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from msx_archiver.archive import Archive
     from msx_archiver.guard import ArchiveLimits
+    from msx_sdk.mindspore._comparison import ComparedOutput
 
 _PACK = "msx_archiver.pack"
 _FILE = click.Path(path_type=Path)
@@ -121,6 +122,28 @@ def inspect(archive: Path, as_json: bool) -> None:
 
 
 @main.command()
+@click.argument("mindir", type=_FILE)
+@click.option("--model-file", type=_FILE, required=True, help="Python file that defines the network.")
+@click.option("--weights", type=_FILE, required=True, help="The network's .ckpt or .safetensors.")
+@click.option("-c", "--config-file", type=_FILE, help="model-config.yaml, of which `model:` names class and arguments.")
+@click.option("--tolerance", type=click.FloatRange(0, 1, min_open=True), help="As a part of an output's largest value.")
+def check(mindir: Path, model_file: Path, weights: Path, config_file: Path | None, tolerance: float | None) -> None:
+    """Compare the answers of a MindIR with those of the checkpoint that it was exported from, by MindSpore.
+
+    Both get made-up rows, 1, 2 and 3 at a time. The status is 1 where an answer differs by more than the tolerance.
+    """
+    from msx_archiver.check import check as compare
+    from msx_archiver.errors import CheckError
+
+    outputs = compare(mindir, model_file, weights, config_file, tolerance)
+    for one in outputs:
+        click.echo(f"{one.rows} row{'s' if one.rows > 1 else ' '}  {one.output}: {_apart(one)}")
+    if wrong := [one for one in outputs if not one.equal]:
+        raise CheckError(f"{mindir.name} does not answer as {model_file.name}: {wrong[0]}.")
+    click.echo(f"{mindir.name} answers as {model_file.name} does.")
+
+
+@main.command()
 @click.argument("archive", type=_FILE)
 @click.option("--key", type=_FILE, required=True, help="A private key of Ed25519 in PEM.")
 @click.option("--output", type=_FILE, help="The signature's file.  [default: ARCHIVE.sig]")
@@ -176,6 +199,12 @@ def _signer(archive: Path, opened: Archive[Any], keys: Path) -> str:
     from msx_archiver.signatures import check
 
     return f" It is signed by the key {check(archive, content_digest(opened), keys)}."
+
+
+def _apart(one: ComparedOutput) -> str:
+    if one.difference is None:
+        return f"shape {list(one.shape)}, not {list(one.wanted_shape)}"
+    return f"largest difference {one.difference.size:.2g}, {one.difference.part:.2g} of the largest value"
 
 
 def _pack(**options: Any) -> None:

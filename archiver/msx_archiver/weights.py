@@ -1,4 +1,5 @@
-"""The model's own files: one, or one for each rank, and the files in which a large MindIR keeps its weights."""
+"""The model's own files: one, or one for each rank, and what belongs to a MindIR: the files in which a large one keeps
+its weights, and the rows with which its answers are compared."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from pathlib import Path, PurePath
 
 from msx_archiver.errors import PackError
 from msx_archiver.options import RANK
-from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, read_signature
+from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, answers_beside, read_signature
 
 
 def serialized_name(serialized_file: str) -> str:
@@ -64,6 +65,8 @@ def _with_variables(name: str, file: Path) -> Iterator[tuple[str, Path]]:
     yield name, file
     if file.suffix == ".mindir" and file.is_file():
         yield from _variables(PurePath(name).parent, file)
+        if (answers := answers_beside(file)).is_file():
+            yield PurePath(name).with_name(answers.name).as_posix(), answers
 
 
 def _variables(parent: PurePath, file: Path) -> Iterator[tuple[str, Path]]:

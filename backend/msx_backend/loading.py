@@ -22,6 +22,7 @@ from msx_protocol import Load, LoadProgress
 from msx_sdk._internal.config import parse_model_config
 from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk._internal.elements import limit_to
+from msx_sdk._internal.expected_reply import ExpectedReplies
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.kserve.inference import announced
 from msx_sdk._internal.methods import announced as announced_methods
@@ -75,7 +76,7 @@ class LoadedModel:
         if examples := self._examples():
             self._report("warming up")
             with leader.warm_up() if leader else contextlib.nullcontext():
-                warm_up(runner, examples)
+                warm_up(runner, examples, self._expected())
         return runner
 
     def start_following(self, conductor: Conductor) -> Runner:
@@ -149,7 +150,7 @@ class LoadedModel:
         runner = AsyncRunner(self.handler, self.context)
         if examples := self._examples():
             self._report("warming up")
-            await warm_up_async(runner, examples)
+            await warm_up_async(runner, examples, self._expected())
         return runner
 
     def close(self) -> None:
@@ -183,6 +184,9 @@ class LoadedModel:
     def _examples(self) -> list[InferenceRequest]:
         return warmup_requests(self.handler.example, self._load.config)
 
+    def _expected(self) -> ExpectedReplies | None:
+        return ExpectedReplies.of(self._load.config)
+
     def _report(self, phase: str) -> None:
         self._replies.send(LoadProgress(phase))
 
@@ -215,4 +219,5 @@ def _model_info(load: Load) -> ModelInfo:
         text_limits=load.text_limits,
         largest_body=max(load.max_request_size, load.max_response_size),
         servable=load.servable,
+        from_older_server=load.from_older_server,
     )

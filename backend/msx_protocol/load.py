@@ -63,6 +63,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """Limits of plain predictions of a language model; the APIs have checked theirs."""
     segments: SegmentUse | None = None
     """For a stage: shared memory for large values between stages; None: they travel in frames."""
+    from_older_server: bool = False
+    """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
 
 
 class LoadProgress(WireMessage, tag=20):

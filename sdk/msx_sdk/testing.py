@@ -22,6 +22,7 @@ import msgspec
 from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.bodies import JSON
 from msx_sdk._internal.continuous import ContinuousRunner
+from msx_sdk._internal.expected_reply import ExpectedReplies
 from msx_sdk._internal.failures import RequestFailure
 from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
 from msx_sdk._internal.manifest import DEFAULT_VERSION
@@ -115,7 +116,15 @@ class LocalModel:
         if files := given_files(serializedFile=weights, modelFile=model_file):
             manifest = {**manifest, "model": {**manifest.get("model", {}), **files}}
         version = manifest.get("model", {}).get("modelVersion", DEFAULT_VERSION)
-        info = ModelInfo(name or "local", version, directory, manifest=manifest, config=dict(settings))
+        size = settings.get("batchSize")
+        info = ModelInfo(
+            name or "local",
+            version,
+            directory,
+            manifest=manifest,
+            config=dict(settings),
+            batch_size=size if isinstance(size, int) else 1,
+        )
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self.context = Context(info, model_thread=self._model_thread)
         self.handler = (
@@ -167,11 +176,12 @@ class LocalModel:
             self._loop.run_until_complete(result)
 
     def _warm_up(self) -> None:
-        requests = warmup_requests(self.handler.example, self.context.info.config)
+        config = self.context.info.config
+        requests, expected = warmup_requests(self.handler.example, config), ExpectedReplies.of(config)
         if self.handler.is_async:
-            self._loop.run_until_complete(warm_up_async(AsyncRunner(self.handler, self.context), requests))
+            self._loop.run_until_complete(warm_up_async(AsyncRunner(self.handler, self.context), requests, expected))
         else:
-            warm_up(self._runner(), requests)
+            warm_up(self._runner(), requests, expected)
 
     def _stop(self) -> None:
         self._model_thread.shutdown()

@@ -147,6 +147,15 @@ def exported(shell: PageShell) -> None:
     shell.run("python export.py 2 && cp model-config-tp2.yaml model-config.yaml")
 
 
+def net_and_checkpoint(shell: PageShell) -> None:
+    """`net.mindir`, and the network and the checkpoint that it was exported from."""
+    source = "from mindspore import nn\n\n\ndef create():\n    return nn.Dense(4, 3)\n"
+    (shell.folder / "net.py").write_text(source)
+    made = "import mindspore as ms, net; from msx_sdk.mindspore import export; one = net.create()"
+    kept = "export(one, ms.Tensor(shape=[None, 4], dtype=ms.float32), 'net'); ms.save_checkpoint(one, 'net.ckpt')"
+    shell.run(f'python -c "{made}; {kept}"')
+
+
 PAGES = {
     "README.md": Needs(tour, mindspore=True),
     "docs/archives.md": Needs(archives, mindspore=True),
@@ -163,6 +172,7 @@ PAGES = {
     "docs/parallel-models.md": Needs(mindspore=True, long=True, collectives=True),
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
+    "docs/wrong-answers.md": Needs(net_and_checkpoint, mindspore=True, long=True),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True, long=True),
     "examples/forecast/README.md": Needs(example("forecast"), mindspore=True, long=True),
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from msx_backend.handlers._arrays import Array
-from msx_backend.handlers._batching import batch_axis, run_all
+from msx_backend.handlers._batching import run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
 from msx_sdk._internal.config import parse_model_config
@@ -20,6 +20,7 @@ from msx_sdk._internal.number_range import OutOfRangeError, fit
 from msx_sdk._internal.values import show
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
+from msx_sdk.mindspore._joined_rows import batch_axis
 
 LABELS = "index_to_name.json"
 

@@ -12,10 +12,12 @@ from msx_backend.servables.batch_sizes import batch_size_of, check_counts
 from msx_backend.servables.models import ServedModel, Subgraph
 from msx_sdk import Context, HandlerLoadError
 from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.mindir_indices import index_limits
 from msx_sdk._internal.servables import Model, ModelDeclaration, Servable
 from msx_sdk.mindspore import Network, setup
 from msx_sdk.mindspore._encrypted import Decryption
 from msx_sdk.mindspore._network import load_mindir_file
+from msx_sdk.mindspore._row_check import check_rows
 
 log = logging.getLogger("msx.servable")
 _MINDIR = ("mindir", "mindir_opt")
@@ -57,17 +59,23 @@ class ModelFiles:
     def _load(self, model: Model) -> ServedModel:
         declaration = model.declaration
         try:
-            networks = [self._network(file) for file in declaration.files]
+            joined = declaration.with_batch_dim and not declaration.without_batch_dim_inputs
+            networks = [self._network(file, joined=joined) for file in declaration.files]
         except HandlerLoadError as error:
             raise HandlerLoadError(self._failed(declaration, str(error))) from error
         return served(model, networks)
 
-    def _network(self, file: str) -> Network:
+    def _network(self, file: str, *, joined: bool) -> Network:
+        """`joined`: instances become rows of one call."""
         path = self.folder / file
         # A start script's files are links to where they are: a link may lead anywhere, a name may not.
         if Path(file).is_absolute() or ".." in Path(file).parts or not path.is_file():
             raise HandlerLoadError(f"the file '{file}' is not in the folder of version {self.version}")
-        return load_mindir_file(path, self.context, self.decryption)
+        network = load_mindir_file(path, self.context, self.decryption)
+        if joined:
+            limits = {} if self.decryption else index_limits(path)
+            check_rows(network, path.name, self.context, limits, judged=True)
+        return network
 
     def _check_format(self, declaration: ModelDeclaration) -> None:
         if declaration.format not in _MINDIR:

@@ -85,6 +85,7 @@ class Management:
             return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
     async def register_from(self, path: Path, wanted: Registration) -> ModelVersion:
+        wanted = msgspec.structs.replace(wanted, rows_compared=True)
         async with self._factory.built(path, wanted) as version:
             self._installing.replaced(version, wanted)  # a conflict is told before another call is waited for
             async with self.operations.only(*version.labels):

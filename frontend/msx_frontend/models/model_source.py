@@ -46,6 +46,11 @@ class ModelSource:
     """What a start script says of it."""
 
     @property
+    def from_older_server(self) -> bool:
+        """Whether it is remembered from a server that did not compare rows at warm-up, or from a snapshot."""
+        return self.at_startup and not self.options.get("rows_compared", False)
+
+    @property
     def model(self) -> str:
         """The name of the model, which a stage has of the model that it belongs to."""
         return self.stage_of or self.name

@@ -33,6 +33,9 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     replace: bool = False
     """Replace a version of the same number, which serves until the new one is ready."""
     at_startup: bool = False
+    rows_compared: bool = False
+    """A worker that finds rows of the model wrong at warm-up does not load it. Not set in records of older servers,
+    whose models start with an ERROR for one release; no call gives it."""
     stage_workers: dict[str, tuple[int, int]] = {}
     """The least and most workers of each stage, which a restarted server uses again; no call gives them."""
     adapters: dict[str, AdapterFiles] = {}

@@ -149,6 +149,7 @@ class Spawner:
             max_request_elements=server.max_request_elements,
             text_limits=server.text_limits,
             servable=source.servable,
+            from_older_server=source.from_older_server,
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
+from pathlib import Path
 
 from msx_sdk._internal import protowire as wire
 from msx_sdk._internal.file_kinds import HEAD, MINDIR, mistaken
@@ -104,6 +105,12 @@ def map_file(path: str | PathLike[str]) -> Iterator[Buffer]:
             # Without this the kernel reads ahead into the weights that we jump over.
             data.madvise(mmap.MADV_RANDOM)
             yield data
+
+
+def answers_beside(path: Path) -> Path:
+    """The file of rows and answers that belongs to a MindIR: `net.expected.npz` beside `net.mindir`, or beside
+    `net_graph.mindir`."""
+    return path.with_name(f"{path.stem.removesuffix('_graph')}.expected.npz")
 
 
 def parse_signature(data: Buffer, name: str, span: Span | None = None) -> MindIRSignature:

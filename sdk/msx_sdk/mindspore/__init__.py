@@ -4,6 +4,7 @@ Layers for models of several ranks are in `msx_sdk.mindspore.layers`, which impo
 """
 
 from msx_sdk.mindspore import collectives
+from msx_sdk.mindspore._export import export
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._network import Network, load_checkpoint, load_mindir, load_network
 from msx_sdk.mindspore._options import model_file, read_options
@@ -21,6 +22,7 @@ __all__ = [
     "TensorParallelHandler",
     "Weights",
     "collectives",
+    "export",
     "init_parallel",
     "load_checkpoint",
     "load_mindir",

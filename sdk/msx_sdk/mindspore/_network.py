@@ -20,6 +20,8 @@ from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, wit
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._options import model_file, read_options
 from msx_sdk.mindspore._parameters import FORMATS, load_parameters
+from msx_sdk.mindspore._row_check import check_file, check_rows
+from msx_sdk.mindspore._rows import to_array
 from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -49,7 +51,7 @@ class Network:
         if not isinstance(arrays, (list, tuple)) or len(arrays) != len(self.inputs):
             raise TypeError(_call_refused(arrays, self.inputs))
         tensors = [_tensor(array, spec) for array, spec in zip(arrays, self.inputs, strict=True)]
-        return [_array(tensor) for tensor in flat(self.run(*tensors))]
+        return [to_array(tensor) for tensor in flat(self.run(*tensors))]
 
     def describe(self) -> dict[str, Any]:
         """Names, data types and shapes, as the Open Inference Protocol's metadata has them."""
@@ -71,9 +73,12 @@ def load_network(context: Context, parallel: Parallel | None = None) -> Network:
 
 
 def load_mindir(context: Context) -> Network:
-    """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, or was exported for
-    another number of ranks."""
-    return load_mindir_file(model_file(context), context)
+    """Raises HandlerLoadError if the serialized file is not a MindIR that this MindSpore can load, was exported for
+    another number of ranks, or answers wrongly (`check_file`)."""
+    path = model_file(context)
+    network = load_mindir_file(path, context)
+    check_file(network, path, context)
+    return network
 
 
 def load_mindir_file(path: Path, context: Context, decryption: Decryption | None = None) -> Network:
@@ -113,7 +118,10 @@ def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Netwo
     cell.set_train(False)
     inputs = _inputs(cell, options.inputs)
     _declare(cell, inputs)
-    return Network(inputs, [], cell if parallel is None or parallel.world_size == 1 else computation(cell, parallel))
+    run = cell if parallel is None or parallel.world_size == 1 else computation(cell, parallel)
+    network = Network(inputs, [], run)
+    check_rows(network, source.name, context, {})
+    return network
 
 
 def _load_weights(cell: Any, path: Path) -> None:
@@ -159,13 +167,6 @@ def _tensor(array: Array, spec: TensorSpec) -> Any:
     tensor = ms.Tensor(np.ascontiguousarray(array))
     # NumPy has no bfloat16: it travels as float32.
     return tensor.astype(ms.bfloat16) if spec.dtype == "bfloat16" else tensor
-
-
-def _array(tensor: Any) -> Array:
-    import mindspore as ms
-
-    array: Array = (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()
-    return array
 
 
 def flat(value: Any) -> Iterator[Any]:

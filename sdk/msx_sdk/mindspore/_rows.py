@@ -45,7 +45,7 @@ def to_tensors(inputs: Any) -> tuple[Any, ...]:
 def to_arrays(outputs: Any) -> Any:
     """Tensors as arrays, bfloat16 as float32; a tuple stays one unless it holds a single tensor."""
     tensors = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    arrays = tuple(_array(tensor) for tensor in tensors)
+    arrays = tuple(to_array(tensor) for tensor in tensors)
     return arrays[0] if len(arrays) == 1 else arrays
 
 
@@ -66,7 +66,8 @@ def _row(item: dict[str, Any], idx: int) -> Array:
     return row
 
 
-def _array(tensor: Any) -> Array:
+def to_array(tensor: Any) -> Array:
+    """NumPy has no bfloat16: it becomes float32."""
     import mindspore as ms
 
     array: Array = (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()

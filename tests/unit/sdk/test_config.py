@@ -182,6 +182,17 @@ MSRUN4 = {"nproc-per-node": 4}
             {"maxInputTokens": 9, "maxTotalTokens": 9},
             "maxInputTokens: 9 leaves no room for an answer within maxTotalTokens: 9",
         ),
+        ({"example": 1, "warmup": [1]}, "example and warmup both give the requests of the warm-up"),
+        ({"expected": {"outputs": 1}}, "expected: has no example: give the request that it answers as example"),
+        ({"expected": {"outputs": 1}, "example": 1, "warmup": False}, "expected: is compared at warm-up, which warmup"),
+        ({"expected": {"tolerance": 0.1}, "example": 1}, "expected: has no outputs: give the reply to example: as"),
+        (
+            {"expected": {"outputs": [1]}, "example": [1, 2]},
+            "expected.outputs: is not a list of 2 replies, one for each request of example",
+        ),
+        ({"expected": {"outputs": 1, "tolerance": 0}, "example": 1}, "expected.tolerance: 0 is not a number above 0"),
+        ({"batchTolerance": 2}, "batchTolerance: 2 is not a number above 0, and at most 1"),
+        ({"batchCheck": "no"}, "batchCheck: 'no' is not true or false"),
         (
             {"slotBuckets": [1, 2, 4, 8], "contextBuckets": [1, 2, 3, 4]},
             "slotBuckets and contextBuckets: 4 times 4 sizes are 16 graphs to compile, and at most 12 are allowed",

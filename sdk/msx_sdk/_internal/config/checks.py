@@ -22,6 +22,7 @@ def check(config: ModelKeys) -> list[str]:
     _check_placement(config, layout)
     _check_generation(config)
     _check_image_range(config.image_range)
+    _check_example(config)
     check_env(config.env, config.min_workers)
     return list(_without_effect(config))
 
@@ -105,6 +106,24 @@ def _check_image_range(black_white: tuple[float, float] | None) -> None:
     black, white = black_white
     if not (math.isfinite(black) and math.isfinite(white) and black < white):
         raise ConfigError(f"imageRange: {list(black_white)} must be two finite numbers, the lower one first")
+
+
+def _check_example(config: ModelKeys) -> None:
+    if config.example is not None and isinstance(config.warmup, tuple):
+        raise ConfigError("example and warmup both give the requests of the warm-up: give one of them")
+    if config.expected is None:
+        return
+    if config.expected.outputs is None:
+        raise ConfigError("expected: has no outputs: give the reply to example: as expected.outputs")
+    if config.example is None:
+        raise ConfigError("expected: has no example: give the request that it answers as example")
+    if config.warmup is False:
+        raise ConfigError("expected: is compared at warm-up, which warmup: false turns off: leave one of them out")
+    requests, replies = config.example, config.expected.outputs
+    if isinstance(requests, list) and not (isinstance(replies, list) and len(replies) == len(requests)):
+        raise ConfigError(
+            f"expected.outputs: is not a list of {len(requests)} replies, one for each request of example"
+        )
 
 
 def _without_effect(config: ModelKeys) -> Iterator[str]:

@@ -14,6 +14,7 @@ from msx_sdk._internal.config.sections import (
     GenerationConfig,
     Ids,
     ImageRange,
+    Inputs,
     Isa,
     JsonBodies,
     Mode,
@@ -23,6 +24,7 @@ from msx_sdk._internal.config.sections import (
     Policy,
     ProcessCount,
     ReasoningParser,
+    Replies,
     Requests,
     Section,
     ToolParser,
@@ -116,6 +118,16 @@ class RoutingOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     max_imbalance: Count = 4
 
 
+class ExpectedReply(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """`expected:`, what the handler answers to `example:`; a list of replies where that is a list of requests.
+
+    `tolerance`: how far a number may be off, as a part of the largest number of its output.
+    """
+
+    outputs: Replies = None
+    tolerance: Fraction = 1e-3
+
+
 QUEUE_TIME = 200
 """ms, without a target."""
 
@@ -165,6 +177,10 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mindspore: MindSporeOptions = MindSporeOptions()
     servable: ServableOptions = ServableOptions()
     warmup: Switch | Requests = True
+    example: Inputs = None
+    expected: ExpectedReply | None = None
+    batch_check: Switch = True
+    batch_tolerance: Fraction | None = None
     json_bodies: JsonBodies | None = None
     image_range: ImageRange | None = None
     use_venv: Switch = False

@@ -33,6 +33,8 @@ ImageRange = Annotated[
 Section = Annotated[Any, Meta(description="a mapping")]
 Variables = Annotated[Any, Meta(description="a mapping of variables to values, or a list of such mappings")]
 Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]
+Inputs = Annotated[Any, Meta(description="the inputs of a request, or a list of requests")]
+Replies = Annotated[Any, Meta(description="a reply, or a list of replies")]
 ParallelType = Annotated[Literal["", "pp", "tp", "pptp", "custom"], Meta(description="one of pp, tp, pptp, custom")]
 PlacementRule = Annotated[
     Literal["pack", "spread", "stagesApart"], Meta(description="one of pack, spread, stagesApart")

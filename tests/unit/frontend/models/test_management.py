@@ -44,7 +44,7 @@ def test_a_registration_waits_for_its_workers_and_is_kept(tmp_path: Path) -> Non
         assert (version.state, version.ready_workers, version.config.batch_size) == (ModelState.READY, 2, 4)
         stored = (await harness.stored())["m", "1.0"]
         assert (stored.url, stored.min_workers, stored.max_workers, stored.is_default) == ("m.mar", 2, 2, True)
-        assert stored.options == {"url": "m.mar", "initial_workers": 2, "batch_size": 4}
+        assert stored.options == {"url": "m.mar", "initial_workers": 2, "batch_size": 4, "rows_compared": True}
 
     in_harness(tmp_path, test)
 

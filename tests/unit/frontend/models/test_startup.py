@@ -434,6 +434,29 @@ def test_an_option_of_another_version_of_the_server_does_not_stop_the_start(tmp_
     in_harness(tmp_path, second)
 
 
+def test_a_model_of_an_older_server_is_known_as_one(tmp_path: Path) -> None:
+    """Its workers start although rows of it differ, which older servers did not look at."""
+
+    async def first(harness: Harness) -> None:
+        await harness.register("m")
+        (stored,) = (await harness.stored()).values()
+        harness.state._store.save_version(
+            msgspec.structs.replace(stored, options={"url": "m.mar", "initial_workers": 1})
+        )
+        await harness.register("n")
+
+    async def second(harness: Harness) -> None:
+        harness.pack("o")
+        await harness.start("o.mar")
+        (group,) = harness.groups("m")
+        assert group.spec.load.from_older_server
+        older = [harness.registry.find(name).source.from_older_server for name in ("m", "n", "o")]
+        assert older == [True, False, False]
+
+    before(tmp_path, first)
+    in_harness(tmp_path, second)
+
+
 # -- what a start says --
 
 

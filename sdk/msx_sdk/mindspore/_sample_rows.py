@@ -1,0 +1,102 @@
+"""Made-up rows for the inputs of a network, to compare its answers with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+OPEN_SIZE = 32
+"""The size of dimensions, other than the rows, that the network leaves open."""
+_UNKNOWN_INTEGERS = 2
+"""Integers are below this where nothing says what they mean: 0 and 1 are right for masks, types and most indices."""
+
+
+class UnknownShapeError(ValueError):
+    """Nothing says which shape or type an input has."""
+
+
+def sample_rows(
+    inputs: Sequence[TensorSpec], rows: int, limits: Mapping[str, int], given: Mapping[str, Any] | None = None
+) -> list[Array]:
+    """`rows` different rows for each input, always the same ones; in `limits` are upper bounds of integers.
+
+    `given`: a row, or some, of inputs by name; the further rows are their values in another order. Raises
+    UnknownShapeError.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    own = [_own_rows((given or {}).get(spec.name), spec) for spec in inputs]
+    size = next((size for one, spec in zip(own, inputs, strict=True) for size in _open_sizes(one, spec)), OPEN_SIZE)
+    return [
+        _random(random, spec, rows, limits.get(spec.name), size) if one is None else _more(random, one, rows)
+        for one, spec in zip(own, inputs, strict=True)
+    ]
+
+
+def _open_sizes(own: Array | None, spec: TensorSpec) -> list[int]:
+    """The sizes that given rows have where the network leaves them open."""
+    if own is None:
+        return []
+    return [given for given, size in zip(own.shape[1:], spec.shape[1:], strict=False) if size < 0]
+
+
+def _random(random: Any, spec: TensorSpec, rows: int, limit: int | None, open_size: int) -> Array:
+    dtype = _dtype(spec)
+    if spec.shape == DYNAMIC_RANK or not spec.shape:
+        raise UnknownShapeError(f"the input {spec.name!r} has no known shape")
+    shape = [rows, *(open_size if size < 0 else size for size in spec.shape[1:])]
+    if dtype.kind == "b":
+        made: Array = random.random(shape) < 0.5
+    elif dtype.kind in "iu":
+        made = random.integers(0, limit or (128 if dtype.itemsize == 1 else _UNKNOWN_INTEGERS), shape).astype(dtype)
+    elif dtype.kind in "fc":
+        made = random.standard_normal(shape).astype(dtype)
+    else:
+        raise UnknownShapeError(f"the input {spec.name!r} has the type {spec.dtype}")
+    return made
+
+
+def _own_rows(value: Any, spec: TensorSpec) -> Array | None:
+    """The values as rows of the input; None where they are not."""
+    import numpy as np
+
+    if value is None:
+        return None
+    try:
+        array = np.asarray(value).astype(_dtype(spec))
+    except (TypeError, ValueError):
+        return None
+    array = array[None] if array.ndim == len(spec.shape) - 1 else array
+    fits = len(array) > 0 if array.ndim else False
+    known = fits and (spec.shape == DYNAMIC_RANK or _fits(array.shape, spec.shape))
+    return array if known else None
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    pairs = zip(shape[1:], wanted[1:], strict=False)
+    return len(shape) == len(wanted) and all(want in (-1, size) for size, want in pairs)
+
+
+def _more(random: Any, own: Array, rows: int) -> Array:
+    import numpy as np
+
+    mixed = [random.permuted(own[:1].reshape(1, -1), axis=1).reshape(own[:1].shape) for _ in range(rows - len(own))]
+    return np.ascontiguousarray(np.concatenate([own, *mixed])[:rows])
+
+
+def _dtype(spec: TensorSpec) -> np.dtype[Any]:
+    """NumPy has no bfloat16: the network takes float32."""
+    import numpy as np
+
+    try:
+        return np.dtype("float32" if spec.dtype == "bfloat16" else spec.dtype)
+    except TypeError:
+        raise UnknownShapeError(f"the input {spec.name!r} has the type {spec.dtype}") from None
