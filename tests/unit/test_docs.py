@@ -21,6 +21,23 @@ LINKING = sorted(
 LINES = 300
 HOSTS = ("unpkg.com", "jsdelivr.net", "cdnjs.", "googleapis.com")
 """That scripts and fonts of pages usually come from."""
+SEARCHED = [
+    ("rollback", "operate.md#changes"),
+    ("rollback", "management.md#canary-releases"),
+    ("troubleshooting", "operate.md#troubleshooting"),
+    ("health check", "server.md#probes"),
+    ("graceful shutdown", "server.md#stop"),
+    ("rolling update", "kubernetes.md#the-helm-chart"),
+    ("rolling update", "state.md#replicas"),
+    ("high availability", "state.md#replicas"),
+    ("rate limit", "keys.md#keys-of-your-own"),
+    ("scale to zero", "autoscaling.md#to-none-and-back"),
+    ("cold start", "autoscaling.md#to-none-and-back"),
+    ("backpressure", "inference.md#how-much-may-wait"),
+    ("backpressure", "streaming.md#clients-that-read-slowly"),
+]
+"""What people call it, and the section that is about it."""
+INDEXED = ("ascend", "keys", "state", "server", "operate", "metrics", "handlers", "llm-engine", "kserve")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -34,6 +51,12 @@ def anchors(path: Path) -> set[str]:
     headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
     own = re.findall(r"<a id=\"([\w-]+)\">", prose(path))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings} | {*own}
+
+
+def sections(path: Path) -> list[tuple[str, str]]:
+    """The anchor and the text of each section, without those below it; the heading is part of the text."""
+    parts = re.split(r"^#+ (?=\S)", prose(path), flags=re.MULTILINE)[1:]
+    return [(re.sub(r"[^\w\- ]", "", part.partition("\n")[0].lower()).replace(" ", "-"), part) for part in parts]
 
 
 def in_menu(entry: object) -> Iterator[str]:
@@ -80,6 +103,18 @@ def test_the_keys_and_metrics_that_operators_are_sent_to_are_described() -> None
     assert [name for name in names if f"`{name}`" not in reference] == []
 
 
+@pytest.mark.parametrize(("words", "place"), SEARCHED)
+def test_words_that_people_search_lead_to_a_page(words: str, place: str) -> None:
+    page, _, anchor = place.partition("#")
+    found = [text for title, text in sections(DOCS / page) if title == anchor]
+    assert [words in text.lower() for text in found] == [True], place
+
+
+@pytest.mark.parametrize("page", sorted({f"{one}.md" for one in INDEXED}))
+def test_pages_that_are_looked_for_are_in_the_index(page: str) -> None:
+    assert f"]({page})" in (DOCS / "index.md").read_text()
+
+
 def test_the_site_is_built_without_warnings_and_loads_nothing_from_another_host(tmp_path: Path) -> None:
     pytest.importorskip("material", reason="needs the extra `docs`")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
@@ -87,9 +122,11 @@ def test_the_site_is_built_without_warnings_and_loads_nothing_from_another_host(
         command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "search" / "search_index.js").is_file(), "a page that is opened from a folder finds the index"
     pages = list(tmp_path.rglob("*.html"))
     assert len(pages) > len(PAGES)
     for page in pages:
+        assert re.search(r'<script src="[./]*iframe-worker\.js"', page.read_text()), page
         loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", page.read_text())
         loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", page.read_text())
         assert [address for address in loaded if re.match(r"(https?:)?//", address)] == [], page
