@@ -64,3 +64,15 @@ def test_the_floors_are_those_of_the_linter() -> None:
 def test_the_number_of_the_states_schema() -> None:
     said = re.findall(r"`PRAGMA user_version`; today (\d+)", (DOCS / "state.md").read_text())
     assert said == [str(len(state_schema.SCRIPTS))]
+
+
+UNITS = {"": 1.0, "million": 1e6, "µs": 1e-6, "ms": 1e-3, "kB": 1e3, "GB": 1e9}
+_PRODUCT = re.compile(r"([\d,.]+)(?: (million))? × ([\d.]+) (µs|ms|kB) = ([\d,.]+)(?: (GB))?")
+
+
+def test_the_arithmetic_of_scale_is_right() -> None:
+    found = _PRODUCT.findall((DOCS / "scale.md").read_text())
+    assert len(found) > 4
+    for count, many, each, unit, total, of in found:
+        product = float(count.replace(",", "")) * UNITS[many] * float(each) * UNITS[unit]
+        assert product == pytest.approx(float(total.replace(",", "")) * UNITS[of], rel=0.05), (count, each, total)
