@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msx_archiver.errors import CheckError
 from msx_sdk._internal.config import ConfigError, load_model_config
 from msx_sdk._internal.mindir_indices import index_limits
+from msx_sdk._internal.model_options import ModelOptions
 from msx_sdk.errors import HandlerLoadError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _compare(
     mindir: Path, source: Path, weights: Path, config: dict[str, Any], tolerance: float | None
 ) -> list[ComparedOutput]:
     from msx_sdk.mindspore import load_parameters, read_options, setup
-    from msx_sdk.mindspore._cells import ModelOptions, create_cell
+    from msx_sdk.mindspore._cells import create_cell
     from msx_sdk.mindspore._comparison import compared, eager, plain_context
     from msx_sdk.mindspore._network import load_mindir_file
     from msx_sdk.mindspore._sample_rows import sample_rows

@@ -14,6 +14,7 @@ from msx_archiver.cli import main
 from msx_archiver.weights import find_weights
 from msx_sdk import HandlerLoadError
 from msx_sdk._internal.mindir_indices import index_limits
+from msx_sdk._internal.model_options import ModelOptions
 from msx_sdk.mindspore import export
 from msx_sdk.mindspore._stored_rows import read_stored
 from tests.unit.backend.handlers.conftest import Serve
@@ -66,7 +67,7 @@ _numbers = itertools.count()
 
 def cell(folder: Path, name: str = "Checked") -> Any:
     """Each has a class of its own: MindSpore cannot compile branches of one function twice in a process."""
-    from msx_sdk.mindspore._cells import ModelOptions, create_cell
+    from msx_sdk.mindspore._cells import create_cell
 
     number = next(_numbers)
     source = folder / f"wrong_net_{number}.py"
