@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
@@ -68,13 +69,17 @@ class Batch:
         states: list[ReplyState] | None = None,
         *,
         blocks: bool = False,
+        lock: threading.Lock | None = None,
     ) -> None:
+        """`lock` is that of all batches that share states."""
         self.requests = requests
         self.blocks = blocks
         """Who sends by `context.send` waits, on its thread, while the clients are slow."""
         self._states = states or [ReplyState() for _ in requests]
         self._sink = sink
-        self._lock = threading.Lock()  # a handler may send from several threads: the head leaves once, and first
+        self._lock = (
+            lock or threading.Lock()
+        )  # a handler may send from several threads: the head leaves once, and first
 
     def head(self, idx: int) -> ReplyHead:
         state = self._states[idx]
@@ -109,11 +114,11 @@ class Batch:
         if self._sink is not None and self.awaits(idx):
             self._sink.expect_stream(self, idx, events=True)
 
-    def expect_streams(self) -> None:
-        """The handler will yield the replies of all requests piece by piece."""
+    def expect_streams(self, indices: Iterable[int] | None = None) -> None:
+        """The handler will give the replies of these requests, or of all, piece by piece."""
         if self._sink is not None:
-            for idx, request in enumerate(self.requests):
-                if _is_plain(request):
+            for idx in range(len(self.requests)) if indices is None else indices:
+                if _is_plain(self.requests[idx]):
                     self._sink.expect_stream(self, idx, events=False)
 
     def begin_stream(self, idx: int) -> None:

@@ -3,6 +3,7 @@ then."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from typing import Any
 
@@ -29,12 +30,16 @@ class ContinuousRunner(Runner):
     def __init__(self, handler: ResolvedHandler, context: Context, conductor: Conductor | None = None) -> None:
         super().__init__(handler, context, isolate=False, conductor=conductor)
         self._states: dict[InferenceRequest, ReplyState] = {}
+        self._lock = threading.Lock()
 
     def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         if one_shot(requests[0]):
             return super()._run(requests, sink)
         self._forget_all_but(requests)
-        batch = Batch(requests, sink, [self._states.setdefault(request, ReplyState()) for request in requests])
+        new = [idx for idx, request in enumerate(requests) if request not in self._states]
+        states = [self._states.setdefault(request, ReplyState()) for request in requests]
+        batch = Batch(requests, sink, states, lock=self._lock)
+        batch.expect_streams(new)
         error = self._attempt(batch)
         if error is not None:
             batch.fail(error)

@@ -25,6 +25,8 @@ class Sink:
         self.events: defaultdict[str, list[Any]] = defaultdict(list)
         self.heads: defaultdict[str, list[ReplyHead]] = defaultdict(list)
         self.flushed_after: list[int] = []
+        self.expected: list[tuple[Batch, int]] = []
+        """Replies that will be streams."""
 
     def chunk(self, request: InferenceRequest, body: bytes | bytearray, head: ReplyHead | None, last: bool) -> None:
         if head is not None:
@@ -34,7 +36,8 @@ class Sink:
     def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
         self.events[request.id].append(failure)
 
-    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None: ...
+    def expect_stream(self, batch: Batch, idx: int, *, events: bool) -> None:
+        self.expected.append((batch, idx))
 
     def flush(self) -> None:
         self.flushed_after.append(sum(map(len, self.events.values())))

@@ -217,3 +217,22 @@ def test_a_local_model() -> None:
         (first, second) = model.predict([Part(b"2").data, b"3"])
     assert (first.chunks, second.chunks) == ([b"1", b"0"], [b"2", b"1", b"0"])
     assert first.complete
+
+
+def test_a_head_that_leaves_before_the_first_value() -> None:
+    """A handler that says nothing in its first call is expected to stream, once a request."""
+    values = [None, None, "a"]
+
+    def handle(data: Any, context: Context) -> Any:
+        context.stopping_criteria = [lambda value: value == "a" for _ in data]
+        return [values.pop(0)]
+
+    bench = Bench(Handles(handle))
+    bench.call(*requests(b""))
+    ((batch, idx),) = bench.sink.expected
+    bench.call(*bench.runner.open)
+    batch.begin_stream(idx)
+    bench.call(*bench.runner.open)
+    assert dict(bench.sink.events) == {"r0": [b"", b"a", LAST]}
+    assert len(bench.sink.heads["r0"]) == 1
+    assert len(bench.sink.expected) == 1
