@@ -119,9 +119,27 @@ def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Netwo
     inputs = _inputs(cell, options.inputs)
     _declare(cell, inputs)
     run = cell if parallel is None or parallel.world_size == 1 else computation(cell, parallel)
+    if options.inputs is None and inputs:
+        run = _of_unknown_types(run, inputs, source.name)
     network = Network(inputs, [], run)
     check_rows(network, source.name, context, {})
     return network
+
+
+def _of_unknown_types(run: Callable[..., Any], inputs: list[TensorSpec], name: str) -> Callable[..., Any]:
+    """`run`, which says what to declare where the network does not take the float32 that is guessed."""
+
+    def call(*tensors: Any) -> Any:
+        try:
+            return run(*tensors)
+        except TypeError as error:
+            raise TypeError(
+                f"{name} does not take float32, the type of inputs that are not declared, for "
+                f"{' or '.join(spec.name for spec in inputs)}: give `model: {{inputs: [{{name: {inputs[0].name}, "
+                "shape: [-1, 8], datatype: INT32}]}` in model-config.yaml, with its own shape and type"
+            ) from error
+
+    return call
 
 
 def _load_weights(cell: Any, path: Path) -> None:

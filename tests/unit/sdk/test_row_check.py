@@ -149,6 +149,13 @@ def test_an_output_without_a_row_for_each_is_not_compared() -> None:
         check_rows(Plain(lambda x: (x.sum(0), scaled(x)), outputs=()), "checkpoint", context(), {})
 
 
+def test_texts_are_not_judged(caplog: pytest.LogCaptureFixture) -> None:
+    names = TensorSpec("names", "str", (-1,))
+    check_rows(Plain(lambda x: np.array([f"row of {len(x)}"] * len(x)), outputs=(names,)), "n", context(), {})
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+
+
 def test_an_output_of_another_rank_than_the_file_says_is_refused() -> None:
     with pytest.raises(HandlerLoadError, match=r"y of 3 rows has the shape \[1\], and the file says \[n, 4\]"):
         check_rows(Plain(lambda x: np.ones(1)), "n", context(), {})

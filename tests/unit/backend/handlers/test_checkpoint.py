@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.errors import HandlerLoadError
-from tests.unit.backend.handlers.conftest import Serve
+from tests.unit.backend.handlers.conftest import Serve, ms
 
 pytestmark = pytest.mark.mindspore
 
@@ -158,3 +158,19 @@ def test_a_network_that_asks_for_its_place(serve: Serve, nets: Path, tmp_path: P
     assert reply.json() == [[1, 2, 6]]
     message = load_error(serve, "affine.ckpt", config, folder=folder, modelFile="own.py")
     assert message == "affine.ckpt: a network of parallel layers reads its part of a .safetensors file"
+
+
+def test_a_network_of_integers_says_what_to_declare(serve: Serve, tmp_path: Path) -> None:
+    source = "from mindspore import nn\n\n\ndef create():\n    return nn.Embedding(5, 2)\n"
+    (tmp_path / "words.py").write_text(source)
+    ms.save_checkpoint(ms.nn.Embedding(5, 2), str(tmp_path / "words.ckpt"))
+    files = {"modelFile": "words.py"}
+    (reply,) = serve("checkpoint", "words.ckpt", {}, tmp_path, **files).predict([[[1, 2]]])
+    assert reply.failure is not None
+    assert (
+        "words.py does not take float32, the type of inputs that are not declared, for ids: give `model: {inputs: ["
+        in (reply.failure.message)
+    )
+    config = {"model": {"inputs": [{"name": "ids", "shape": [-1, 2], "datatype": "INT32"}]}}
+    (reply,) = serve("checkpoint", "words.ckpt", config, tmp_path, **files).predict([[[1, 2]]])
+    assert reply.status == 200
