@@ -26,6 +26,7 @@ from msx_sdk._internal.expected_reply import ExpectedReplies
 from msx_sdk._internal.groups import group_refused
 from msx_sdk._internal.kserve.inference import announced
 from msx_sdk._internal.methods import announced as announced_methods
+from msx_sdk._internal.non_finite import COUNTER, HELP, non_finite
 from msx_sdk._internal.resolve import resolve_packed
 from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk._internal.sequences import SequenceKeys
@@ -50,6 +51,7 @@ class LoadedModel:
         limit_to(load.max_request_elements)
         self.context = Context(_model_info(load), _metrics(load), self._model_thread)
         self.context.report_progress = self._report
+        non_finite.count = self.context.metrics.counter(COUNTER, help=HELP).update
         self._report("importing the handler")
         self.handler = self._resolve()
 

@@ -104,7 +104,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     connections = OpenConnections(available, config.max_connections)
     monitoring.metrics.observer.connections = connections.by_listener
     monitoring.metrics.observer.shed = lambda: connections.shed
-    access_log = AccessLog(output.write, as_json=output.as_json, logger=output.logger, file=output.access_file)
+    access_log = AccessLog(output.write, logger=output.logger, file=output.access_file)
     parts.callback(access_log.flush)
     if (tracing := start_tracing(config, os.environ)) is not None:
         parts.push_async_callback(tracing.close)

@@ -11,7 +11,6 @@ from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.logs.access_log import AccessLog, LoggedCall
-from msx_frontend.logs.log4j_time import log4j_time
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
@@ -118,7 +117,4 @@ def _mirror(output: LogOutput) -> Mirror:
         head = f'"level":"INFO","logger":{quoted(name)},"message":'
         output.write("".join(f'{{"time":{line.moment:.3f},{head}{quoted(line.text)}}}\n' for line in lines))
 
-    def readable(name: str, lines: list[MetricLine]) -> None:
-        output.write("".join(f"{log4j_time(line.moment)} [INFO ] {name} - {line.text}\n" for line in lines))
-
-    return to_logger if output.logger is not None else as_json if output.as_json else readable
+    return to_logger if output.logger is not None else as_json

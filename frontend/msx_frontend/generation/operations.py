@@ -49,7 +49,8 @@ class OperationReply(Generic[M]):
 
     def ended(self) -> None:
         whole = self._write([self._answers[number] for number in range(len(self._messages))])
-        self._request.answer(whole.value, whole.headers)
+        data = self._request.answer(whole.value, whole.headers)
+        self._version.metrics.non_finite.check(data, whole.value)
 
     def failed(self, error: Exception) -> None:
         self._request.sink.fail(self._request.client_error(error))

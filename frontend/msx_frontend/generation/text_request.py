@@ -223,11 +223,12 @@ class TextRequest:
             self._heartbeat.close()
             self._heartbeat = None
 
-    def answer(self, value: Any, headers: Headers) -> None:
-        """The whole reply, as JSON."""
-        self._jobs = []
+    def answer(self, value: Any, headers: Headers) -> bytes:
+        """The whole reply, as JSON, which is returned."""
+        self._jobs, data = [], _json(value)
         own = JSON_HEADERS if not (self.ignored or headers) else [*JSON_HEADERS, *self.ignored_header(), *headers]
-        self.sink.answer(200, "", own, _json(value))
+        self.sink.answer(200, "", own, data)
+        return data
 
     def client_error(self, error: Exception) -> ServiceError:
         """The error with the client's names of parameters. A bug of the server is logged here."""

@@ -49,8 +49,7 @@ Texts = tuple[str, str]
 class AccessLines:
     """Formats lines. Texts that recur are made once: those of a connection's requests, a duration, a millisecond."""
 
-    def __init__(self, *, as_json: bool) -> None:
-        self._as_json = as_json
+    def __init__(self) -> None:
         self._requests: dict[Request, Texts] = {}
         self._durations: dict[float, Texts] = {}
 
@@ -58,7 +57,7 @@ class AccessLines:
         """The lines for the console, and those for the file. The entries are in the order of their ends."""
         ids = self._ids(entries) if traces_of is None else self._with_traces(entries, traces_of)
         console, file = list[str](), list[str]()
-        requests, durations, end = self._requests, self._durations, '"}\n' if self._as_json else "]\n"
+        requests, durations = self._requests, self._durations
         epoch, next_milli = time.time() - time.monotonic(), 0.0
         for (asked, _, started, ended), id in zip(entries, ids, strict=True):
             if ended >= next_milli:
@@ -67,7 +66,7 @@ class AccessLines:
             text, file_text = requests.get(asked) or self._request(asked)
             hundredths = (ended - started) // 1e-5
             took, file_took = durations.get(hundredths) or self._duration(hundredths)
-            console.append(f"{now}{text}{took}{id}{end}")
+            console.append(f'{now}{text}{took}{id}"}}\n')
             file.append(f"{file_now}{file_text}{file_took}")
         return "".join(console), "".join(file)
 
@@ -75,7 +74,7 @@ class AccessLines:
         """The ids, escaped for JSON if necessary. One check of all together is cheaper than a check of each."""
         ids = [id for _, id, _, _ in entries]
         together = "".join(ids)
-        if not self._as_json or len(msgspec.json.encode(together)) == len(together) + 2:
+        if len(msgspec.json.encode(together)) == len(together) + 2:
             return ids
         return [quoted(id)[1:-1] for id in ids]
 
@@ -83,25 +82,20 @@ class AccessLines:
         """The ids, each with the trace of its request, where that is sampled."""
         ids, asked = self._ids(entries), [id for _, id, _, _ in entries]
         if traces := traces_of(asked):
-            between = '","trace_id":"' if self._as_json else " "
             places = dict(zip(asked, range(len(asked)), strict=True))  # few are sampled: the others need no look
             for id, trace in traces.items():
-                ids[places[id]] += between + trace
+                ids[places[id]] += f'","trace_id":"{trace}'
         return ids
 
     def _moment(self, millis: int) -> Texts:
         second, rest = divmod(millis, 1000)
         date = date_and_time(second)
-        if self._as_json:
-            now = f'{{"time":{second}.{rest:03},"level":"INFO","logger":"msx.access",'
-        else:
-            now = f"{date.replace('T', ' ')}.{rest:03} [INFO   ] access - "
-        return now, f"{date},{rest:03} - "
+        return f'{{"time":{second}.{rest:03},"level":"INFO","logger":"msx.access",', f"{date},{rest:03} - "
 
     def _request(self, key: Request) -> Texts:
         asked = LoggedRequest(*key)
         line = f"{asked.line} {asked.status} "
-        texts = (self._json_request(asked) if self._as_json else line), line
+        texts = self._json_request(asked), line
         if len(asked.target) <= LONGEST_TARGET:
             if len(self._requests) >= MOST_REQUESTS:
                 self._requests.clear()
@@ -117,6 +111,5 @@ class AccessLines:
         if len(self._durations) >= MOST_DURATIONS:
             self._durations.clear()
         millis = hundredths / 100
-        took = f'{millis},"request_id":"' if self._as_json else f"{millis:.1f} ["
-        texts = self._durations[hundredths] = took, f"{millis:.0f}\n"
+        texts = self._durations[hundredths] = f'{millis},"request_id":"', f"{millis:.0f}\n"
         return texts

@@ -37,21 +37,19 @@ class LoggedCall(Protocol):
 
 
 class AccessLog:
-    """`write_text` gets whole lines, with `as_json` as JSON objects; a `logger` gets them instead. `file` gets
-    TorchServe's lines."""
+    """`write_text` gets whole lines, as JSON objects; a `logger` gets them instead. `file` gets TorchServe's lines."""
 
     def __init__(
         self,
         write_text: Callable[[str], object],
         *,
-        as_json: bool,
         logger: logging.Logger | None = None,
         file: RotatingFile | None = None,
     ) -> None:
         self._write_text = write_text
         self._file = file
         self._logger = logger
-        self._lines = AccessLines(as_json=as_json)
+        self._lines = AccessLines()
         self.traces_of: TracesOf | None = None
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""Logging: readable lines on a terminal, JSON lines otherwise; every line of a request carries its id."""
+"""Logging: lines for people on a terminal, JSON lines otherwise, which carry the id of their request."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from msx_frontend.logs.configured import LogConfigError, LogDestinations, apply,
 from msx_frontend.logs.file_mode import DEFAULT
 from msx_frontend.logs.log_files import add_log_files
 from msx_frontend.logs.rotating import RotatingFile
+from msx_frontend.logs.shown import shown, shown_lines
 from msx_frontend.visible import visible
 
 _EXTRAS = ("request_id", "trace_id", "model", "version", "worker", "rank", "host", "stream")
@@ -30,10 +31,9 @@ _NOT_FOLLOWED = (
 
 @dataclass(frozen=True)
 class LogOutput:
-    """Where lines of the access log are written; `logger` gets them if the user has configured the logging."""
+    """Where lines of the access log are written, as JSON; `logger` gets them if the user has configured the logging."""
 
     write: Callable[[str], object]
-    as_json: bool
     logger: logging.Logger | None = None
     access_file: RotatingFile | None = None
     """TorchServe's access_log.log."""
@@ -52,6 +52,9 @@ class LogOutput:
 
 class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        return json.dumps(self._entry(record), default=str)
+
+    def _entry(self, record: logging.LogRecord) -> dict[str, Any]:
         entry: dict[str, Any] = {
             "time": record.created,
             "level": record.levelname,
@@ -61,7 +64,14 @@ class JsonFormatter(logging.Formatter):
         entry.update({name: getattr(record, name) for name in _EXTRAS if hasattr(record, name)})
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
+        return entry
+
+
+class TerminalFormatter(JsonFormatter):
+    """The lines of `msx-serve logs`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return shown(self._entry(record))
 
 
 class HumanFormatter(logging.Formatter):
@@ -81,26 +91,26 @@ def set_up_logging(
 
     Raises LogConfigError.
     """
-    human = stream.isatty()
+    is_terminal = stream.isatty()
     for_java = log_config is not None and is_for_java(log_config)
     access_file, places = None, None
     if log_config is not None and not for_java:
         places = apply(log_config, HumanFormatter())
     else:
         handler = logging.StreamHandler(stream)
-        handler.setFormatter(HumanFormatter() if human else JsonFormatter())
+        handler.setFormatter(TerminalFormatter() if is_terminal else JsonFormatter())
         logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         access_file = add_log_files(folder, file_mode) if folder is not None else None
     if for_java:
         log.warning("%s", _NOT_FOLLOWED.format(log_config))
 
-    def write(text: str) -> None:
-        stream.write(text)
+    def write(lines: str) -> None:
+        stream.write(shown_lines(lines) if is_terminal else lines)
         stream.flush()
 
     logger = logging.getLogger("msx.access") if log_config and not for_java else None
-    return LogOutput(write, not human, logger, access_file, places, file_mode)
+    return LogOutput(write, logger, access_file, places, file_mode)
 
 
 def _origin(record: logging.LogRecord) -> str:

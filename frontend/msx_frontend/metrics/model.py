@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from operator import sub
 from time import monotonic, time
 from typing import Protocol
@@ -20,6 +21,11 @@ from msx_frontend.metrics.source import SampleSource, worker_name
 from msx_frontend.metrics.traces import FAILED, Traces
 from msx_frontend.priorities import name_of
 from msx_protocol import MetricInfo, MetricSample
+from msx_sdk._internal.non_finite import COUNTER, HELP, NonFinite
+
+log = logging.getLogger("msx.model")
+
+_NON_FINITE = MetricInfo(COUNTER, "counter", HELP)
 
 BROKEN = 500
 """The lowest status of an error that is not the client's."""
@@ -56,6 +62,8 @@ class ModelMetrics:
         self._codes: dict[int, Counter] = {}
         self._torchserve: dict[str | None, tuple[SampleTarget, SampleTarget, SampleTarget]] = {}
         self._text: TextMetrics | None = None
+        self.non_finite = NonFinite(self._count_non_finite, log, {"model": name, "version": version})
+        """Replies whose JSON is made here, not by a worker."""
         self.engines = EngineFigures()
         self._statistics = InferenceStatistics()
         self.traces = Traces(name, version)
@@ -178,6 +186,11 @@ class ModelMetrics:
         if worker is not None:
             self.engines.add(worker, samples)
         self._server.handlers.add(samples, self._source, worker)
+
+    def _count_non_finite(self) -> None:
+        """As a worker's own replies are counted."""
+        self._source.learn([_NON_FINITE])
+        self._server.handlers.add([MetricSample(COUNTER, _NON_FINITE.kind, "Count", 1.0, [])], self._source, None)
 
     def autoscaled(self, direction: str) -> None:
         """It was decided to have more workers ("up") or fewer ("down")."""

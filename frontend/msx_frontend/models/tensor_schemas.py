@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from msx_frontend.models.shared_schemas import Schema
+from msx_frontend.models.tensor_examples import example_shape, example_value
 from msx_sdk.kserve import Signature, TensorMeta
 
 _VALUES = {"BOOL": "boolean", "BYTES": "string"}
@@ -30,7 +30,7 @@ MOST_EXAMPLE_VALUES = 256
 
 
 def request_example(signature: Signature) -> Schema | None:
-    """Zeros, and 1 for each size that may be any; None where a tensor would have too many values."""
+    """None where a tensor would have too many values."""
     tensors = [_tensor_example(one) for one in signature.inputs]
     if not tensors or any(len(one["data"]) > MOST_EXAMPLE_VALUES for one in tensors):
         return None
@@ -38,10 +38,9 @@ def request_example(signature: Signature) -> Schema | None:
 
 
 def _tensor_example(tensor: TensorMeta) -> Schema:
-    shape = [1 if size < 0 else size for size in tensor.shape]
-    count = min(math.prod(shape), MOST_EXAMPLE_VALUES + 1)
-    value: Any = {"BOOL": False, "BYTES": "text"}.get(tensor.datatype, 0)
-    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": [value] * count}
+    shape = example_shape(tensor.shape)
+    values = [example_value(tensor.name, tensor.datatype)] * min(math.prod(shape), MOST_EXAMPLE_VALUES + 1)
+    return {"name": tensor.name, "datatype": tensor.datatype, "shape": shape, "data": values}
 
 
 def response_schema(signature: Signature) -> Schema:

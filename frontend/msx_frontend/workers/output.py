@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,8 @@ from msx_frontend.workers.crash_cause import CrashCause
 from msx_protocol import MetricSample
 
 RECORD_SEPARATOR = "\x1e"
+_LEVEL = re.compile(r"\[(WARNING|ERROR|CRITICAL)\] [A-Z][A-Z0-9_]*\(")
+"""The beginning of a line that MindSpore or CANN logs on stderr: `[WARNING] ME(1234:5678,MainProcess):2026-…`."""
 LONGEST_LINE = 8192
 LONGEST_RECORD = 1 << 18
 """Bytes of a record of the worker's own logging, with its traceback. A part of one is not JSON."""
@@ -77,7 +80,7 @@ class WorkerOutput(asyncio.Protocol):
         entry = _record(text)
         self.crash_cause.add(entry["message"] if entry else text)
         if text and self._allowed():
-            self._log(entry or {"message": text})
+            self._log(entry or _printed(text))
         return None
 
     def _metric(self, text: str, on_metric: Callable[[MetricSample], None]) -> None:
@@ -123,6 +126,12 @@ class WorkerOutput(asyncio.Protocol):
                 extra=self._labels,
             )
             self._dropped = 0
+
+
+def _printed(text: str) -> dict[str, str]:
+    """The entry of a line that is no record; what the framework warns of stays a warning."""
+    level = _LEVEL.match(text)
+    return {"message": text, "level": level[1]} if level else {"message": text}
 
 
 def _longest(line: bytes) -> int:

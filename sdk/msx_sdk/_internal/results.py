@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.non_finite import finite, non_finite
 from msx_sdk._internal.statuses import PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 
@@ -63,18 +64,22 @@ def _saved(torch: Any, tensor: Any) -> bytes:
 
 def _json(value: Any) -> bytes:
     try:
-        return msgspec.json.format(msgspec.json.encode(value, enc_hook=plain), indent=2)
+        made = msgspec.json.encode(value, enc_hook=plain)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return _slow_json(value)
+    non_finite.check(made, value)
+    return msgspec.json.format(made, indent=2)
 
 
 def _slow_json(value: Any) -> bytes:
     """Python's encoder accepts values that msgspec does not, such as integers beyond 64 bits."""
     try:
-        return json.dumps(value, indent=2, default=plain).encode()
+        made = json.dumps(finite(value), indent=2, default=lambda one: finite(plain(one))).encode()
     except (TypeError, ValueError, RecursionError) as error:
         text = f"Unsupported model output data type: {type(value).__name__} ({error})"
         raise PredictionError(PREDICTION_FAILED, text) from None
+    non_finite.check(made, value)
+    return made
 
 
 def plain(value: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 from msx_sdk._internal.batch import Batch
 from msx_sdk._internal.expected_reply import ExpectedReplies
 from msx_sdk._internal.failures import RequestFailure
+from msx_sdk._internal.non_finite import non_finite
 from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import InferenceRequest
@@ -52,9 +53,10 @@ def warm_up(runner: Runner, requests: list[InferenceRequest], expected: Expected
     expected."""
     for number, request in enumerate(requests):
         witness = _Witness()
-        runner.run([request], witness)
-        while runner.open:
-            runner.run(runner.open, witness)
+        with non_finite.paused():
+            runner.run([request], witness)
+            while runner.open:
+                runner.run(runner.open, witness)
         _check(number, request, witness, expected)
 
 
@@ -63,7 +65,8 @@ async def warm_up_async(
 ) -> None:
     for number, request in enumerate(requests):
         witness = _Witness()
-        await runner.run(request, witness)
+        with non_finite.paused():
+            await runner.run(request, witness)
         _check(number, request, witness, expected)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
 
 from msx_sdk import HandlerLoadError, InvalidInput
+from msx_sdk._internal.non_finite import non_finite
 from msx_sdk._internal.resolve import resolve_object
 from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
@@ -39,6 +41,22 @@ def test_each_example_is_a_batch_of_its_own() -> None:
 
     warm_up(Runner(resolve_object(handle), Context(ModelInfo("m"))), warmup_requests(["a", "b"], {}))
     assert batches == [[{"body": "a"}], [{"body": "b"}]]
+
+
+def test_nan_of_an_example_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No client gets it, and zeros that a handler makes up may well have no mean."""
+    counted: list[int] = []
+    monkeypatch.setattr(non_finite, "count", lambda: counted.append(1))
+
+    async def asynchronous(data: Any, context: Context) -> Any:
+        return [[math.nan]]
+
+    context, examples = Context(ModelInfo("m")), warmup_requests("a", {})
+    warm_up(Runner(resolve_object(lambda data, context: [[math.nan]]), context), examples)
+    asyncio.run(warm_up_async(AsyncRunner(resolve_object(asynchronous), context), warmup_requests("a", {})))
+    assert counted == []
+    non_finite.check(b"[null]", [math.nan])
+    assert counted == [1]
 
 
 def failing(data: Any, context: Context) -> Any:

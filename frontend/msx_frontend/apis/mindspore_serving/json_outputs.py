@@ -6,13 +6,14 @@ from base64 import b64encode
 from collections.abc import Sequence
 from math import prod
 from struct import unpack
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from msx_frontend.apis.mindspore_serving.answers import Outputs, outputs_of
 from msx_frontend.apis.mindspore_serving.errors import ErrorText, Spec, same_for_all
 from msx_frontend.queueing.instances import InstanceAnswer
+from msx_sdk._internal.non_finite import NULL, first_place
 from msx_sdk._internal.packed import OneBytes, OneText, Tensor
 
 _LETTERS = {
@@ -34,14 +35,23 @@ _NO_OUTPUTS = "Failed to construct the response: reply instance items is empty"
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-def json_reply(answers: Sequence[InstanceAnswer], spec: Spec) -> bytes:
+class RestReply(NamedTuple):
+    """`non_finite`: a place where JSON has null for NaN or an infinity; None without one."""
+
+    data: bytes
+    non_finite: str | None = None
+
+
+def json_reply(answers: Sequence[InstanceAnswer], spec: Spec) -> RestReply:
     found = [outputs_of(one, spec) for one in answers]
     errors = [one if isinstance(one, ErrorText) else None for one in found]
     if (error := same_for_all(errors)) is not None:
-        return json_error(error.text)
+        return RestReply(json_error(error.text))
     if {} in found:
-        return json_error(_NO_OUTPUTS)
-    return _encoder.encode({"instances": [_instance(one) for one in found]})
+        return RestReply(json_error(_NO_OUTPUTS))
+    value = {"instances": [_instance(one) for one in found]}
+    data = _encoder.encode(value)
+    return RestReply(data, first_place(value) if NULL in data else None)
 
 
 def json_error(text: str) -> bytes:

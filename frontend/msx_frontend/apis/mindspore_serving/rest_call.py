@@ -28,12 +28,14 @@ _SMALL = 2048
 
 
 class RestCall(ServingCall[bytes]):
-    __slots__ = ("_spec",)
+    __slots__ = ("_non_finite", "_spec")
 
     def __init__(self, servables: Servables, id: str, sink: Sink, spec: Spec | str) -> None:
         """`spec`, if it is a text, says what is wrong with the request's target."""
         super().__init__(servables, id, sink)
         self._spec = spec
+        self._non_finite: str | None = None
+        """A place of the reply where JSON has null."""
 
     def make(self, message: bytes) -> InstanceRequest:
         document = read_document(message)
@@ -43,13 +45,16 @@ class RestCall(ServingCall[bytes]):
         return self.servables.request(self.id, spec, parse_instances(document), readable, self)
 
     def reply(self, answers: Sequence[InstanceAnswer]) -> bytes:
-        return json_reply(answers, self._known)
+        data, self._non_finite = json_reply(answers, self._known)
+        return data
 
     def refusal(self, error: ServiceError) -> bytes:
         return json_error(error_text(error, self._known).text)
 
     def send(self, data: bytes) -> None:
         self.sink.answer(200, "", JSON_HEADERS, data)
+        if self._non_finite is not None:
+            self.servables.has_non_finite(self._known, self._non_finite)
 
     @property
     def _known(self) -> Spec:

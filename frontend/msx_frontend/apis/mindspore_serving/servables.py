@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msx_frontend.apis.mindspore_serving.errors import ServingError, Spec, unavailable
@@ -69,6 +70,11 @@ class Servables:
     def outputs(self, spec: Spec) -> tuple[str, ...]:
         """Names that a reply of the method has; none where any will do. Raises ServingError."""
         return _method(self._find(spec), spec).outputs
+
+    def has_non_finite(self, spec: Spec, place: str) -> None:
+        """A reply has NaN or an infinity there, which REST writes as null."""
+        with suppress(ServingError):  # unregistered meanwhile
+            self._find(spec).metrics.non_finite.found(place)
 
     def _find(self, spec: Spec) -> ModelVersion:
         """Raises ServingError."""

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
+from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msx_frontend.archives.guess import MINDIR, mindirs_in
-from msx_sdk._internal.mindir import read_signature
+from msx_frontend.models.tensor_examples import example_shape, example_value
+from msx_sdk._internal.mindir import TensorSpec, read_signature
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.instance import InstanceInfo
 
 LARGEST_EXAMPLE = 64
+"""Values of an example that stands in the line; a larger one is made by a command before it."""
+MOST_VALUES = 1_000_000
 """Values of an example; above it the user is told of a file."""
 
 
@@ -34,41 +39,47 @@ def curl(info: InstanceInfo, name: str, path: Path) -> str:
     """A line for the shell; the key is read from its file."""
     read = f'python3 -c \'import json; print(json.load(open("{info.key_file}"))["inference"]["key"])\''
     key = f'-H "Authorization: Bearer $({read})" ' if info.key_file else ""
-    return f"curl {key}{_body(path)} {info.inference}/predictions/{name}"
+    made, body = _body(path)
+    return f"{made}curl {key}{body} {info.inference}/predictions/{name}"
 
 
-def _body(path: Path) -> str:
-    example = _example(path)
-    if example is None:
-        return "-H 'Content-Type: application/octet-stream' --data-binary @FILE"
-    return f"-H 'Content-Type: application/json' -d '{json.dumps(example)}'"
-
-
-def _example(path: Path) -> object:
-    """A body that the model takes; None where nobody can tell."""
+def _body(path: Path) -> tuple[str, str]:
+    """The command that makes a large body, if it is one, and curl's options for it."""
     if path.is_dir() and (path / "tokenizer.json").is_file():
-        return {"prompt": "Once upon a time", "max_new_tokens": 20}
+        return "", _json(json.dumps({"prompt": "Once upon a time", "max_new_tokens": 20}))
+    inputs = _inputs(path)
+    shapes = {one.name: example_shape(one.shape) for one in inputs}
+    values = {one.name: example_value(one.name, one.kserve_datatype or "") for one in inputs}
+    size = sum(prod(shape) for shape in shapes.values())
+    if not 0 < size <= MOST_VALUES:
+        return "", "-H 'Content-Type: application/octet-stream' --data-binary @FILE"
+    if size <= LARGEST_EXAMPLE:
+        return "", _json(json.dumps({name: _nested(values[name], shape) for name, shape in shapes.items()}))
+    members = ", ".join(f"{name!r}: {_expression(values[name], shape)}" for name, shape in shapes.items())
+    source = f"import json; print(json.dumps({{{members}}}))"
+    return f"python3 -c {shlex.quote(source)} | ", _json("@-")
+
+
+def _json(body: str) -> str:
+    return f"-H 'Content-Type: application/json' -d {shlex.quote(body)}"
+
+
+def _inputs(path: Path) -> list[TensorSpec]:
+    """Those of the one MindIR file that is the path, or in it; none where nobody can tell."""
     files = [path] if path.suffix == MINDIR else mindirs_in(path) if path.is_dir() else []
-    return _zeros(files[0]) if len(files) == 1 else None
-
-
-def _zeros(file: Path) -> object:
     try:
-        inputs = read_signature(file).inputs
+        return read_signature(files[0]).inputs if len(files) == 1 else []
     except (OSError, ValueError):
-        return None
-    shapes = {one.name: [max(size, 1) for size in one.shape or ()] for one in inputs}
-    if not shapes or sum(_size(shape) for shape in shapes.values()) > LARGEST_EXAMPLE:
-        return None
-    return {name: _nested(shape) for name, shape in shapes.items()}
+        return []
 
 
-def _size(shape: list[int]) -> int:
-    size = 1
-    for one in shape:
-        size *= one
-    return size
+def _nested(value: Any, shape: list[int]) -> Any:
+    return [_nested(value, shape[1:]) for _ in range(shape[0])] if shape else value
 
 
-def _nested(shape: list[int]) -> object:
-    return [_nested(shape[1:]) for _ in range(shape[0])] if shape else 0
+def _expression(value: Any, shape: list[int]) -> str:
+    """The same as Python's source."""
+    made = repr(value)
+    for size in reversed(shape):
+        made = f"[{made}]*{size}"
+    return made

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from io import BytesIO
 from typing import Any, BinaryIO
 
 import click
 
 from msx_client import Client, MsxError
+from msx_frontend.cli.subcommands.answers import PrintedAnswer
 from msx_frontend.cli.subcommands.selection import selected, selects_server
+from msx_frontend.visible import visible
 
 URL = click.option("--url", envvar="MSX_URL", help="Another server's inference address; its key is in MSX_KEY.")
 MANAGEMENT_URL = click.option(
@@ -21,26 +25,48 @@ MANAGEMENT_URL = click.option(
 )
 
 
+class FileOrJson(click.File):
+    """A file, "-" for standard input, or JSON in place of one."""
+
+    name = "file or JSON"
+
+    def __init__(self) -> None:
+        super().__init__("rb")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str) or not value.lstrip().startswith(("{", "[", '"')) or os.path.exists(value):
+            return super().convert(value, param, ctx)
+        try:
+            json.loads(value)
+        except ValueError as error:
+            self.fail(f"{value[:40]!r} is neither a file nor JSON: {error}.", param, ctx)
+        return BytesIO(value.encode())
+
+
 @click.command()
 @click.argument("name")
-@click.argument("file", type=click.File("rb"), default="-")
+@click.argument("content", metavar="[FILE|JSON]", type=FileOrJson(), default="-")
 @click.option("--version", help="A version other than the default one.")
 @click.option("--method", help="A method of the handler.")
 @click.option("--type", "kind", help="The content type. Default: by the file's name, else JSON if it is that.")
 @URL
 @selects_server
 def predict(
-    name: str, file: BinaryIO, version: str | None, method: str | None, kind: str | None, url: str | None, **flags: Any
+    name: str,
+    content: BinaryIO,
+    version: str | None,
+    method: str | None,
+    kind: str | None,
+    url: str | None,
+    **flags: Any,
 ) -> None:
-    """Send FILE (or standard input) to the model NAME, and print the answer as it comes."""
-    content = file.read()
-    headers = {"content-type": kind or _type_of(file.name, content)}
+    """Send a FILE, JSON or standard input to the model NAME, and print the answer as it comes."""
+    body, answer = content.read(), PrintedAnswer()
+    headers = {"content-type": kind or _type_of(getattr(content, "name", ""), body)}
     with _client(url, **flags) as client:
-        for piece in client.stream(name, content, version=version, method=method, headers=headers):
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-    if sys.stdout.isatty():
-        click.echo()
+        for piece in client.stream(name, body, version=version, method=method, headers=headers):
+            answer.data(piece)
+    answer.end()
 
 
 @click.command()
@@ -60,10 +86,10 @@ def chat(
     with _client(url, **flags) as client:
         for line in _lines():
             messages.append({"role": "user", "content": line})
-            said = ""
+            said, answer = "", PrintedAnswer()
             for piece in client.chat_stream(name, messages, **options):
                 said += piece.text
-                click.echo(piece.text, nl=False)
+                answer.text(piece.text)
             click.echo()
             messages.append({"role": "assistant", "content": said})
 
@@ -82,7 +108,8 @@ def scale(
     """Give the model NAME so many WORKERS."""
     more: dict[str, Any] = {"stage": stage} if stage else {}
     with _client(url, management=True, **flags) as client:
-        click.echo(client.models.scale(name, workers, version=version, wait=not no_wait, timeout=600.0, **more))
+        said = client.models.scale(name, workers, version=version, wait=not no_wait, timeout=600.0, **more)
+        click.echo(visible(said))
 
 
 @contextmanager
@@ -93,7 +120,7 @@ def _client(url: str | None, *, management: bool = False, **flags: Any) -> Itera
             made = Client(url, management_url=url if management else None) if url else _of_this_machine(stack, **flags)
             yield stack.enter_context(made)
         except (MsxError, ValueError) as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(visible(str(error))) from None
 
 
 def _of_this_machine(stack: ExitStack, **flags: Any) -> Client:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections import deque
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
 
 from msx_frontend.cli.subcommands.selection import selected, selects_server
+from msx_frontend.logs.shown import ACCESS, entry_of, shown
 from msx_frontend.visible import visible
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-COLOURS = {"DEBUG": "bright_black", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 EVERY = 0.2
 """Seconds between two looks of `-f`."""
 
@@ -60,43 +58,18 @@ class LineFilter:
 
     def _text(self, line: str) -> str | None:
         """None for a line that is not wanted. What is not of the log (a traceback, a library's words) always is."""
-        try:
-            entry = json.loads(line) if line.startswith("{") else None
-        except ValueError:
-            entry = None
-        if not isinstance(entry, dict) or "level" not in entry:
+        entry = entry_of(line)
+        if entry is None:
             return visible(line) if self._model is None else None
-        is_access = entry.get("logger") == "msx.access"
-        if not self._wants(entry, is_access):
-            return None
-        return _access(entry) if is_access else _readable(entry)
+        return shown(entry) if self._wants(entry) else None
 
-    def _wants(self, entry: dict[str, Any], is_access: bool) -> bool:
+    def _wants(self, entry: dict[str, Any]) -> bool:
         level = str(entry["level"])
         if level in LEVELS and LEVELS.index(level) < self._least:
             return False
-        if is_access and not self._access:
+        if entry.get("logger") == ACCESS and not self._access:
             return False
         return self._model is None or self._model in (entry.get("model"), *str(entry.get("path", "")).split("/"))
-
-
-def _readable(entry: dict[str, Any]) -> str:
-    level = str(entry["level"])
-    place = " ".join(str(entry[name]) for name in ("model", "version", "worker", "rank") if name in entry)
-    text = f"{entry.get('logger', '')}{f' [{place}]' if place else ''}: {entry.get('message', '')}"
-    traceback = f"\n{entry['traceback']}" if entry.get("traceback") else ""
-    return f"{_clock(entry)} {click.style(f'{level:<8}', COLOURS.get(level))} {visible(text + traceback)}"
-
-
-def _access(entry: dict[str, Any]) -> str:
-    status = int(entry.get("status", 0))
-    colour = "red" if status >= 500 else "yellow" if status >= 400 else "green"
-    said = f"{entry.get('method', '')} {entry.get('path', '')} {entry.get('ms', '')} ms {entry.get('client', '')}"
-    return f"{_clock(entry)} {click.style(str(status), colour)}      {visible(said)}"
-
-
-def _clock(entry: dict[str, Any]) -> str:
-    return datetime.fromtimestamp(float(entry.get("time", 0))).strftime("%H:%M:%S.%f")[:-3]
 
 
 def _follow(file: TextIO, path: Path, wanted: LineFilter) -> None:

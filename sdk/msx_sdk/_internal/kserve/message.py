@@ -9,11 +9,14 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.non_finite import non_finite
+
 _SIZE = struct.Struct("<I")
 
 
 def join(head: dict[str, Any], tensors: Iterable[bytes] = ()) -> bytes:
     encoded = msgspec.json.encode(head)
+    non_finite.check(encoded, head)
     return b"".join([_SIZE.pack(len(encoded)), encoded, *tensors])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.non_finite import finite, non_finite
 from msx_sdk._internal.packed import extension, pack
 from msx_sdk._internal.references import SharedValues
 from msx_sdk._internal.results import plain
@@ -68,15 +69,17 @@ def _to_msgpack(value: Any) -> Any:
 
 def _json(value: Any) -> bytes:
     try:
-        return _writer.encode(value)
+        made = _writer.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return _slow_json(value)
+        made = _slow_json(value)
+    non_finite.check(made, value)
+    return made
 
 
 def _slow_json(value: Any) -> bytes:
     """Python's encoder accepts texts that msgspec does not: single halves of surrogate pairs."""
     try:
-        return json.dumps(msgspec.to_builtins(value, enc_hook=to_json, str_keys=True)).encode()
+        return json.dumps(finite(msgspec.to_builtins(value, enc_hook=to_json, str_keys=True))).encode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         text = f"The reply, a {type(value).__name__}, has no JSON form: {error}"
         raise PredictionError(PREDICTION_FAILED, text) from None

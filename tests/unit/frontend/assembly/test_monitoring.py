@@ -10,7 +10,7 @@ def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:
     metrics, texts = ServerMetrics(), list[str]()
 
     async def test() -> None:
-        log = AccessLog(texts.append, as_json=False)
+        log = AccessLog(texts.append)
         replies = CountedReplies(log, metrics, by_key=True)
         for target, status in (("/predictions/m", 200), ("/ping", 500), ("/readyz", 503), ("/livez", 200)):
             replies.write(Call(target=target), status)

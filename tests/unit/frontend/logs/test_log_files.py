@@ -66,7 +66,7 @@ def test_the_access_log(tmp_path: Path) -> None:
     output = set_up_logging(None, io.StringIO(), tmp_path)
 
     async def test() -> None:
-        log = AccessLog(console.append, as_json=True, file=output.access_file)
+        log = AccessLog(console.append, file=output.access_file)
         log.write(Call(), 200)
         log.write(Call(), 404)
         log.flush()

@@ -11,10 +11,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 
+from msx_frontend.cli.subcommands.log_lines import LineFilter
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import HumanFormatter, JsonFormatter, LogConfigError, set_up_logging
+
+ACCESS = (
+    '{"time":2.5,"level":"INFO","logger":"msx.access","client":"c:1","method":"GET","path":"/x","status":404,"ms":2}'
+)
 
 
 class Screen(io.StringIO):
@@ -78,10 +84,31 @@ def test_the_terminal_decides() -> None:
     for stream, as_json in ((io.StringIO(), True), (Screen(), False)):
         output = set_up_logging(None, stream)
         logging.getLogger("msx.test").info("hello")
-        output.write("access\n")
-        assert (output.as_json, output.logger) == (as_json, None)
+        output.write(f"{ACCESS}\n")
+        assert output.logger is None
         first, second = stream.getvalue().splitlines()
-        assert (first.startswith("{"), second) == (as_json, "access")
+        assert (first.startswith("{"), second == ACCESS) == (as_json, as_json)
+
+
+def test_a_terminal_shows_the_lines_of_msx_serve_logs() -> None:
+    """The same bytes: those of the JSON lines that another stream gets, as the command shows them."""
+    lines, screen = io.StringIO(), Screen()
+    for stream in (lines, screen):
+        output = set_up_logging(None, stream)
+        extra = {"model": "m", "version": "1.0", "worker": 9000, "rank": 0}
+        for level, text in ((logging.INFO, "ready"), (logging.WARNING, "a \x1b[2J \u2028 b")):
+            record = logging.makeLogRecord(
+                {"name": "msx.model", "levelno": level, "msg": text, "created": 1.5, **extra}
+            )
+            record.levelname = logging.getLevelName(level)
+            logging.getLogger("msx.model").handle(record)
+        output.write(f"{ACCESS}\n")
+    shown = "".join(f"{line}\n" for line in LineFilter(0, None, access=True).shown(io.StringIO(lines.getvalue())))
+    assert screen.getvalue() == shown
+    words = [line.split(" ", 1)[1] for line in click.unstyle(screen.getvalue()).splitlines()]
+    assert words[0] == "INFO     msx.model [m 1.0 9000 0]: ready"
+    assert "\\x1b[2J" in screen.getvalue()
+    assert words[-1] == "404      GET /x 2 ms c:1"
 
 
 YAML = """
@@ -155,7 +182,7 @@ def test_lines_have_a_time_where_a_configuration_gives_them_no_form(tmp_path: Pa
     out = tmp_path / "out"
     (tmp_path / name).write_text(text.replace("FILE", str(out)))
     output = set_up_logging(tmp_path / name, io.StringIO())
-    AccessLog(output.write, as_json=output.as_json, logger=output.logger).write(Call(), 200)
+    AccessLog(output.write, logger=output.logger).write(Call(), 200)
     line = (
         r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \[INFO   \] msx\.access - /1\.2\.3\.4:5 "POST .*" 200 [\d.]+ \[r1\]\n'
     )
@@ -223,7 +250,7 @@ def test_access_lines_are_gathered() -> None:
     written: list[str] = []
 
     async def use() -> None:
-        access = AccessLog(written.append, as_json=True)
+        access = AccessLog(written.append)
         access.write(Call(), 200)
         access.write(Call(id="r2"), 404)
         assert written == []
@@ -238,22 +265,8 @@ def test_access_lines_are_gathered() -> None:
     assert len(written) == 1
 
 
-def test_access_text() -> None:
-    written: list[str] = []
-
-    async def use() -> None:
-        access = AccessLog(written.append, as_json=False)
-        access.write(Call(), 200)
-        access.flush()
-
-    asyncio.run(use())
-    assert re.search(
-        r' \[INFO   \] access - /1\.2\.3\.4:5 "POST /predictions/m\?x=1 HTTP/1\.1" 200 [\d.]+ \[r1\]\n$', written[0]
-    )
-
-
 def test_access_lines_of_a_logger(caplog: pytest.LogCaptureFixture) -> None:
-    access = AccessLog(lambda text: None, as_json=False, logger=logging.getLogger("msx.access"))
+    access = AccessLog(lambda text: None, logger=logging.getLogger("msx.access"))
     with caplog.at_level(logging.INFO):
         access.write(Call(), 200)
     assert caplog.records[0].request_id == "r1"  # type: ignore[attr-defined]

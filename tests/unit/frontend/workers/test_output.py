@@ -120,6 +120,23 @@ def test_a_record_of_the_workers_logging(logged: pytest.LogCaptureFixture) -> No
 
 
 @on_a_loop
+@pytest.mark.parametrize(
+    ("line", "level"),
+    [
+        (b"[WARNING] ME(41:140,MainProcess):2026-11-28-07:00:00.1 [mindspore/a.py:1] slow", logging.WARNING),
+        (b"[ERROR] CORE(41,7f,python):2026-11-28-07:00:00.1 [mindspore/core/a.cc:1] F] bad", logging.ERROR),
+        (b"[CRITICAL] GE_ADPT(41,7f,python): gone", logging.CRITICAL),
+        (b"[INFO] ME(41:140,MainProcess): loaded", logging.INFO),
+        (b"[WARNING] of a handler", logging.INFO),
+        (b"it says [ERROR] ME(1", logging.INFO),
+    ],
+)
+def test_what_the_framework_warns_of_stays_a_warning(logged: pytest.LogCaptureFixture, line: bytes, level: int) -> None:
+    fed(line + b"\n")
+    assert [(one.levelno, one.getMessage()) for one in logged.records] == [(level, line.decode())]
+
+
+@on_a_loop
 def test_levels_of_records(logged: pytest.LogCaptureFixture) -> None:
     fed(*(record(level=level, message="x") + b"\n" for level in ("DEBUG", "CRITICAL", "MINE", "Level 3")))
     assert [one.levelno for one in logged.records] == [logging.DEBUG, logging.CRITICAL, logging.INFO, logging.INFO]

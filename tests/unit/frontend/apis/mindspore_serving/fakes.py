@@ -20,6 +20,7 @@ from msx_frontend.priorities import NORMAL, asked_priority
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_sdk._internal.methods import MethodInfo, Methods
+from msx_sdk._internal.non_finite import NonFinite
 from msx_sdk._internal.packed import OneBytes, OneText, Tensor, pack, unpack
 
 Values = dict[str, Any]
@@ -37,6 +38,11 @@ class FakeVersion:
         self.source = SimpleNamespace(name=name, version=version)
         self.config = SimpleNamespace(max_enqueued_instances=MOST_INSTANCES)
         self.methods, self.answers, self.serving = methods, ready > 0, True
+        self.metrics = SimpleNamespace(non_finite=NonFinite(self._count))
+        self.non_finite = 0
+
+    def _count(self) -> None:
+        self.non_finite += 1
 
 
 def same(values: Values) -> Values:

@@ -61,6 +61,14 @@ def test_values(value: Any, json: bytes) -> None:
     assert answered(value) == json
 
 
+@pytest.mark.parametrize(("value", "count"), [(tensor("float32", (2,), "f", 1, NAN), 1), ({"a": None}, 0), ("null", 0)])
+def test_replies_with_null_for_nan_are_counted(value: Any, count: int, caplog: pytest.LogCaptureFixture) -> None:
+    fake = FakeServables(lambda values: {"y": value})
+    ask_rest(fake, {"instances": {"x": 1}})
+    assert fake.versions[1].non_finite == count
+    assert ("a reply has NaN or an infinity at instances[0].y[1]" in caplog.text) == bool(count)
+
+
 def test_outputs_are_sorted() -> None:
     assert ask_rest(FakeServables(), {"instances": [{"b": "1", "a": "2"}]}) == b'{"instances":[{"a":"2","b":"1"}]}'
 

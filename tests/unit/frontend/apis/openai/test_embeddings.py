@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import struct
 from typing import Any
 
@@ -10,6 +11,7 @@ from msx_frontend.errors import HandlerFailed
 from msx_sdk.generation import EmbedReply, EmbedRequest, TokenizeReply
 from tests.unit.frontend.generation.speaker import Speaker, refused
 from tests.unit.frontend.jobs import run
+from tests.unit.frontend.metrics.test_server import exposed
 
 PATH = "/v1/embeddings"
 
@@ -98,3 +100,16 @@ def test_what_is_wrong_is_named(body: Any, message: str) -> None:
         assert error["message"].startswith(message)
 
     run(test())
+
+
+def test_a_vector_that_is_not_finite_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    speaker = Speaker([reply(0.5, math.nan)])
+
+    async def test() -> None:
+        exchange = speaker.begin(PATH, {"model": "m", "input": "x"})
+        await exchange.finish()
+        assert exchange.json["data"][0]["embedding"] == [0.5, None]
+
+    run(test())
+    assert exposed(speaker.metrics)["msx_non_finite_replies", "ModelName=m,ModelVersion=1.0"] == 1
+    assert "a reply has NaN or an infinity at data[0].embedding[1]" in caplog.text

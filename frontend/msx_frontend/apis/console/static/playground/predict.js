@@ -29,11 +29,11 @@ class Predict extends HTMLElement {
     this.abort?.abort();
   }
 
-  /** Of a model that announces its inputs: a body with zeros in their shapes. */
+  /** Of a model that announces its inputs: a body in their shapes. */
   async #example() {
     try {
       const { inputs = [] } = await call("inference", "GET", `/v2/models/${encodeURIComponent(this.model)}`);
-      if (inputs.length && !this.text.value) this.text.value = JSON.stringify({ inputs: inputs.map(zeros) }, null, 1);
+      if (inputs.length && !this.text.value) this.text.value = JSON.stringify({ inputs: inputs.map(example) }, null, 1);
     } catch {
       // Nothing is known of the model: the reader knows what it takes.
     }
@@ -105,10 +105,13 @@ class Predict extends HTMLElement {
   }
 }
 
-function zeros({ name, datatype, shape }) {
-  const sizes = shape.map((one) => (one > 0 ? one : 1));
+/** As models/tensor_examples.py: zeros, but ones for a mask or a length, and small images. */
+function example({ name, datatype, shape }) {
+  const side = (axis) => (shape.length === 4 && axis > 1 ? 32 : 1);
+  const sizes = shape.map((one, axis) => (one > 0 ? one : side(axis)));
   const count = sizes.reduce((product, one) => product * one, 1);
-  const value = datatype === "BYTES" ? "" : datatype === "BOOL" ? false : 0;
+  const counts = /mask|len(gth)?s?$/i.test(name);
+  const value = datatype === "BYTES" ? "" : datatype === "BOOL" ? counts : Number(counts);
   return { name, datatype, shape: sizes, data: count <= MOST_VALUES ? Array(count).fill(value) : [] };
 }
 
