@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msx_archiver.servable import YAML
@@ -33,6 +33,7 @@ class Guess:
     files: dict[str, Path]
     said: str
     serialized: str | None = None
+    model_file: str | None = None
     config: bool = False
     """`files` has a model-config.yaml."""
 
@@ -44,11 +45,13 @@ def is_unpacked(path: Path) -> bool:
     return path.is_dir() and not (path / MANIFEST).exists()
 
 
-def guess(path: Path) -> Guess:
+def guess(path: Path, weights: Path | None = None) -> Guess:
     """Of a file or a folder with a model or a handler. Hugging Face's folders and servables are not asked about here.
 
-    Raises GuessError.
+    `weights` are those of a network, or of a handler, in a Python file. Raises GuessError.
     """
+    if weights is not None:
+        return _of_weights(path, weights)
     if path.suffix == MINDIR and path.is_file():
         return _of_mindir(path)
     return _of_handler(path) if path.is_file() else _of_folder(path)
@@ -72,6 +75,32 @@ def _of_handler(path: Path) -> Guess:
     others = ", ".join(name for name in files if name not in (path.name, YAML))
     imported = f", with {others} beside it, which it imports" if others else ""
     return Guess(name_of(path), path.name, files, f"a handler{imported}{_and(config)}", config=config)
+
+
+def _of_weights(path: Path, weights: Path) -> Guess:
+    if path.suffix != PYTHON or not path.is_file():
+        raise GuessError(
+            f"--weights {weights}: only for the Python file of a network or a handler, which {path} is not."
+        )
+    if not weights.is_file():
+        raise GuessError(f"--weights {weights}: is not a file.")
+    found = _of_handler(path)
+    files = {**found.files, weights.name: weights}
+    if _is_handler(path):
+        return replace(found, files=files, serialized=weights.name, said=f"{found.said}, and {weights.name}")
+    said = f"a network with the checkpoint {weights.name}{_and(found.config)}"
+    return replace(found, handler="checkpoint", files=files, serialized=weights.name, model_file=path.name, said=said)
+
+
+def _is_handler(path: Path) -> bool:
+    """Whether the file defines a function or a method `handle`, or a class of a base with a name such as Handler."""
+    tree = _parsed(path)
+    for node in ast.walk(tree) if tree else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "handle":
+            return True
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).endswith("Handler") for base in node.bases):
+            return True
+    return False
 
 
 def _of_folder(path: Path) -> Guess:
@@ -140,12 +169,17 @@ def _modules(path: Path, seen: tuple[Path, ...] = ()) -> tuple[Path, ...]:
     return seen
 
 
-def _imported(path: Path) -> Iterator[str]:
+def _parsed(path: Path) -> ast.Module | None:
+    """None for a file that Python cannot read: the worker says what is wrong with it."""
     try:
-        tree = ast.parse(path.read_bytes())
+        return ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
-        return  # the worker says what is wrong with it
-    for node in ast.walk(tree):
+        return None
+
+
+def _imported(path: Path) -> Iterator[str]:
+    tree = _parsed(path)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Import):
             yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

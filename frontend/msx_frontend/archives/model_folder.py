@@ -16,18 +16,18 @@ from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 VERSION = "1.0"
 
 
-def made_folder(path: Path, target: Path) -> str:
-    """Makes `target`, which must not exist; returns what was guessed, in words.
+def made_folder(path: Path, target: Path, weights: Path | None = None) -> str:
+    """Makes `target`, which must not exist; returns what was guessed, in words. `weights` are of a Python file.
 
     Raises StartError, ArchiveError, OSError.
     """
-    if path.is_dir() and (path / SERVABLE).is_file():
+    if weights is None and path.is_dir() and (path / SERVABLE).is_file():
         linked_servable(path, 0, target, {})
         return "a servable of MindSpore Serving"
-    if path.is_dir() and (path / CONFIG).is_file() and any(path.glob("*.safetensors*")):
+    if weights is None and path.is_dir() and (path / CONFIG).is_file() and any(path.glob("*.safetensors*")):
         linked_checkpoint(path, name_of(path), target)
         return "a language or embedding model in Hugging Face's layout"
-    found = guess(path)
+    found = guess(path, weights)
     linked(((name, file) for name, file in found.files.items() if not name.startswith(MANIFEST)), target)
     write_manifest(
         target,
@@ -36,6 +36,7 @@ def made_folder(path: Path, target: Path) -> str:
             handler=found.handler,
             model_version=VERSION,
             serialized_file=found.serialized,
+            model_file=found.model_file,
             config_file=YAML if found.config else None,
         ),
     )

@@ -143,6 +143,7 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     type=click.IntRange(0, 65533),
     help="Of a PATH: the inference port, before those of management and metrics; 0 for free ones. Default: 8080.",
 )
+@click.option("--weights", type=PATH, help="Of a PATH that is the Python file of a network or a handler: its weights.")
 @click.option("--workers", type=click.IntRange(0), help="Of a PATH: the number of workers.")
 @click.option("--reload", is_flag=True, help="Of a PATH: load it again whenever its files change.")
 @click.option("--foreground", is_flag=True, help="Stay in the foreground and log to the terminal.")
@@ -163,9 +164,9 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
 def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
-    `msx-serve PATH` serves a net.mindir, a handler.py or a folder as it is, in the foreground: a model in Hugging
-    Face's layout, a servable, or a handler with its model-config.yaml. So are hf://org/name, modelscope://org/name,
-    s3://bucket/prefix and obs://bucket/prefix (extra hub).
+    `msx-serve PATH` serves a net.mindir, a handler.py, a net.py with --weights net.ckpt or a folder as it is, in the
+    foreground: a model in Hugging Face's layout, a servable, or a handler with its model-config.yaml. So are
+    hf://org/name, modelscope://org/name, s3://bucket/prefix and obs://bucket/prefix (extra hub).
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
 
     \b
@@ -179,7 +180,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     if action == "version":
         click.echo(f"MSX Version is {__version__}")
         return
-    flags = {name: options.pop(name) for name in ("host", "port", "workers", "reload")}
+    flags = {name: options.pop(name) for name in ("host", "port", "weights", "workers", "reload")}
     if options["more_models"][:1] == ("doctor",) and not options["models"]:
         sys.exit(_doctor(ctx, options))
     served = _served(ctx, action, options, flags)
@@ -220,6 +221,8 @@ def _served(ctx: click.Context, action: str, options: dict[str, Any], flags: dic
         from msx_frontend.archives.schemes import is_hub
 
         if is_hub(named[0]):
+            if flags["weights"] is not None:
+                raise click.UsageError("--weights is for a Python file, which a model of a hub is not.", ctx)
             if flags["reload"]:
                 raise click.UsageError("--reload watches files of this machine, which a model of a hub is not.", ctx)
             return str(named[0])

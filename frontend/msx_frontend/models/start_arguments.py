@@ -72,10 +72,12 @@ def _packing(path: Path) -> str:
         return f"`msx-serve {quote(str(path))}`, with no other model, serves it as it is; or pack it with msx-archiver."
     line = f"  msx-archiver --model-name {name_of(path)} --version 1.0 --handler"
     file = f"--serialized-file {quote(str(path))}"
+    network = quote(path.stem + PYTHON)
     return (
         f"Pack weights with the network's Python file, or with a handler of yours that reads {path.name}:\n"
-        f"{line} checkpoint --model-file {quote(path.stem + PYTHON)} {file}\n"
-        f"{line} handler.py {file}"
+        f"{line} checkpoint --model-file {network} {file}\n"
+        f"{line} handler.py {file}\n"
+        f"Without packing: msx-serve {network} --weights {quote(str(path))}"
     )
 
 

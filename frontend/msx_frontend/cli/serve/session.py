@@ -38,6 +38,7 @@ class Serving:
     url: str = ""
     host: str = "127.0.0.1"
     port: int = 8080
+    weights: Path | None = None
     workers: int | None = None
     reload: bool = False
     wait: bool = False
@@ -62,7 +63,7 @@ class Session:
     def make(self) -> None:
         """A folder of what the path is now. Raises StartError, ArchiveError, OSError."""
         self._number += 1
-        self._said = made_folder(self._serving.path, self._made)
+        self._said = made_folder(self._serving.path, self._made, self._serving.weights)
 
     @property
     def _made(self) -> Path:

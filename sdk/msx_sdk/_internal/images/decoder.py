@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import logging
+import struct
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -20,6 +22,19 @@ from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 
 KEY = "imageRange"
+
+_DAMAGED = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    EOFError,
+    struct.error,
+    zlib.error,
+)
+"""What Pillow raises for damaged files, by format."""
 
 log = logging.getLogger("msx.images")
 
@@ -156,5 +171,5 @@ def _image_errors(size: int) -> Iterator[None]:
         raise InvalidInput(f"the image is refused: {error}") from None
     except UnidentifiedImageError:
         raise InvalidInput(f"not an image that Pillow can read: {size} bytes of an unknown format") from None
-    except (OSError, ValueError, SyntaxError) as error:
+    except _DAMAGED as error:
         raise InvalidInput(f"not an image that Pillow can read: {error}") from None

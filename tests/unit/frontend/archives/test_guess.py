@@ -57,6 +57,49 @@ def test_a_handler_with_what_it_imports(tmp_path: Path) -> None:
     assert sorted(guess(tmp_path / "h.py").files) == ["a.py", "b.py", "h.py"]
 
 
+NETWORK = "from mindspore import nn\n\n\nclass Net(nn.Cell):\n    def construct(self, x):\n        return x\n"
+HANDLERS = [
+    "from msx_sdk import Handler\nclass Own(Handler): ...",
+    "import ts\nclass Own(ts.torch_handler.base_handler.BaseHandler): ...",
+    "def handle(data, context): ...",
+    "class Own:\n    async def handle(self, data, context): ...",
+]
+
+
+def test_a_network_with_its_weights(tmp_path: Path) -> None:
+    touch(tmp_path, "out/net_1.ckpt", "model-config.yaml")
+    touch(tmp_path, "net.py", text=NETWORK)
+    said = made_folder(tmp_path / "net.py", tmp_path / "made", tmp_path / "out" / "net_1.ckpt")
+    assert said == "a network with the checkpoint net_1.ckpt, and the model-config.yaml beside it"
+    model = json.loads((tmp_path / "made" / "MAR-INF" / "MANIFEST.json").read_text())["model"]
+    assert (model["handler"], model["modelFile"], model["serializedFile"]) == ("checkpoint", "net.py", "net_1.ckpt")
+    assert all((tmp_path / "made" / name).exists() for name in ("net.py", "net_1.ckpt", "model-config.yaml"))
+
+
+@pytest.mark.parametrize("text", HANDLERS)
+def test_a_handler_with_its_weights(tmp_path: Path, text: str) -> None:
+    touch(tmp_path, "net.ckpt")
+    touch(tmp_path, "own.py", text=text)
+    found = guess(tmp_path / "own.py", tmp_path / "net.ckpt")
+    assert (found.handler, found.model_file, found.serialized) == ("own.py", None, "net.ckpt")
+    assert (found.said, sorted(found.files)) == ("a handler, and net.ckpt", ["net.ckpt", "own.py"])
+
+
+@pytest.mark.parametrize(
+    ("path", "weights", "words"),
+    [
+        ("net.mindir", "net.ckpt", "only for the Python file of a network or a handler, which"),
+        ("folder", "net.ckpt", "only for the Python file of a network or a handler, which"),
+        ("net.py", "gone.ckpt", "is not a file"),
+        ("net.py", "folder", "is not a file"),
+    ],
+)
+def test_weights_of_something_else(tmp_path: Path, path: str, weights: str, words: str) -> None:
+    touch(tmp_path, "net.mindir", "net.py", "net.ckpt", "folder/config.json", "folder/model.safetensors")
+    with pytest.raises(GuessError, match=f"--weights .*{weights}: {words}"):
+        made_folder(tmp_path / path, tmp_path / "made", tmp_path / weights)
+
+
 @pytest.mark.parametrize(
     ("names", "handler", "serialized"),
     [

@@ -172,6 +172,7 @@ def test_weights_are_no_archive(tmp_path: Path, content: bytes, named: str) -> N
         assert lines == [
             f"{line} checkpoint --model-file 'my net.py' --serialized-file '{file}'",
             f"{line} handler.py --serialized-file '{file}'",
+            f"Without packing: msx-serve 'my net.py' --weights '{file}'",
         ]
 
     in_harness(tmp_path, test)

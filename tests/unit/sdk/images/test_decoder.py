@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
+import random
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +235,25 @@ def test_what_is_no_file(value: Any, name: str) -> None:
 def test_truncated_files(data: bytes) -> None:
     with pytest.raises(InvalidInput, match="not an image that Pillow can read"):
         decoded(data, 3)
+
+
+def test_damaged_files() -> None:
+    """Whatever Pillow raises, the client is told, and what can be read is between black and white."""
+    rng = random.Random(5)
+    for data in (
+        png(COLOUR, [12] * 3),
+        tiff(COLOUR),
+        tiff(GREY, ">"),
+        pgm(GREY, 4095),
+        saved(Image.fromarray(GREY), "JPEG2000"),
+    ):
+        for _ in range(150):
+            damaged = bytearray(data)
+            for _ in range(rng.randint(1, 3)):
+                damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+            with contextlib.suppress(InvalidInput):
+                array = decoded(bytes(damaged), rng.choice([1, 3]), max_pixels=100_000)
+                assert 0 <= array.min() <= array.max() <= 1
 
 
 def test_an_opened_image() -> None:
