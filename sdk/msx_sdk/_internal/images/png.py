@@ -57,21 +57,23 @@ def significant_range(reader: Reader, bits: int) -> Range:
     """Return the range of samples of which `bits` are used, fewer than 16.
 
     By the PNG specification (11.3.2.7, 12.4) such samples have been scaled to 16 bits. Many programs leave them as
-    they are: then all are below 2**bits, and some are no value that scaling gives.
+    they are: then all are below 2**bits, and some are no value that scaling gives, or are so large that a scaled image
+    would be nearly black.
     """
     high = 2**bits - 1
     return (0.0, float(high)) if _unscaled(reader, bits, high) else WHOLE
 
 
 def _unscaled(reader: Reader, bits: int, high: int) -> bool:
-    odd = False
+    odd, largest = False, 0
     for box in bands(reader.size):
         for channel in range(reader.channels):
             samples = reader.read(box, channel)
-            if samples.max() > high:
+            largest = max(largest, int(samples.max()))
+            if largest > high:
                 return False
             odd = odd or _is_odd(samples, bits, high)
-    return odd
+    return odd or largest > high // 2
 
 
 def _is_odd(samples: Array, bits: int, high: int) -> bool:

@@ -121,10 +121,12 @@ def test_images_of_8_bits_are_as_they_were() -> None:
     ("data", "expected"),
     [
         (png(GREY, [12]), grey(GREY)),
+        (png(GREY >> 4 << 4, [12]), grey(GREY >> 4 << 4)),
+        (png(np.full((2, 2), 2048, np.uint16), [12]), grey(np.full((2, 2), 2048))),
         (png(GREY << 4, [12]), grey(GREY << 4, 0, 65535)),
         (png((GREY >> 8) << 4, [12]), grey((GREY >> 8) << 4, 0, 65535)),
-        (png(np.floor(np.arange(256)[None] * 65535 / 4095 + 0.5).astype(np.uint16), [12]),
-         grey(np.floor(np.arange(256)[None] * 65535 / 4095 + 0.5), 0, 65535)),
+        (png(np.floor(np.arange(120)[None] * 65535 / 4095 + 0.5).astype(np.uint16), [12]),
+         grey(np.floor(np.arange(120)[None] * 65535 / 4095 + 0.5), 0, 65535)),
         (png(np.stack([GREY, GREY], -1), [12, 16]), grey(GREY)),
         (tiff(GREY, tags=[(SMAX, SHORT, [4095])]), grey(GREY)),
         (tiff(GREY, tags=[(SMIN, DOUBLE, [1000.0]), (SMAX, FLOAT, [3000.0])]), grey(GREY, 1000, 3000)),
@@ -132,7 +134,8 @@ def test_images_of_8_bits_are_as_they_were() -> None:
         (tiff(GREY[:, :2], bits=12), grey(GREY[:, :2])),
         (pgm(GREY, 4095), np.rint(grey(GREY) * 65535) / 65535),
     ],
-    ids=["sBIT", "shifted", "dark shifted", "dark multiplied", "alpha", "SMax", "SMin", "longs", "12 bits", "pgm"],
+    ids=["sBIT", "8 in 12", "one grey", "shifted", "dark shifted", "dark multiplied", "alpha", "SMax", "SMin", "longs",
+         "12 bits", "pgm"],
 )  # fmt: skip
 def test_ranges_that_the_file_tells(data: bytes, expected: Array, caplog: pytest.LogCaptureFixture) -> None:
     same(decoded(data), expected)
