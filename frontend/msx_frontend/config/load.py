@@ -215,7 +215,8 @@ def _json(key: str, text: str, kind: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError as exc:
-        raise ServerConfigError(f"{key}: {show(text)} is not JSON of models and their versions: {exc}") from exc
+        names = "; load_models names what is loaded at the start" if key == "models" and "{" not in text else ""
+        raise ServerConfigError(f"{key}: {show(text)} is not JSON of models and their versions: {exc}{names}") from exc
 
 
 def _complete(name: str, address: Address) -> Address:

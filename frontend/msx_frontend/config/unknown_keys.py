@@ -61,6 +61,6 @@ def check_unknown(found: Sequence[UnknownKey], policy: str) -> None:
         return
     more = f", and {len(found) - MOST_SHOWN} more" if len(found) > MOST_SHOWN else ""
     raise ServerConfigError(
-        f"{KEY}={REFUSE}: {', '.join(one.refusal for one in found[:MOST_SHOWN])}{more}; remove what is not meant, or "
-        f"leave out {KEY}, which makes them warnings"
+        f"{KEY}={REFUSE}: correct or remove these keys, or leave out {KEY}, so that they are warnings: "
+        f"{', '.join(one.refusal for one in found[:MOST_SHOWN])}{more}"
     )

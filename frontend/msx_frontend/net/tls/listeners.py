@@ -6,13 +6,13 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.net.tls.clients import authority_keys, speaking_tls
 from msx_frontend.net.tls.identity import TlsError, TlsIdentity, authorities_of, load_identity, source
-from msx_frontend.net.tls.validity import ExpiryLog
+from msx_frontend.net.tls.validity import NOT_LET_IN, ExpiryLog, Validity, validity_of_any
 
 LOOK_EVERY = 2.0
 """Seconds between two looks at the files."""
@@ -49,6 +49,26 @@ class ListenerTls:
         return identity.context(protocols, authorities)
 
 
+class ExpiryLogs:
+    """Of the server's certificate, and of the authorities of its clients."""
+
+    def __init__(self, config: ServerConfig, authority_keys: Mapping[str, tuple[str, Path]]) -> None:
+        self._own = ExpiryLog(source(config))
+        self._of_clients = {
+            name: ExpiryLog(f"{key}: {path}", NOT_LET_IN) for name, (key, path) in authority_keys.items()
+        }
+        self._watched: list[tuple[ExpiryLog, Validity]] = []
+
+    def watch(self, identity: TlsIdentity, authorities: Mapping[str, bytes]) -> None:
+        of_clients = [(log, validity_of_any(authorities[name])) for name, log in self._of_clients.items()]
+        self._watched = [(self._own, identity.validity), *of_clients]
+        self.look()
+
+    def look(self) -> None:
+        for one, validity in self._watched:
+            one.look(validity, time.time())
+
+
 class ServerTls:
     """Raises TlsError or ClientCaError when it is made. Reads files."""
 
@@ -57,8 +77,8 @@ class ServerTls:
         self._authority_keys = authority_keys(config)
         self._seen = self._stamps()
         self.identity, authorities = self._read()
-        self._expiry = ExpiryLog(source(config))
-        self._expiry.look(self.identity.validity, time.time())
+        self._expiry = ExpiryLogs(config, self._authority_keys)
+        self._expiry.watch(self.identity, authorities)
         self._listeners = {name: ListenerTls(self.identity, authorities.get(name)) for name in speaking_tls(config)}
 
     def of(self, listener: str) -> ListenerTls | None:
@@ -75,7 +95,7 @@ class ServerTls:
     def look(self) -> bool:
         """Whether the files have changed and can be used. Those that cannot are told, and the old ones stay; so is the
         end of the certificate, before it comes."""
-        self._expiry.look(self.identity.validity, time.time())
+        self._expiry.look()
         stamps = self._stamps()
         if stamps == self._seen:
             return False
@@ -92,7 +112,7 @@ class ServerTls:
             listener.renew(identity, authorities.get(name))
         self.identity = identity
         log.info("The certificates have changed: new connections get %s", identity.told)
-        self._expiry.look(identity.validity, time.time())
+        self._expiry.watch(identity, authorities)
         return True
 
     def _read(self) -> tuple[TlsIdentity, dict[str, bytes]]:

@@ -10,11 +10,13 @@ DAY = 86_400.0
 SOON = 14 * DAY
 """Seconds before the end from which it is told, once a day."""
 
+REFUSED, NOT_LET_IN = "clients refuse the server", "no client is let in whom it has signed"
+
 log = logging.getLogger("msx.tls")
 
 
 class Validity(NamedTuple):
-    """Of all certificates of a chain, in seconds since the epoch; `subject` is that of the one that ends first."""
+    """In seconds since the epoch; `subject` is that of the certificate whose end counts."""
 
     subject: str
     begin: float
@@ -27,7 +29,7 @@ class Validity(NamedTuple):
     def remark(self, now: float) -> tuple[int, str] | None:
         """The level of the log and what is wrong, or soon will be. A clock may be wrong, so that it is not refused."""
         if now > self.end:
-            return logging.ERROR, f"the certificate of {self.subject} has expired on {self.end_text}: clients refuse it"
+            return logging.ERROR, f"the certificate of {self.subject} has expired on {self.end_text}"
         if now < self.begin:
             return logging.ERROR, f"the certificate of {self.subject} is not valid before {_moment(self.begin)}"
         if now > self.end - SOON:
@@ -38,10 +40,10 @@ class Validity(NamedTuple):
 
 class ExpiryLog:
     """Tells of a certificate that has expired, or soon will: when it is read, and once a day. `name` is the key and
-    the file."""
+    the file, `loss` what does not work without it."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, loss: str = REFUSED) -> None:
+        self._name, self._loss = name, loss
         self._said: tuple[Validity, float] | None = None
 
     def look(self, validity: Validity, now: float) -> None:
@@ -49,17 +51,31 @@ class ExpiryLog:
             return
         if (found := validity.remark(now)) is not None:
             self._said = validity, now
-            log.log(found[0], "%s: %s; the files are read again when they change", self._name, found[1])
+            text = "%s: %s: without a newer one %s; the files are read again when they change"
+            log.log(found[0], text, self._name, found[1], self._loss)
 
 
 def validity_of(chain: bytes) -> Validity:
-    """`chain` is PEM: clients need all of it."""
+    """Of a chain in PEM, all of which clients need: until the first one ends."""
+    found = _each(chain)
+    return min(found, key=lambda one: one.end)._replace(begin=max(one.begin for one in found))
+
+
+def validity_of_any(authorities: bytes) -> Validity:
+    """Of authorities in PEM, any of which may have signed: until the last one ends."""
+    found = _each(authorities)
+    return max(found, key=lambda one: one.end)._replace(begin=min(one.begin for one in found))
+
+
+def _each(pem: bytes) -> list[Validity]:
     from cryptography.x509 import load_pem_x509_certificates
 
-    certificates = load_pem_x509_certificates(chain)
-    first = min(certificates, key=lambda one: one.not_valid_after_utc)
-    begin = max(one.not_valid_before_utc for one in certificates)
-    return Validity(first.subject.rfc4514_string(), begin.timestamp(), first.not_valid_after_utc.timestamp())
+    return [
+        Validity(
+            one.subject.rfc4514_string(), one.not_valid_before_utc.timestamp(), one.not_valid_after_utc.timestamp()
+        )
+        for one in load_pem_x509_certificates(pem)
+    ]
 
 
 def _moment(seconds: float) -> str:

@@ -275,3 +275,8 @@ def test_the_state_folder_by_flag_variable_and_file(write: Write) -> None:
     assert quiet(file=path, env={"MSX_STATE_DIR": "variable"}).state_dir == Path("variable")
     assert quiet({"state_dir": Path("flag")}, path, {"MSX_STATE_DIR": "variable"}).state_dir == Path("flag")
     assert quiet(env={"MSX_STATE_DIR": ""}).state_dir is None
+
+
+def test_models_that_are_to_be_loaded_have_another_key(write: Write) -> None:
+    assert message(file=write("models=a.mar")).endswith("; load_models names what is loaded at the start")
+    assert not message(file=write("models={")).endswith("at the start")

@@ -29,7 +29,7 @@ def test_they_are_refused_where_that_is_wanted(tmp_path: Path) -> None:
     with pytest.raises(ServerConfigError) as raised:
         load(tmp_path, "job_queue_sise=7\nblah=1\nvmargs=-Xmx1g\nunknown_keys=refuse\n")
     said = str(raised.value)
-    assert said.startswith("unknown_keys=refuse: ")
+    assert said.startswith("unknown_keys=refuse: correct or remove these keys, or leave out unknown_keys, ")
     assert "job_queue_sise: is not a known key; did you mean job_queue_size?" in said
     assert "blah: is not a known key" in said
     assert "vmargs" not in said
@@ -46,7 +46,7 @@ def test_of_many_a_few_are_shown_and_looked_up(tmp_path: Path) -> None:
     found = load(tmp_path, many)
     assert len(found.unknown) == 200
     assert sum(1 for one in found.unknown if one.remedy) == 100
-    with pytest.raises(ServerConfigError, match=r"max_request_elements9:.*, and 190 more; remove what is not meant"):
+    with pytest.raises(ServerConfigError, match=r"max_request_elements9:.*, and 190 more$"):
         load(tmp_path, f"{many}unknown_keys=refuse\n")
 
 

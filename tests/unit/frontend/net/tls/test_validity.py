@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
         (999.5, "ERROR", "is not valid before 1972-09-27 00:00 UTC"),
         (1085.9, "", ""),
         (1086.5, "WARNING", "expires on 1973-01-05 00:00 UTC, in 13.5 days"),
-        (1100.5, "ERROR", "has expired on 1973-01-05 00:00 UTC: clients refuse it"),
+        (1100.5, "ERROR", "has expired on 1973-01-05 00:00 UTC: without a newer one clients refuse the server"),
     ],
 )
 def test_what_is_said(caplog: pytest.LogCaptureFixture, day: float, level: str, words: str) -> None:
@@ -72,3 +73,17 @@ def test_a_server_looks_while_it_runs(
     assert not tls.look()
     ((level, text),) = said(caplog)
     assert (level, f"certificate_file: {certificate}: " in text, "in 3.0 days" in text) == ("WARNING", True, True)
+
+
+def test_authorities_of_clients_are_told_of_when_the_last_one_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key, certificate = write_pem(Certificate.make(), tmp_path)
+    ends = Certificate.make(days=3)
+    (ca := tmp_path / "ca.pem").write_bytes(Certificate.make(days=-1).pem + ends.pem)
+    settings: dict[str, Any] = {"private_key_file": key, "certificate_file": certificate, "client_ca": ca}
+    server_tls(ServerConfig(inference_address=Address("https", "127.0.0.1", 0), **settings))
+    assert [text for level, text in said(caplog) if level == "WARNING" and text.startswith(f"client_ca: {ca}: ")] == [
+        f"client_ca: {ca}: the certificate of CN=localhost expires on {validity_of(ends.pem).end_text}, in 3.0 days: "
+        "without a newer one no client is let in whom it has signed; the files are read again when they change"
+    ]
