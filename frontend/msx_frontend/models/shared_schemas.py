@@ -18,12 +18,12 @@ class SharedSchemas:
         self.schemas = dict(schemas or {})
 
     def share(self, schema: Mapping[str, Any], prefix: str) -> Schema:
-        """The schema, referring to components whose names begin with `prefix`."""
+        """The schema, referring to components whose names begin with `prefix`, as their titles do."""
         own = {name: value for name, value in schema.items() if name != "$defs"}
         names = {name: self._name(f"{prefix}{name}", value) for name, value in schema.get("$defs", {}).items()}
         for name, value in schema.get("$defs", {}).items():
-            self.schemas[names[name]] = _referring(value, names)
-        made: Schema = _referring(own, names)
+            self.schemas[names[name]] = _titled(_referring(value, names), names[name])
+        made: Schema = _titled(_referring(own, names), prefix)
         return made
 
     def _name(self, wanted: str, value: object) -> str:
@@ -33,6 +33,11 @@ class SharedSchemas:
             name, number = f"{wanted}{number}", number + 1
         self.schemas[name] = {}  # it is taken
         return name
+
+
+def _titled(schema: Any, title: str) -> Any:
+    """With this title, if it has one: clients make names of classes from titles, and a handler's class may have any."""
+    return {**schema, "title": title} if isinstance(schema, Mapping) and "title" in schema else schema
 
 
 def _referring(value: Any, names: Mapping[str, str]) -> Any:

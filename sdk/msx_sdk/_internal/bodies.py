@@ -96,19 +96,22 @@ def read_json(what: str, data: Data) -> Any:
         raise InvalidInput(malformed(what, data, error)) from None
 
 
-def json_value(data: Data | memoryview) -> Any:
+def json_value(data: Data | memoryview, *, halves: bool = True) -> Any:
     """Return Python's JSON, with NaN and Infinity, which Python's clients send.
 
-    Raises ValueError, also for too many elements and for numbers beyond 64-bit floats; RecursionError if it is nested
-    too deeply.
+    `halves`: texts may have one half of a surrogate pair, as in Python, which a reply in UTF-8 cannot repeat. Raises
+    ValueError, also for too many elements and for numbers beyond 64-bit floats; RecursionError if it is nested too
+    deeply.
     """
     if len(data) > ElementLimit.most:
         check_json(data)
     try:
         return msgspec.json.decode(data)
     except msgspec.DecodeError:
-        found: list[_BeyondFloats] = []
-        value = json.loads(bytes(data), parse_float=partial(_number, found))
+        text, found = bytes(data), list[_BeyondFloats]()
+        if not halves and _HALF.search(text.decode(json.detect_encoding(text)).encode()):
+            raise
+        value = json.loads(text, parse_float=partial(_number, found))
     if found:
         where, largest = next(_places(value, "")), sys.float_info.max
         raise ValueError(f"{where} is {shortened(found[0], 40)}: 64-bit floats are from {-largest:g} to {largest:g}")
@@ -146,6 +149,8 @@ def fault(data: Data, error: Exception) -> str:
         return f"line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     if isinstance(error, UnicodeDecodeError):
         return f"{_place(data, _start(data, error))}: a byte that is not {error.encoding}"
+    if isinstance(error, msgspec.DecodeError) and (half := _HALF.search(data)):
+        return f"{_place(data, half.start())}: half of a surrogate pair, which is not a character"
     if isinstance(error, msgspec.DecodeError) and (found := _MALFORMED.fullmatch(str(error))):
         return f"{_place(data, int(found['at']))}: {found['what']}"
     return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -153,6 +158,11 @@ def fault(data: Data, error: Exception) -> str:
 
 _MALFORMED = re.compile(r"JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)")
 """What msgspec says."""
+_HALF = re.compile(
+    rb"(?<!\\)(?:\\\\)*"  # a backslash that is escaped escapes nothing
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F])"
+)
+"""An escape of one half of a surrogate pair in JSON, without the other half: msgspec reads none."""
 
 
 def _start(data: Data, error: UnicodeDecodeError) -> int:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from msx_sdk import InvalidInput
-from msx_sdk._internal.bodies import lenient, media_type, read_json, says_json, strict
+from msx_sdk._internal.bodies import fault, json_value, lenient, media_type, read_json, says_json, strict
 
 JSON_TYPES = [
     "application/json",
@@ -48,7 +49,7 @@ def test_strict_leaves_what_says_something_else_to_torchserves_rule(data: bytes,
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"),
+    ("data", "sentence"),
     [
         (b"", "it is empty"),
         (b" \n", "it is empty"),
@@ -59,10 +60,36 @@ def test_strict_leaves_what_says_something_else_to_torchserves_rule(data: bytes,
         (b"[" * 100_000, "it is nested too deeply"),
     ],
 )
-def test_what_is_wrong_and_where(data: bytes, fault: str) -> None:
+def test_what_is_wrong_and_where(data: bytes, sentence: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_json("body", data)
-    assert refused.value.message == f"body is not valid JSON: {fault}"
+    assert refused.value.message == f"body is not valid JSON: {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        (r'{"id": "\ud800"}', 9),
+        (r'{"id": "\uDC00"}', 9),
+        (r'{"\ud83d\ud83d\ude00": 1}', 3),
+        (r'["\ud83d\ude00\ude00"]', 15),
+        (r'["\\\ud800"]', 3),
+        (r'[NaN, "\ud800x"]', 8),
+    ],
+)
+def test_half_of_a_surrogate_pair(text: str, column: int) -> None:
+    """Python's JSON has it; where replies repeat texts, it is refused."""
+    assert json_value(text.encode())
+    for data in (text.encode(), text.encode("utf-16")):
+        with pytest.raises(ValueError, match=r"malformed|truncated"):
+            json_value(data, halves=False)
+    sentence = f"line 1, column {column}: half of a surrogate pair, which is not a character"
+    assert fault(text.encode(), msgspec.DecodeError("Input data was truncated")) == sentence
+
+
+@pytest.mark.parametrize("text", [r'["\ud83d\ude00"]', r'["\\ud800", NaN]', r'["\uD83D\uDE00\uD83D\uDE00", NaN]'])
+def test_whole_pairs_and_escaped_backslashes_are_no_halves(text: str) -> None:
+    assert json_value(text.encode(), halves=False)
 
 
 @pytest.mark.parametrize(

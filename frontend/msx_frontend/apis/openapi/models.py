@@ -30,28 +30,28 @@ def with_models(document: Schema, models: Iterable[DescribedModel]) -> Schema:
     paths, components = dict(document["paths"]), document["components"]
     shared = SharedSchemas(components.get("schemas"))
     for model in models:
-        for template, method, request, reply in _routes(model, shared):
+        for template, prefix, method, types in _routes(model):
             if general := document["paths"].get(template, {}).get("post"):
+                contents = bodies(method, shared, prefix)
                 path = _path(template, model.name, method.method)
-                paths[path] = {"post": _operation(general, path, model.name, method, request, reply)}
+                paths[path] = {"post": _operation(general, path, model.name, method, *_chosen(contents, types))}
     return {**document, "paths": paths, "components": {**components, "schemas": shared.schemas}}
 
 
-def _routes(model: DescribedModel, shared: SharedSchemas) -> Iterator[tuple[str, BodySchemas, Schema, Schema]]:
-    """Of each: the route of all models, and the contents of a request and a reply."""
+def _routes(model: DescribedModel) -> Iterator[tuple[str, str, BodySchemas, tuple[str, ...]]]:
+    """Of each: the route of all models, how names of its components begin, its bodies, and their content types; none
+    for all that they have."""
     signature = model.signature
     if signature.inputs or signature.outputs:
-        tensors = tensor_bodies(signature)
-        request, reply = bodies(tensors, shared, "")
-        yield KSERVE, tensors, _only_json(request), _only_json(reply)
+        yield KSERVE, "", tensor_bodies(signature), (JSON_TYPE,)
     for method in body_schemas(signature, model.methods):
         names = re.findall(r"[A-Za-z0-9]+", f"{model.name} {method.method}")
-        request, reply = bodies(method, shared, "".join(name[:1].upper() + name[1:] for name in names))
-        yield METHOD if method.method else PREDICTIONS, method, request, reply
+        prefix = "".join(name[:1].upper() + name[1:] for name in names)
+        yield METHOD if method.method else PREDICTIONS, prefix, method, ()
 
 
-def _only_json(content: Schema) -> Schema:
-    return {JSON_TYPE: content[JSON_TYPE]}
+def _chosen(contents: tuple[Schema, Schema], types: tuple[str, ...]) -> list[Schema]:
+    return [{name: content[name] for name in types or content} for content in contents]
 
 
 def _path(template: str, model: str, method: str) -> str:

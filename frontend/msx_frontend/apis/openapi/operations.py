@@ -29,7 +29,7 @@ def operation(served: ServedRoute, path: str, components: Components, *, secured
         "tags": [family.name],
         "summary": route.summary,
         "operationId": operation_id(route.method, path),
-        "responses": {"200": _reply(served, components), "default": components.error(family)},
+        "responses": {**_replies(served, components), "default": components.error(family)},
     }
     if parameters := [*_names(path), *_queries(route), *_headers(route)]:
         made["parameters"] = parameters
@@ -96,10 +96,15 @@ def _with_example(route: Route, schema: Schema) -> Schema:
     return {"schema": schema} if route.example is None else {"schema": schema, "example": route.example}
 
 
-def _reply(served: ServedRoute, components: Components) -> Schema:
+def _replies(served: ServedRoute, components: Components) -> Schema:
+    content = _content(served, components)
+    return {str(status): {"description": text, **content} for status, text in served.route.statuses}
+
+
+def _content(served: ServedRoute, components: Components) -> Schema:
     route, prefix = served.route, prefix_of(served.family)
     types = {JSON_TYPE: route.response_schema, EVENTS_TYPE: route.events_schema}
     known = {name: {"schema": components.schema(one, prefix)} for name, one in types.items() if one is not None}
     if not known and isinstance(route.answer, JobRoute):
         known = ANY_CONTENT
-    return {"description": "The reply", **({"content": known} if known else {})}
+    return {"content": known} if known else {}

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.errors import ServiceError
+from msx_frontend.errors import BadRequest
 from msx_frontend.models.body_schemas import JSON_TYPE
 from msx_frontend.models.shared_schemas import PLACE, Schema, SharedSchemas
 from msx_frontend.net.http.family import Family, JsonSchema
@@ -36,7 +36,8 @@ class Components(SharedSchemas):
             return self.share(schema, prefix)
         (made,), own = msgspec.json.schema_components([schema], ref_template=f"{PLACE}{prefix}{{name}}")
         for name, value in own.items():
-            if self.schemas.setdefault(f"{prefix}{name}", value) != value:
+            titled = {**value, "title": f"{prefix}{name}"}
+            if self.schemas.setdefault(f"{prefix}{name}", titled) != titled:
                 raise ValueError(f"Two structs of {prefix} are called {name}.")
         return made
 
@@ -48,7 +49,7 @@ class Components(SharedSchemas):
         return {"$ref": f"#/components/responses/{name}"}
 
     def _error(self, name: str, family: Family) -> Schema:
-        failure = family.failure(ServiceError("an example"))
+        failure = family.failure(BadRequest("an example"))  # it has the fewest members that say more than the sentence
         if not failure.body:
             return {"description": "An error"}
         self.schemas[name] = schema_of(msgspec.json.decode(failure.body))

@@ -26,14 +26,15 @@ class Probes:
     # -- routes --
 
     def _ping(self, key: Kind) -> Route:
-        return _route("/ping", self.ping, "ping", "Healthy unless a model has workers that will not come back", key)
+        summary = "Healthy unless a model has workers that will not come back"
+        return _route("/ping", self.ping, "ping", summary, key, (500, "Unhealthy"))
 
     def _live(self) -> Route:
         return _route("/livez", self.live, "live", "The process answers; needs no token")
 
     def _ready(self) -> Route:
         summary = "Requests should be sent here: models serve, and the server is not ending; needs no token"
-        return _route("/readyz", self.ready, "ready", summary)
+        return _route("/readyz", self.ready, "ready", summary, None, (503, "Not ready, and why"))
 
     # -- answers --
 
@@ -49,7 +50,9 @@ class Probes:
         return status_reply(self._health.detail(), 200 if self._health.ready() else 503)
 
 
-def _route(path: str, answer: Answer, operation: str, summary: str, key: Kind | None = None) -> Route:
+def _route(
+    path: str, answer: Answer, operation: str, summary: str, key: Kind | None = None, *also: tuple[int, str]
+) -> Route:
     return Route(
         "GET",
         path,
@@ -59,6 +62,7 @@ def _route(path: str, answer: Answer, operation: str, summary: str, key: Kind | 
         operation=operation,
         any_method=True,
         response_schema=STATUS_SCHEMA,
+        statuses=((200, "The reply"), *also),
     )
 
 

@@ -52,6 +52,12 @@ BODIES: dict[str, Any] = {
     "version_scaleWorker": {"min_worker": 2, "synchronous": True},
 }
 """Examples, by operation: parameters may be members of a JSON object."""
+LATER = frozenset({"registerModel", "scaleWorker", "version_scaleWorker"})
+"""Operations that need not be over when they are answered."""
+STATUSES = (
+    (200, "The reply"),
+    (202, "It is taken; workers start or end meanwhile, which the model's description shows"),
+)
 REPLIES: dict[str, JsonSchema] = {
     "listModels": schemas.MODELS,
     "describeModel": schemas.DESCRIBED,
@@ -150,6 +156,7 @@ def _route(
         model="",
         example=BODIES.get(operation),
         response_schema=REPLIES.get(operation) or (None if method == "OPTIONS" else STATUS_SCHEMA),
+        statuses=STATUSES if operation in LATER else STATUSES[:1],
     )
 
 
@@ -168,6 +175,5 @@ def _token(tokens: Tokens) -> Route:
         any_method=True,
         summary="A new key of a kind, for a client that has the API key",
         operation="token",
-        response_schema=STATUS_SCHEMA,
         queries=(("type", "string"),),
     )

@@ -118,6 +118,8 @@ class Route(NamedTuple):
     """A body that fits `request_schema`."""
     response_schema: JsonSchema | type[Any] | UnionType | None = None
     """Of a JSON reply; a type that msgspec knows has its own schema."""
+    statuses: tuple[tuple[int, str], ...] = ((200, "The reply"),)
+    """The statuses of replies that look so, and what each says."""
     events_schema: type[msgspec.Struct] | None = None
     """Of the data of the server-sent events that a streamed reply is made of."""
     any_method: bool = False

@@ -99,7 +99,7 @@ def _read(body: dict[str, Any], tail: memoryview) -> InferRequest:
 
 def _object(data: memoryview) -> dict[str, Any]:
     try:
-        body = json_value(data)
+        body = json_value(data, halves=False)
     except TooManyElements as error:
         raise InvalidInput(f"the request: {error}") from None
     except (ValueError, RecursionError) as error:

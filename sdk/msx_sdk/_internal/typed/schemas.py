@@ -16,6 +16,12 @@ log = logging.getLogger("msx.worker")
 Mode = Literal["validation", "serialization"]
 
 ARRAY = "An array: numbers in nested lists, as many levels as it has dimensions; in MessagePack also extension type 1"
+ROWS = "A number, or a list of what one is less deep"
+_NUMBERS: Schema = {
+    "anyOf": [{"type": "array", "items": {"description": ROWS}}, {"type": "number"}, {"type": "boolean"}],
+    "description": ARRAY,
+}
+"""An array without dimensions is its number."""
 
 
 def schema_of(kind: Any, mode: Mode = "validation") -> Schema | None:
@@ -39,7 +45,7 @@ def is_closed(schema: Schema) -> bool:
 
 
 def _takes_anything(one: Schema) -> bool:
-    if one.get("description") == ARRAY or one.keys() & {"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}:
+    if one.get("description") in (ARRAY, ROWS) or one.keys() & {"$ref", "anyOf", "oneOf", "allOf", "enum", "const"}:
         return False
     match one.get("type"):
         case None:
@@ -76,7 +82,7 @@ def _of_pydantic(kind: Any, mode: Mode) -> Schema:
 
 def _foreign(kind: Any) -> Schema:
     if is_array(kind):
-        return {"type": "array", "description": ARRAY}
+        return _NUMBERS
     if is_pydantic(kind):
         made = _of_pydantic(kind, "validation")
         return made if "$defs" not in made else {"type": "object"}  # whose references would lead nowhere

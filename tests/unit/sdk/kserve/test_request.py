@@ -94,6 +94,14 @@ def test_what_is_not_json(body: bytes) -> None:
         read(body)
 
 
+@pytest.mark.parametrize("member", ["id", "inputs", "outputs", "parameters"])
+def test_half_of_a_surrogate_pair_is_refused(member: str) -> None:
+    """Its reply may repeat each text, and has to be UTF-8."""
+    text = {"id": '"\\ud800"', "parameters": '{"p": "\\ud800"}'}.get(member, '[{"name": "\\ud800"}]')
+    with pytest.raises(InvalidInput, match=r"line 1, column \d+: half of a surrogate pair, which is not a character"):
+        read(f'{{"{member}": {text}, "inputs": []}}'.encode())
+
+
 def test_shared_memory_is_not_served() -> None:
     inputs = [{"name": "x", "datatype": "INT8", "shape": [1], "parameters": {"shared_memory_region": "r"}}]
     outputs = [{"name": "y", "parameters": {"shared_memory_region": "r"}}]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,9 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from msx_frontend import errors
 from msx_frontend.apis.openapi.document import document
+from msx_frontend.apis.openapi.schemas import prefix_of
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.net.http.failures import torchserve_failure
 from msx_frontend.net.http.family import Family, Reply, Route
@@ -102,6 +105,7 @@ def test_replies_have_schemas() -> None:
         "get /cluster",
         "get /health",
         "get /metrics",
+        "get /token",
     }
     assert all(re.search("predict|expl|invo|lora_adapter", name) for name in without if name.startswith("post "))
 
@@ -144,6 +148,52 @@ def test_errors_are_those_of_the_family(operation: str, members: list[str]) -> N
     name = operations("inference")[operation]["responses"]["default"]["$ref"].rpartition("/")[2]
     schema = components["responses"][name]["content"]["application/json"]["schema"]
     assert components["schemas"][schema["$ref"].rpartition("/")[2]]["required"] == members
+
+
+ERRORS = [
+    errors.ServiceError("it failed"),
+    errors.BadRequest("top_p: it is 2"),
+    errors.MalformedJson(b"{", ValueError("no")),
+    errors.ModelNotFound("m"),
+    errors.InvalidKey("no key"),
+    errors.ServiceUnavailable("it ends"),
+    errors.HandlerFailed(400, "the prompt is too long", "context_length_exceeded"),
+    errors.HandlerFailed(418, "a teapot"),
+    errors.WorkerDied("signal 9"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_fits_the_schema_of_its_family(error: errors.ServiceError) -> None:
+    for listener in LISTENERS:
+        components = made(listener)["components"]
+        for family in families(listener):
+            schema = components["schemas"].get(f"{prefix_of(family)}Error")
+            if schema is not None:
+                OAS31Validator(schema).validate(json.loads(family.failure(error).body))
+
+
+@pytest.mark.parametrize(
+    ("listener", "operation", "statuses"),
+    [
+        ("management", "post /models", ["200", "202", "default"]),
+        ("management", "put /models/{model_name}", ["200", "202", "default"]),
+        ("management", "put /models/{model_name}/{model_version}", ["200", "202", "default"]),
+        ("management", "delete /models/{model_name}", ["200", "default"]),
+        ("inference", "get /ping", ["200", "500", "default"]),
+        ("inference", "get /readyz", ["200", "503", "default"]),
+    ],
+)
+def test_replies_with_other_statuses_have_their_schema(listener: str, operation: str, statuses: list[str]) -> None:
+    responses = operations(listener)[operation]["responses"]
+    assert [*responses] == statuses
+    assert all(responses[status]["content"] == responses["200"]["content"] for status in statuses[:-1])
+
+
+def test_titles_are_the_names_of_components() -> None:
+    """Clients make classes of titles: one of `Response` hides their own."""
+    schemas = made("merged")["components"]["schemas"]
+    assert {one["title"] for one in schemas.values() if "title" in one} <= schemas.keys()
 
 
 def test_parameters() -> None:

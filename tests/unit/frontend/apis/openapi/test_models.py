@@ -136,6 +136,17 @@ def test_types_of_a_handler() -> None:
     assert "/v2/models/a%20b/infer" not in whole["paths"]
 
 
+def test_titles_of_a_handlers_classes_begin_with_the_model() -> None:
+    """Clients make classes of titles, and several models may have a class of one name."""
+    inner = {"type": "object", "title": "Response"}
+    schema = {"type": "object", "title": "Response", "properties": {"a": {"$ref": "#/$defs/Q"}}, "$defs": {"Q": inner}}
+    whole = with_models(
+        made("inference"), [DescribedModel("m", Signature(), (MethodInfo(name="", reply_schema=schema),))]
+    )
+    reply = whole["paths"]["/predictions/m"]["post"]["responses"]["200"]["content"][JSON]["schema"]
+    assert (reply["title"], whole["components"]["schemas"]["MReplyQ"]["title"]) == ("MReply", "MReplyQ")
+
+
 def test_a_reference_of_a_handlers_own_is_left_alone() -> None:
     schema = {"properties": {"a": {"$ref": "https://example.com/a.json"}, "$ref": {"$ref": "#/properties/a"}}}
     whole = with_models(
