@@ -21,26 +21,22 @@ def is_event_stream(headers: Iterable[tuple[str, str]]) -> bool:
 
 
 class EventTail:
-    """The last bytes of a stream of events."""
+    """The last two chunks of a stream of events, of which none is empty."""
 
-    __slots__ = ("_before", "_last")
+    __slots__ = ("before", "last")
 
     def __init__(self) -> None:
-        self._before = self._last = b""
+        self.before: bytes | bytearray = b""
+        self.last: bytes | bytearray = b""
 
     def sent(self, data: bytes) -> None:
-        if data:
-            self._before, self._last = self._last, data
+        self.before, self.last = self.last, data
 
     @property
     def between_events(self) -> bool:
         """No event has begun that has not ended, so that a comment or an event may stand here."""
-        tail = self._before[-_LONGEST:] + self._last[-_LONGEST:]
+        tail = self.before[-_LONGEST:] + self.last[-_LONGEST:]
         return not tail or tail.endswith(_BOUNDARIES)
-
-    def _shorten(self) -> None:
-        """Do not keep large chunks."""
-        self._before, self._last = self._before[-_LONGEST:], self._last[-_LONGEST:]
 
 
 class StreamHeartbeat(EventTail):
@@ -49,23 +45,23 @@ class StreamHeartbeat(EventTail):
     A chunk costs the noting of it; the time is taken by `look`, about once a second.
     """
 
-    __slots__ = ("_after", "_beat", "_moved", "_open", "_since")
+    __slots__ = ("_after", "_beat", "_open", "_seen", "_since")
 
     def __init__(self, beat: Callable[[], None], after: float, now: float, open: set[StreamHeartbeat]) -> None:
         """`now` is `loop.time()`; `open` are those that are looked at, of which it is one until `close`."""
         super().__init__()
         self._beat: Callable[[], None] | None = beat
         self._after, self._since, self._open = after, now, open
-        self._moved = False
-
-    def sent(self, data: bytes) -> None:
-        if data:
-            self._before, self._last, self._moved = self._last, data, True
+        self._seen = self.last
+        """The last chunk at the last look."""
 
     def look(self, now: float) -> None:
-        if self._moved:
-            self._moved, self._since = False, now
-            self._shorten()
+        if self.last is not self._seen:
+            self._since = now
+            self.before = self.before[-_LONGEST:]
+            self._seen = self.last = bytearray(
+                self.last[-_LONGEST:]
+            )  # no chunk is this object, nor is a large one kept
         elif now - self._since >= self._after and self._beat is not None and self.between_events:
             self._since = now
             self._beat()

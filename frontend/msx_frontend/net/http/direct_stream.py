@@ -90,8 +90,8 @@ class DirectStream(ReplyBuffer):
             self._unsent, size = 0, self._size + len(data)
         self._size = size
         self._unsent += len(data)
-        if self.heartbeat is not None:
-            self.heartbeat.sent(data)
+        if (heartbeat := self.heartbeat) is not None:
+            heartbeat.before, heartbeat.last = heartbeat.last, data  # `sent`, without a call for each token
         self._reply.write_part(None, [data], last=False)
 
     def _wake(self) -> None:
