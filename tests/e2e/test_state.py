@@ -195,7 +195,7 @@ class Registration(threading.Thread):
 
 @pytest.mark.parametrize("end", ["kill", "terminate"])
 def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> None:
-    """A stop takes it back; after SIGKILL the next start has it, as it has been saved."""
+    """It was not confirmed, so it has not been."""
     store = pack_all(tmp_path)
     mark = tmp_path / "loading"
     folder = store / "slow"
@@ -210,15 +210,12 @@ def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> No
     if end == "kill":
         kill(server)
         assert call.answer() is None
-        (folder / "h.py").write_text("def handle(data, context):\n    return data\n")
     else:
         assert server.terminate() == 0
         assert call.answer() == (503, "The server is shutting down: models are not changed any more.")
         server.close()
     with run_server(tmp_path) as server:
-        after = summary(server)
-        assert after.pop("slow", {}).get("default") == ("1.0" if end == "kill" else None)
-        assert after == before
+        assert summary(server) == before
 
 
 def begin_to_unpack(server: RunningServer, cache: Path) -> Registration:

@@ -9,7 +9,7 @@ from functools import partial
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import Conflict, NotSaved, WorkersNotStarted
 from msx_frontend.models.changes.change import Changes
-from msx_frontend.models.changes.registering import Forgetting, Registering, TakingBack
+from msx_frontend.models.changes.registering import Confirming, Forgetting, Registering, TakingBack
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.operations import Operations, check_all_start, check_parts, start_parts
 from msx_frontend.models.records import Counts
@@ -41,7 +41,8 @@ class Installing:
         self._operations, self._unregistration, self._nodes = operations, unregistration, nodes
 
     async def install(self, version: ModelVersion, wanted: Registration) -> None:
-        """Serve a version, which is saved first. One that takes the place of another is ready before, so that it is
+        """Serve a version, which is saved first; one that is answered when its workers are ready is known to the next
+        start from then on. One that takes the place of another is ready before, so that it is
         saved when it may take that place."""
         counts = [(part, worker_counts(part, wanted, self._config)) for part in version.parts]
         check_parts(counts)
@@ -64,10 +65,11 @@ class Installing:
 
     async def _add(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
         try:
-            await self._changes.make(self._registering(version, wanted, counts))
+            await self._changes.make(self._registering(version, wanted, counts, answered=not wanted.synchronous))
             await start_parts(counts)
             if wanted.synchronous:
                 await self._first_workers(version)
+                await self._changes.make(Confirming(self._registry, version))
         except BaseException:
             await asyncio.shield(self._take_back(version))
             raise
@@ -81,20 +83,23 @@ class Installing:
             await self._first_workers(version)
             if wanted.replace:  # what is missing may be what the old one holds
                 check_all_start(version)
-            await self._changes.make(self._registering(version, wanted, counts))
+            await self._changes.make(self._registering(version, wanted, counts, answered=True))
         except BaseException:
             await self._changes.settled()
             if not self._registry.holds(version):
                 await self._unregistration.take_back(version)
             raise
 
-    def _registering(self, version: ModelVersion, wanted: Registration, counts: Counts) -> Registering:
+    def _registering(
+        self, version: ModelVersion, wanted: Registration, counts: Counts, *, answered: bool
+    ) -> Registering:
         return Registering(
             self._registry,
             version,
             counts,
             partial(self.replaced, version, wanted),
             lambda old: self._operations.in_background(self._unregistration.close(old)),
+            answered=answered,
         )
 
     async def _first_workers(self, version: ModelVersion) -> None:
@@ -110,7 +115,7 @@ class Installing:
         try:
             await self._changes.make(change)
         except NotSaved as error:
-            log.error("model %s %s is still registered at the next start: %s", *version.labels, error.message)
+            log.error("the registration of model %s %s stays in the state: %s", *version.labels, error.message)
             change.apply()
         await self._unregistration.take_back(version)
 

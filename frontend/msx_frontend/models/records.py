@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.models.state_store import UNANSWERED, StoredVersion
 
 Bounds = tuple[int, int]
 """The least and the most workers."""
@@ -17,8 +17,8 @@ Counts = Sequence[tuple[ModelVersion, Bounds]]
 """Those of a version, or of each of its stages."""
 
 
-def new_record(version: ModelVersion, counts: Counts, *, is_default: bool) -> StoredVersion:
-    """The record of a version that is being registered."""
+def new_record(version: ModelVersion, counts: Counts, *, is_default: bool, answered: bool = True) -> StoredVersion:
+    """The record of a version that is being registered. `answered`: the next start is to have it in any case."""
     source = version.source
     record = StoredVersion(
         name=source.name,
@@ -29,7 +29,7 @@ def new_record(version: ModelVersion, counts: Counts, *, is_default: bool) -> St
         min_workers=0,
         max_workers=0,
         is_default=is_default,
-        created_at=time.time(),
+        created_at=time.time() if answered else UNANSWERED,
     )
     return with_workers(record, version, counts)
 

@@ -81,6 +81,8 @@ class Startup:
         given = [each for model in self._models for each in expand(model, self._management.store)]
         asked = [await self._look(name, path) for name, path in [*given, *self._packed()]]
         wanted = {one.labels: one for one in _groups_first([one for one in asked if one is not None])}
+        for unanswered in await self._state.forget_unanswered():
+            log.warning("%s was being registered when the last server ended, and is not known", unanswered)
         state = await self._state.load()
         self.account.asked = [" ".join(labels) for labels in wanted]
         self.account.remembered = [said_of(stored) for stored in state]

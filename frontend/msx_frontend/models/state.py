@@ -27,6 +27,9 @@ class State(Protocol):
     async def commit(self) -> None:
         """The server has started. Raises StateStoreError."""
 
+    async def forget_unanswered(self) -> list[str]:
+        """Remove what was being registered when the last server ended. Returns what it was. Raises StateStoreError."""
+
     async def save(self, record: StoredVersion) -> None:
         """Add the version, or replace its record."""
 
@@ -67,6 +70,9 @@ class PersistentState:
 
     async def commit(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._store.commit)
+
+    async def forget_unanswered(self) -> list[str]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.forget_unanswered)
 
     async def save(self, record: StoredVersion) -> None:
         await self._write(self._store.save_version, record)
@@ -127,6 +133,9 @@ class UnsavedState:
 
     async def commit(self) -> None:
         return None
+
+    async def forget_unanswered(self) -> list[str]:
+        return []
 
     async def save(self, record: StoredVersion) -> None:
         return None

@@ -17,8 +17,13 @@ __all__ = ["StateStore", "StateStoreError", "StoredVersion", "StoredWorkflow"]
 _COLUMNS = "name, version, url, digest, options, min_workers, max_workers, is_default, created_at"
 
 
+UNANSWERED = -1.0
+"""Stands for the time of a registration that is saved, and not answered: a server that starts does not know it."""
+
+
 class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """One registered version: `url` as registered, `digest` of the archive, `created_at` in s since the epoch."""
+    """One registered version: `url` as registered, `digest` of the archive, `created_at` in s since the epoch, or
+    UNANSWERED."""
 
     name: str
     version: str
@@ -32,7 +37,7 @@ class StoredVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredWorkflow(msgspec.Struct, frozen=True, kw_only=True):
-    """One registered workflow: `workers` are the least and most of each of its nodes."""
+    """One registered workflow: `workers` are the least and most of each of its nodes, `created_at` as of versions."""
 
     name: str
     url: str
@@ -70,6 +75,15 @@ class StateStore:
                 " is_default = excluded.is_default, created_at = excluded.created_at",
                 values,
             )
+
+    def forget_unanswered(self) -> list[str]:
+        """Remove what was being registered when the last server ended. Returns what it was."""
+        with self._transaction():
+            versions = self._db.execute("SELECT name, version FROM versions WHERE created_at < 0").fetchall()
+            workflows = self._db.execute("SELECT name FROM workflows WHERE created_at < 0").fetchall()
+            for table in ("versions", "workflows") if versions or workflows else ():
+                self._db.execute(f"DELETE FROM {table} WHERE created_at < 0")  # noqa: S608 - constants
+        return [f"model {name} {version}" for name, version in versions] + [f"workflow {name}" for (name,) in workflows]
 
     def set_default(self, name: str, version: str, rule: TrafficRule | None) -> None:
         """`rule` divides the model's traffic from then on. Raises StateStoreError for a version that was never

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.state import State
-from msx_frontend.models.state_store import StoredWorkflow
+from msx_frontend.models.state_store import UNANSWERED, StoredWorkflow
 from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry
 
 
 class RegisteringWorkflow(Change):
-    """Its nodes are started when it is saved; requests go to it when all of them serve."""
+    """Its nodes are started when it is saved. The next start has it once it is confirmed."""
 
     def __init__(self, registry: WorkflowRegistry, record: StoredWorkflow) -> None:
         self._registry, self._record = registry, record
@@ -18,10 +20,23 @@ class RegisteringWorkflow(Change):
         self._registry.check_free(self._record.name)
 
     async def save(self, state: State) -> None:
-        await state.save_workflow(self._record)
+        await state.save_workflow(msgspec.structs.replace(self._record, created_at=UNANSWERED))
 
     def apply(self) -> None:
         """Nothing: its nodes take time."""
+
+
+class ConfirmingWorkflow(Change):
+    """All of its nodes serve: so does the workflow, which the next start has, too."""
+
+    def __init__(self, registry: WorkflowRegistry, workflow: Workflow, record: StoredWorkflow) -> None:
+        self._registry, self._workflow, self._record = registry, workflow, record
+
+    async def save(self, state: State) -> None:
+        await state.save_workflow(self._record)
+
+    def apply(self) -> None:
+        self._registry.add(self._workflow)
 
 
 class UnregisteringWorkflow(Change):
@@ -38,19 +53,7 @@ class UnregisteringWorkflow(Change):
             self._registry.remove(self._workflow)
 
 
-class TakingWorkflowBack(Change):
-    """Its nodes could not be started. `record` stood in the state before; None: nothing did."""
+class TakingWorkflowBack(UnregisteringWorkflow):
+    """Its nodes could not be started."""
 
     at_end = True
-
-    def __init__(self, name: str, record: StoredWorkflow | None) -> None:
-        self._name, self._record = name, record
-
-    async def save(self, state: State) -> None:
-        if self._record is None:
-            await state.remove_workflow(self._name)
-        else:
-            await state.save_workflow(self._record)
-
-    def apply(self) -> None:
-        """Nothing: it has not served."""

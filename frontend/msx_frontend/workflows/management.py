@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
@@ -22,7 +21,12 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredWorkflow
-from msx_frontend.workflows.changes import RegisteringWorkflow, TakingWorkflowBack, UnregisteringWorkflow
+from msx_frontend.workflows.changes import (
+    ConfirmingWorkflow,
+    RegisteringWorkflow,
+    TakingWorkflowBack,
+    UnregisteringWorkflow,
+)
 from msx_frontend.workflows.errors import (
     InvalidDagError,
     InvalidWorkflow,
@@ -40,24 +44,19 @@ log = logging.getLogger("msx.workflows")
 Workers = dict[str, tuple[int, int]]
 
 
-class _LostWorkflow(NamedTuple):
-    record: StoredWorkflow
-    reason: str
-
-
 class WorkflowManagement:
     """A workflow is registered with all of its nodes or not at all, and is one record of the state."""
 
     def __init__(self, management: Management, registry: WorkflowRegistry, state: State, config: ServerConfig) -> None:
         self.registry = registry
-        self._management = management
+        self._management, self._changes = management, management.changes
         self._state = state
         self._config, self._limit = config, config.max_response_size
         self._archives = management.store.beside((config.workflow_store or config.model_store).resolve())
         self._archives.used_by(lambda: [registry.find(name).archive for name in registry.names()])
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._lost: dict[str, _LostWorkflow] = {}
-        """Workflows of the state that could not be restored, until they are registered again or unregistered."""
+        self._lost: dict[str, str] = {}
+        """Why workflows of the state could not be restored, until they are registered again or unregistered."""
 
     async def register(self, url: str, name: str | None) -> Workflow:
         """Returns when every node has its workers. Raises ServiceError; nothing of the workflow is left then."""
@@ -67,22 +66,30 @@ class WorkflowManagement:
                 _checked(name), found.url, unpacked.digest, await _spec(found.path, unpacked), limit=self._limit
             )
             async with self._only(name):
-                await self._management.changes.make(RegisteringWorkflow(self.registry, _record(workflow)))
+                if name not in self._lost:  # else a record stands there, which stays unless this one serves
+                    await self._changes.make(RegisteringWorkflow(self.registry, _record(workflow)))
                 try:
                     await self._add_nodes(workflow, unpacked, None)
+                    await self._confirm(workflow)
                 except BaseException:
                     await asyncio.shield(self._take_back(name))
                     raise
                 self._lost.pop(name, None)
-                self.registry.add(workflow)
         return workflow
+
+    async def _confirm(self, workflow: Workflow) -> None:
+        try:
+            await self._changes.make(ConfirmingWorkflow(self.registry, workflow, _record(workflow)))
+        except BaseException:
+            await self._remove_nodes(workflow)
+            raise
 
     async def _take_back(self, name: str) -> None:
         try:
-            lost = self._lost.get(name)
-            await self._management.changes.make(TakingWorkflowBack(name, lost and lost.record))
+            if name not in self._lost:
+                await self._changes.make(TakingWorkflowBack(self.registry, name, None))
         except NotSaved as error:
-            log.error("workflow %s is still registered at the next start: %s", name, error.message)
+            log.error("the registration of workflow %s stays in the state: %s", name, error.message)
 
     async def restore(self, stored: StoredWorkflow) -> None:
         """Restore a workflow of the state; workers load in the background, and nothing is written. Raises
@@ -100,14 +107,13 @@ class WorkflowManagement:
             try:
                 await self.restore(stored)
             except ServiceError as error:
-                reason = f"workflow {stored.name} could not be restored: {error.message}"
-                self._lost[stored.name] = _LostWorkflow(stored, reason)
-                log.error("%s", reason)
+                self._lost[stored.name] = f"workflow {stored.name} could not be restored: {error.message}"
+                log.error("%s", self._lost[stored.name])
         return self.not_restored()
 
     def not_restored(self) -> list[str]:
         """Why workflows of the state could not be restored, without those registered or unregistered since."""
-        return [lost.reason for lost in self._lost.values()]
+        return list(self._lost.values())
 
     def lost(self) -> list[str]:
         """Workflows of the state that could not be restored."""
@@ -120,7 +126,7 @@ class WorkflowManagement:
         """
         async with self._only(name):
             workflow = None if name in self._lost else self.registry.find(name)
-            await self._management.changes.make(UnregisteringWorkflow(self.registry, name, workflow))
+            await self._changes.make(UnregisteringWorkflow(self.registry, name, workflow))
             self._lost.pop(name, None)
             if workflow is not None:
                 await self._management.operations.closed(self._close(workflow), name, _longest(workflow))
@@ -153,8 +159,9 @@ class WorkflowManagement:
             raise WorkflowNotRegistered(workflow.name, [_failure(workflow, *failure) for failure in failures.items()])
 
     async def _add_node(self, sources: NodeSources, node: WorkflowNode, stored: Workers | None) -> ModelVersion:
+        settings = node.settings
         source = await sources.of(node, at_startup=stored is not None)
-        least, most = (stored or {}).get(source.name, _bounds(node))
+        least, most = (stored or {}).get(source.name, (settings.min_workers, settings.most_workers))
         return await self._management.nodes.add(source, least, most, wait=stored is None)
 
     async def _remove_nodes(self, workflow: Workflow) -> None:
@@ -238,13 +245,10 @@ def _failure(workflow: Workflow, node: str, error: BaseException) -> str:
 
 
 def _record(workflow: Workflow) -> StoredWorkflow:
-    nodes = workflow.spec.nodes.values()
-    workers = {node_model(workflow.name, node.name): _bounds(node) for node in nodes}
+    workers = {
+        version.source.name: (version.min_workers, version.max_workers) for version in workflow.versions.values()
+    }
     return StoredWorkflow(name=workflow.name, url=workflow.url, workers=workers, created_at=time.time())
-
-
-def _bounds(node: WorkflowNode) -> tuple[int, int]:
-    return node.settings.min_workers, node.settings.most_workers
 
 
 __all__ = ["WorkflowManagement"]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+
+import msgspec
 
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.records import Counts, new_record
+from msx_frontend.models.records import Counts, current_record, new_record
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
@@ -24,10 +27,13 @@ class Registering(Change):
         counts: Counts,
         replaced: Callable[[], ModelVersion | None],
         close: Callable[[ModelVersion], object],
+        *,
+        answered: bool,
     ) -> None:
-        """`replaced` finds the version whose place it takes, or raises Conflict; `close` begins to close that one."""
+        """`replaced` finds the version whose place it takes, or raises Conflict; `close` begins to close that one.
+        `answered`: the next start has it; else only once it is confirmed."""
         self._registry, self._version, self._counts = registry, version, counts
-        self._replaced, self._close = replaced, close
+        self._replaced, self._close, self._answered = replaced, close, answered
         self._old: ModelVersion | None = None
         self._record: StoredVersion | None = None
 
@@ -37,7 +43,7 @@ class Registering(Change):
 
     async def save(self, state: State) -> None:
         is_default = self._registry.becomes_default(self._version)
-        self._record = new_record(self._version, self._counts, is_default=is_default)
+        self._record = new_record(self._version, self._counts, is_default=is_default, answered=self._answered)
         await state.save(self._record)
 
     def apply(self) -> None:
@@ -53,6 +59,22 @@ class Registering(Change):
             await state.save(self._old.record)
         else:
             await state.remove(*self._version.labels, self._registry.rule_without(self._version))
+
+
+class Confirming(Change):
+    """The workers of a registration are ready, so that it is answered, and the next start has it."""
+
+    def __init__(self, registry: Registry, version: ModelVersion) -> None:
+        self._registry, self._version = registry, version
+        self._record = version.record
+
+    async def save(self, state: State) -> None:
+        record = current_record(self._version, is_default=self._registry.is_default(self._version))
+        self._record = msgspec.structs.replace(record, created_at=time.time())
+        await state.save(self._record)
+
+    def apply(self) -> None:
+        self._version.record = self._record
 
 
 class AddingNode(Change):

@@ -136,7 +136,44 @@ def test_what_cannot_be_taken_back_in_the_state_is_said(tmp_path: Path, caplog: 
         ):
             await harness.register("m")
         assert harness.registry.names() == []
-        assert "model m 1.0 is still registered at the next start: the disk is full" in caplog.text
+        assert "the registration of model m 1.0 stays in the state: the disk is full" in caplog.text
+
+    in_harness(tmp_path, test)
+
+
+def test_what_was_never_answered_is_not_known_to_the_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def killed(harness: Harness) -> None:
+        await harness.register("n")
+        FakeGroup.loading.add("m")
+        call = asyncio.ensure_future(harness.register("m"))
+        await until(harness.groups)
+        with patch.object(harness.state._store, "remove_version"):  # as by a server that was killed
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    async def restarted(harness: Harness) -> None:
+        await harness.start()
+        assert harness.registry.names() == ["n"]
+        assert {*await harness.stored()} == {("n", "1.0")}
+        assert "model m 1.0 was being registered when the last server ended, and is not known" in caplog.text
+
+    in_harness(tmp_path, killed)
+    in_harness(tmp_path, restarted)
+
+
+def test_a_disk_that_becomes_full_while_the_model_loads(tmp_path: Path) -> None:
+    """It has served nobody who was told of it: nothing of it is left."""
+
+    async def test(harness: Harness) -> None:
+        FakeGroup.loading.add("m")
+        call = asyncio.ensure_future(harness.register("m"))
+        await until(harness.groups)
+        FakeGroup.loading.clear()
+        with patch.object(harness.state, "save", side_effect=NotSaved("full")), pytest.raises(NotSaved):
+            await call
+        assert (harness.registry.names(), await harness.stored(), harness.groups()) == ([], {}, [])
 
     in_harness(tmp_path, test)
 

@@ -8,10 +8,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from msx_frontend.models import state_file
-from msx_frontend.models.state_store import StateStore, StateStoreError, StoredVersion, StoredWorkflow
+from msx_frontend.models.state_store import UNANSWERED, StateStore, StateStoreError, StoredVersion, StoredWorkflow
 
 
 @pytest.fixture
@@ -57,6 +58,18 @@ def test_changes(store: StateStore) -> None:
     store.remove_version("m", "3", None)
     store.remove_version("m", "unknown", None)
     assert reopened(store) == [record("1", min_workers=0, max_workers=5), record("2", is_default=True)]
+
+
+def test_what_was_never_answered_is_forgotten(store: StateStore) -> None:
+    store.save_version(record("1"))
+    store.save_version(record("2", created_at=UNANSWERED))
+    flow = StoredWorkflow(name="w", url="w.war", workers={}, created_at=UNANSWERED)
+    store.save_workflow(flow)
+    store.save_workflow(msgspec.structs.replace(flow, name="v", created_at=1.0))
+    assert store.forget_unanswered() == ["model m 2", "workflow w"]
+    assert store.forget_unanswered() == []
+    assert store.load_all() == [record("1")]
+    assert [one.name for one in store.load_workflows()] == ["v"]
 
 
 def test_a_version_saved_again_is_replaced(store: StateStore) -> None:
