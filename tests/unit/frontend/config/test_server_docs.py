@@ -88,7 +88,7 @@ def test_every_row_of_a_table_of_routes_is_served(page: str, methods: set[str], 
     assert {path for _, path in found} == paths
 
 
-INTERNAL = ("adapters", "at_startup", "servable", "sleep_level", "stage_workers")
+INTERNAL = ("adapters", "at_startup", "rows_compared", "servable", "sleep_level", "stage_workers")
 """Options of registrations that no client can give."""
 
 

@@ -82,6 +82,7 @@ def test_a_registration_takes_what_is_described() -> None:
     fields = set(Registration.__struct_fields__) - {
         "adapters",
         "at_startup",
+        "rows_compared",
         "servable",
         "sleep_level",
         "stage_workers",
