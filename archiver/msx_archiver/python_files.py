@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 
 from msx_archiver.errors import PackError
-from msx_sdk._internal.module_names import hidden_by
+from msx_sdk._internal.module_names import hides
 
 ENTRY_POINTS = "msx.handlers"
 TORCHSERVE_HANDLERS = (
@@ -80,20 +80,15 @@ def check_module(file: Path, option: str) -> None:
     """As `check_python`; also refuses a name by which others are imported, and a file that imports its own name, which
     another module was meant by."""
     tree = check_python(file)
-    if hidden := hidden_by(file.stem):
-        raise PackError(
-            f"{option}: {file} has the name of {hidden}, and would hide it from all that import that: rename it."
-        )
+    if hiding := hides(file.name):
+        raise PackError(f"{option}: {hiding}.")
     if file.stem in _imported(tree):
         raise PackError(f"{option}: {file} imports {file.stem}, which is this file itself in the archive: rename it.")
 
 
-def hiding(paths: Iterable[str]) -> Iterator[str]:
+def warnings_of_names(paths: Iterable[str]) -> list[str]:
     """A warning for each file at the archive's root that hides a module which others import."""
-    for path in paths:
-        stem, _, suffix = path.rpartition(".")
-        if suffix == "py" and (hidden := hidden_by(stem)):
-            yield f"--extra-files: {path} has the name of {hidden}, and hides it from all that import that later."
+    return [f"--extra-files: {hiding}." for hiding in map(hides, paths) if hiding]
 
 
 def _imported(tree: ast.Module) -> set[str]:

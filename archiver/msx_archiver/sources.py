@@ -15,7 +15,7 @@ from msx_archiver.members import path_problem
 from msx_archiver.model_files import check_model_files, check_stage_files
 from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
-from msx_archiver.python_files import check_module, find_handler, find_library, hiding
+from msx_archiver.python_files import check_module, find_handler, find_library, warnings_of_names
 from msx_archiver.stages import stage_files
 from msx_archiver.weights import find_weights, serialized_name
 from msx_sdk._internal.file_kinds import LFS_POINTER, head_of
@@ -121,7 +121,7 @@ def _add_options(sources: ModelSources, options: PackOptions) -> None:
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
-        sources.warnings += [*warnings, *hiding(path for path, _ in found)]
+        sources.warnings += [*warnings, *warnings_of_names(path for path, _ in found)]
 
 
 def check_config(file: Path) -> list[str]:

@@ -113,7 +113,7 @@ def _logging(settings: GivenSettings) -> LogOutput:
     from msx_frontend.config.state_folder import state_folder
     from msx_frontend.config.surroundings import log_location, settle_logs
     from msx_frontend.logs.file_mode import file_mode, set_mode
-    from msx_frontend.logs.output import HumanFormatter, set_up_logging
+    from msx_frontend.logs.output import HumanFormatter, TerminalFormatter, set_up_logging
 
     state = state_folder(settings.config)
     state.make()
@@ -126,7 +126,7 @@ def _logging(settings: GivenSettings) -> LogOutput:
     if settings.config.log_config is None and not _same_file():
         told = logging.StreamHandler(sys.stderr)
         told.setLevel(logging.WARNING)
-        told.setFormatter(HumanFormatter())
+        told.setFormatter(TerminalFormatter() if sys.stderr.isatty() else HumanFormatter())
         logging.getLogger().addHandler(told)
     return output
 

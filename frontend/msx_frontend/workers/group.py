@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
@@ -43,6 +44,7 @@ from msx_protocol import (
     encode_frame,
 )
 from msx_sdk._internal.methods import Methods
+from msx_sdk._internal.module_names import first_that_hides
 from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 
@@ -232,7 +234,11 @@ class WorkerGroup:
             self._end(group_end.lost(rank, status.lost))
         elif not self._load_errors.explains(rank):
             ended, name = self.ranks[rank], self.ranks.named(rank)
-            self._end(group_end.exited(rank, ended.pid, status.code, ended.crash_cause, name))
+            self._end(group_end.exited(rank, ended.pid, status.code, ended.crash_cause, name, self._advice()))
+
+    def _advice(self) -> str | None:
+        """For a process that has not even loaded: the archive may hide modules from it."""
+        return None if self._loaded.done() else first_that_hides(Path(self.spec.ranks[0].load.model_dir))
 
     def _end(self, end: GroupEnd) -> GroupEnd:
         """The first reason counts. Running jobs fail; jobs that waited behind them go back to the queue."""

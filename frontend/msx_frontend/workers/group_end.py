@@ -124,13 +124,15 @@ _KILLS = {-signal.SIGKILL: "killed by SIGKILL, perhaps out of memory", -signal.S
 """Exit codes of processes that others have ended: the OOM killer and the likes of earlyoom, or an operator."""
 
 
-def exited(rank: int, pid: int, code: int, crash_cause: str, name: str = "") -> GroupEnd:
+def exited(rank: int, pid: int, code: int, crash_cause: str, name: str = "", advice: str | None = None) -> GroupEnd:
     """A negative code is the signal. SIGKILL is the OOM killer's: TorchServe answers 507. `name`: the rank's, where
-    there are several."""
+    there are several. `advice`: a sentence without its full stop."""
     out_of_memory = code == -signal.SIGKILL
     reason = f"Rank {rank} (pid {pid}) {_how(code)}."
     if crash_cause and not out_of_memory:
         reason += f" Its last words: {crash_cause}"
+    if advice:
+        reason += f" ({advice}.)"
     kill = _KILLS.get(code, "")
     return GroupEnd(
         reason,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from msx_sdk._internal.failures import summary
-from msx_sdk._internal.module_names import hidden_by
+from msx_sdk._internal.module_names import hides
 from msx_sdk.errors import HandlerLoadError
 
 ENTRY_POINTS = "msx.handlers"
@@ -37,17 +37,17 @@ def imported(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise HandlerLoadError(f"{path.name}: handlers and model files must be Python source and end with .py")
     module = importlib.util.module_from_spec(spec)
-    before, hidden = sys.modules.get(path.stem), hidden_by(path.stem)
+    before, hiding = sys.modules.get(path.stem), hides(path.name)
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
     except BaseException as error:
         _put_back(path.stem, before)
-        if hidden and isinstance(error, Exception):
-            raise HandlerLoadError(f"{_hides(path, hidden)}; importing it failed: {summary(error)}") from error
+        if hiding and isinstance(error, Exception):
+            raise HandlerLoadError(f"{hiding}; importing it failed: {summary(error)}") from error
         raise
-    if hidden:
-        log.warning("%s.", _hides(path, hidden))
+    if hiding:
+        log.warning("%s.", hiding)
     return module
 
 
@@ -55,10 +55,6 @@ def _put_back(name: str, before: ModuleType | None) -> None:
     sys.modules.pop(name, None)
     if before is not None:
         sys.modules[name] = before
-
-
-def _hides(path: Path, hidden: str) -> str:
-    return f"{path.name} has the name of {hidden}, and hides it from all that import that: rename the file"
 
 
 def _file_of(location: str, model_dir: Path) -> Path | None:

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from msx_archiver.errors import PackError
-from msx_archiver.python_files import HandlerFile, check_module, check_python, find_handler, find_library, hiding
+from msx_archiver.python_files import (
+    HandlerFile,
+    check_module,
+    check_python,
+    find_handler,
+    find_library,
+    warnings_of_names,
+)
 from tests.unit.archiver.conftest import HANDLER
 
 InFolder = Callable[..., Path]
@@ -109,8 +116,8 @@ def test_a_name_that_hides_another_module(in_folder: InFolder, name: str, hidden
     file.write_bytes(HANDLER)
     with pytest.raises(PackError) as refused:
         check_module(file, "--handler")
-    words = f"--handler: {file} has the name of {hidden}, and would hide it from all that import that: rename it."
-    assert str(refused.value) == words
+    words = f"{name}.py has the name of {hidden}, and hides it from all that import that: rename the file"
+    assert str(refused.value) == f"--handler: {words}."
 
 
 @pytest.mark.parametrize(
@@ -131,6 +138,7 @@ def test_a_name_of_its_own(in_folder: InFolder, source: str) -> None:
 
 
 def test_other_files_that_hide_a_module_are_warned_of() -> None:
-    assert list(hiding(["types.py", "sub/types.py", "types.txt", "types", "words.py"])) == [
-        "--extra-files: types.py has the name of Python's module types, and hides it from all that import that later."
+    assert warnings_of_names(["types.py", "sub/types.py", "types.txt", "types", "words.py"]) == [
+        "--extra-files: types.py has the name of Python's module types, and hides it from all that import that: rename "
+        "the file."
     ]

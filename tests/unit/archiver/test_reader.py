@@ -130,6 +130,11 @@ def test_pipe_does_not_block(tmp_path: Path) -> None:
     [
         (b"", "is empty"),
         (b"hello", "neither a zip file"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+            "it is a pointer of Git LFS, not the file itself. Run",
+        ),
+        (b"<!DOCTYPE html>\n<title>Sign in</title>", "it is an HTML page. Download it again."),
         (b"PK\x03\x04", "damaged or truncated"),
         (b"\x1f\x8b\x08", "damaged or truncated"),
         (gzip.compress(b"no tar", mtime=0), "damaged or truncated"),

@@ -423,6 +423,13 @@ def test_a_worker_that_dies_while_it_loads(tmp_path: Path) -> None:
     assert end.reason.endswith("exited with code 3. Its last words: no licence")
 
 
+def test_a_worker_from_which_the_archive_hides_a_module(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "import os\nos._exit(1)\n")
+    (Path(spec.ranks[0].load.model_dir) / "types.py").write_text("")
+    words = "types.py has the name of Python's module types, and hides it from all that import that: rename the file"
+    assert ends(spec).reason.endswith(f"exited with code 1. ({words}.)")
+
+
 def test_a_process_that_cannot_be_started(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, "echo")
     end = ends(dataclasses.replace(spec, python="/nowhere/python"))

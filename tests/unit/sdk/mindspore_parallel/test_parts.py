@@ -118,6 +118,7 @@ def test_a_model_in_several_files(tmp_path: Path) -> None:
     [
         ("model.safetensors.index.json", "[]", "is not an index of safetensors files"),
         ("model.safetensors", "hello", "model.safetensors is not a safetensors file"),
+        ("model.safetensors", "version https://git-lfs.github.com/spec/v1", "it is a pointer of Git LFS, not the file"),
     ],
 )
 def test_files_that_are_something_else(tmp_path: Path, name: str, content: str, said: str) -> None:

@@ -20,6 +20,14 @@ def test_a_file_that_is_not_an_object(tmp_path: Path, text: str) -> None:
         read_object(tmp_path, "config.json")
 
 
+def test_a_byte_order_mark_and_a_pointer(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"a": 1}', "utf-8-sig")
+    assert read_object(tmp_path, "config.json") == {"a": 1}
+    (tmp_path / "config.json").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(HandlerLoadError, match=r"config\.json is not JSON: it is a pointer of Git LFS"):
+        read_object(tmp_path, "config.json")
+
+
 @pytest.mark.parametrize(
     ("value", "ids"),
     [(2, {2}), ([1, 2], {1, 2}), (None, set()), ([], set()), ("2", set()), (True, set()), ([1, None], {1})],
