@@ -1,5 +1,5 @@
-"""What a start reads besides its configuration, for `msx-serve doctor`: each by the code that the start reads it by.
-Nothing is written, and nothing is started."""
+"""The files and plugins that a start reads besides its configuration, for `msx-serve doctor`: each by the start's own
+code. Nothing is written, and nothing is started."""
 
 from __future__ import annotations
 

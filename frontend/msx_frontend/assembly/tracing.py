@@ -47,7 +47,7 @@ def start_tracing(config: ServerConfig, env: Mapping[str, str]) -> Tracing | Non
 
 
 def check_tracing(config: ServerConfig, env: Mapping[str, str]) -> str:
-    """The collector, which is not asked for; "" where requests are not traced. Raises as `start_tracing`."""
+    """The collector's address, where nothing is sent; "" where requests are not traced. Raises as `start_tracing`."""
     settings = tracing_settings(config, env)
     if settings is None:
         return ""

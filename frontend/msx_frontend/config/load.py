@@ -28,7 +28,7 @@ _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 @dataclass
 class _Remarks:
-    """On settings that are taken nevertheless."""
+    """Notices about settings that are taken nevertheless."""
 
     notices: list[str] = field(default_factory=list)
     unknown: list[UnknownKey] = field(default_factory=list)

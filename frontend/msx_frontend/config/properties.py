@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 MOST_BYTES = 16 << 20
-"""Of a file."""
+"""The largest file."""
 
 _BLANK = " \t\f"
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)

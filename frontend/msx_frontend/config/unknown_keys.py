@@ -49,7 +49,7 @@ def unknown_key(origin: str, key: str, value: str, *, look: bool) -> UnknownKey:
 
 
 def unknown_variables(env: Mapping[str, str], known: Collection[str]) -> Iterator[UnknownKey]:
-    """Those of `TS_…` that are near to a known one; any other may belong to somebody else."""
+    """Yield variables `TS_…` that are near to a known one; any other may belong to somebody else."""
     for name in sorted(env):
         if name.startswith("TS_") and name not in known and (found := near_miss(name, known)):
             yield UnknownKey(ENVIRONMENT, name, f"did you mean {found}?")

@@ -131,7 +131,7 @@ class ModelGauges(Collector):
         return found.values()
 
     def _settings(self) -> Iterable[Metric]:
-        """Of the certificate without a sample where no listener speaks TLS."""
+        """The certificate has no sample where no listener speaks TLS."""
         yield GaugeMetricFamily(
             "msx_certificate_not_after_seconds",
             "Until when the certificates of the listeners are valid, since the epoch",

@@ -1,4 +1,4 @@
-"""What the start reads: what it would end with, or warn of."""
+"""The errors that would end the start, and its warnings, by reading all that it reads."""
 
 from __future__ import annotations
 

@@ -50,13 +50,12 @@ class ListenerTls:
 
 
 class ExpiryLogs:
-    """Of the server's certificate, and of the authorities of its clients."""
+    """Tell of the server's certificate, and of the authorities of its clients."""
 
     def __init__(self, config: ServerConfig, authority_keys: Mapping[str, tuple[str, Path]]) -> None:
         self._own = ExpiryLog(source(config))
-        self._of_clients = {
-            name: ExpiryLog(f"{key}: {path}", NOT_LET_IN) for name, (key, path) in authority_keys.items()
-        }
+        files = {f"{key}: {path}": name for name, (key, path) in authority_keys.items()}  # each once
+        self._of_clients = {name: ExpiryLog(file, NOT_LET_IN) for file, name in files.items()}
         self._watched: list[tuple[ExpiryLog, Validity]] = []
 
     def watch(self, identity: TlsIdentity, authorities: Mapping[str, bytes]) -> None:

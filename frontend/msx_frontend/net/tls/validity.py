@@ -1,4 +1,4 @@
-"""Until when the certificates that listeners show are valid, and what is said of it."""
+"""The time in which certificates are valid, and lines in the log before it ends."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class ExpiryLog:
 
 
 def validity_of(chain: bytes) -> Validity:
-    """Of a chain in PEM, all of which clients need: until the first one ends."""
+    """The validity of a chain in PEM, all of which clients need: until the first one ends."""
     found = _each(chain)
     return min(found, key=lambda one: one.end)._replace(begin=max(one.begin for one in found))
 
 
 def validity_of_any(authorities: bytes) -> Validity:
-    """Of authorities in PEM, any of which may have signed: until the last one ends."""
+    """The validity of authorities in PEM, any of which may have signed: until the last one ends."""
     found = _each(authorities)
     return max(found, key=lambda one: one.end)._replace(begin=min(one.begin for one in found))
 

@@ -82,7 +82,8 @@ def test_authorities_of_clients_are_told_of_when_the_last_one_ends(
     ends = Certificate.make(days=3)
     (ca := tmp_path / "ca.pem").write_bytes(Certificate.make(days=-1).pem + ends.pem)
     settings: dict[str, Any] = {"private_key_file": key, "certificate_file": certificate, "client_ca": ca}
-    server_tls(ServerConfig(inference_address=Address("https", "127.0.0.1", 0), **settings))
+    https = Address("https", "127.0.0.1", 0)
+    server_tls(ServerConfig(inference_address=https, management_address=https, metrics_address=https, **settings))
     assert [text for level, text in said(caplog) if level == "WARNING" and text.startswith(f"client_ca: {ca}: ")] == [
         f"client_ca: {ca}: the certificate of CN=localhost expires on {validity_of(ends.pem).end_text}, in 3.0 days: "
         "without a newer one no client is let in whom it has signed; the files are read again when they change"
