@@ -42,7 +42,7 @@ def _compare(
 ) -> list[ComparedOutput]:
     from msx_sdk.mindspore import load_parameters, read_options, setup
     from msx_sdk.mindspore._cells import create_cell
-    from msx_sdk.mindspore._comparison import compared, eager, plain_context
+    from msx_sdk.mindspore._comparison import compared, eager, plain_context, sample_count
     from msx_sdk.mindspore._network import load_mindir_file
     from msx_sdk.mindspore._sample_rows import sample_rows
 
@@ -52,7 +52,7 @@ def _compare(
     cell = create_cell(source, read_options(context, "model", ModelOptions))
     load_parameters(cell, weights)
     cell.set_train(False)
-    rows = sample_rows(network.inputs, 3, index_limits(mindir))
+    rows = sample_rows(network.inputs, sample_count(network), index_limits(mindir))
     return list(compared(network, eager(cell), rows, tolerance))
 
 

@@ -55,10 +55,17 @@ def compared(
     """Each output of the network beside the reference's, at 1, 2 and 3 rows; at all `rows` where the network takes
     another number of rows in one call, and has no row of an output for each."""
     axis = batch_axis(network)
-    for count in [len(rows[0])] if axis is None else COUNTS:
+    if axis is None:
+        yield from _outputs(len(rows[0]), network.outputs, network(rows), reference(rows), tolerance)
+        return
+    for count in COUNTS:
         arrays = [array[:count] for array in rows]
-        given = network(arrays) if axis is None else run_rows(network, arrays, axis)
-        yield from _outputs(count, network.outputs, given, reference(arrays), tolerance)
+        yield from _outputs(count, network.outputs, run_rows(network, arrays, axis), reference(arrays), tolerance)
+
+
+def sample_count(network: RowNetwork) -> int | None:
+    """How many rows to make up for a comparison; None for each input's own number."""
+    return None if batch_axis(network) is None else max(COUNTS)
 
 
 def _outputs(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msx_sdk._internal.mindir import answers_beside
 from msx_sdk._internal.mindir_indices import index_limits
-from msx_sdk.mindspore._comparison import compared, eager, plain_context
+from msx_sdk.mindspore._comparison import compared, eager, plain_context, sample_count
 from msx_sdk.mindspore._difference import differ, tolerance_of
 from msx_sdk.mindspore._network import load_mindir_file
 from msx_sdk.mindspore._rows import to_array
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-ROWS = 3
 
 
 def export(net: Any, inputs: Any, file: str | Path, *, rows: int | None = None, tolerance: float | None = None) -> Path:
@@ -54,11 +52,7 @@ def _write(net: Any, given: Sequence[Any], file: Path, rows: int | None) -> Path
     for old in (whole, divided, answers_beside(whole)):
         old.unlink(missing_ok=True)
     tensors = [_example_tensor(ms, one, rows) for one in given]
-    net.set_inputs(*tensors)
-    try:
-        ms.export(net, *tensors, file_name=str(stem), file_format="MINDIR")
-    finally:
-        net.set_inputs()
+    ms.export(net, *tensors, file_name=str(stem), file_format="MINDIR")
     return whole if whole.is_file() else divided
 
 
@@ -66,17 +60,18 @@ def _example_tensor(ms: Any, given: Any, rows: int | None) -> Any:
     tensor = given if isinstance(given, ms.Tensor) else ms.Tensor(given)
     if not tensor.shape:
         raise ValueError("export compares rows, and an input without an axis has none: call mindspore.export")
-    others = [None if size is None or size < 0 else size for size in tensor.shape[1:]]
-    return ms.Tensor(shape=[rows, *others], dtype=tensor.dtype) if rows is None or None in others else (
-        ms.ops.zeros((rows, *others), tensor.dtype)
-    )  # fmt: skip
+    shape = [rows, *(None if size is None or size < 0 else size for size in tensor.shape[1:])]
+    return ms.Tensor(shape=shape, dtype=tensor.dtype) if None in shape else ms.ops.zeros(tuple(shape), tensor.dtype)
 
 
 def _compare(net: Any, given: Sequence[Any], path: Path, tolerance: float | None) -> None:
     """Raises ValueError."""
     network, reference = load_mindir_file(path, plain_context(path)), eager(net)
+    if len(network.inputs) != len(given):
+        path.unlink()
+        raise ValueError(f"the file has {len(network.inputs)} inputs: give an array for each, not {len(given)}")
     values = {spec.name: _values(one) for spec, one in zip(network.inputs, given, strict=True)}
-    rows = sample_rows(network.inputs, ROWS, index_limits(path), values)
+    rows = sample_rows(network.inputs, sample_count(network), index_limits(path), values)
     wanted = reference(rows)
     for one, again in zip(wanted, reference(rows), strict=True):
         if differ(again, one).part > (tolerance or tolerance_of(one.dtype.name)):

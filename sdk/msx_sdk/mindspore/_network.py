@@ -20,7 +20,7 @@ from msx_sdk.mindspore._groups import check_groups, collectives_of, counted, wit
 from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._options import model_file, read_options
 from msx_sdk.mindspore._parameters import FORMATS, load_parameters
-from msx_sdk.mindspore._row_check import check_file, check_rows
+from msx_sdk.mindspore._row_check import CELL_WAYS, check_file, check_rows
 from msx_sdk.mindspore._rows import to_array
 from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
@@ -122,7 +122,7 @@ def load_checkpoint(context: Context, parallel: Parallel | None = None) -> Netwo
     if options.inputs is None and inputs:
         run = _of_unknown_types(run, inputs, source.name)
     network = Network(inputs, [], run)
-    check_rows(network, source.name, context, {})
+    check_rows(network, source.name, context, {}, ways=CELL_WAYS)
     return network
 
 

@@ -28,10 +28,9 @@ log = logging.getLogger("msx.mindspore")
 COUNTER = "msx_row_checks_failed_total"
 ROWS = 3
 _BRANCHES = frozenset(("raise", "Switch", "switch"))
-WAYS_OUT = (
-    "export it with a fixed number of rows, or serve the network by --handler checkpoint; batchCheck: false in "
-    "model-config.yaml serves it as it is (docs/wrong-answers.md)"
-)
+EXPORT_WAYS = "export it with a fixed number of rows, or serve the network by --handler checkpoint"
+CELL_WAYS = "leave out mindspore: {mode: graph}, or give batchSize: 1"
+_AS_IT_IS = "batchCheck: false in model-config.yaml serves it as it is (docs/wrong-answers.md)"
 
 
 class RowAnswers(NamedTuple):
@@ -44,28 +43,34 @@ class RowAnswers(NamedTuple):
 
 
 def check_rows(
-    network: RowNetwork, name: str, context: Context, limits: Mapping[str, int], *, judged: bool = False
+    network: RowNetwork,
+    name: str,
+    context: Context,
+    limits: Mapping[str, int],
+    *,
+    judged: bool = False,
+    ways: str = EXPORT_WAYS,
 ) -> None:
     """Compare a row's answer alone with its answers among others.
 
     `name`: the file, for messages; `limits`: upper bounds of integer inputs; `judged`: rows are independent also with
-    `batchSize: 1`. Nothing is compared where the first axis of an input or output is not open, and without warm-up.
-    Raises HandlerLoadError where an output of floats differs by more than `batchTolerance`. That is a WARNING where
-    requests are not joined, since the first axis may count something else then, and an ERROR for a model that an older
-    server has left.
+    `batchSize: 1`; `ways`: what mends it. Nothing is compared where the first axis of an input or output is not open,
+    and without warm-up. Raises HandlerLoadError where an output of floats differs by more than `batchTolerance`. That
+    is a WARNING where requests are not joined, since the first axis may count something else then, and an ERROR for a
+    model that an older server has left.
     """
     config = parse_model_config(context.model_yaml_config)[0]
     if not config.batch_check or config.warmup is False or batch_axis(network) != ANY:
         return
     context.report_progress("comparing rows")
-    answers = _answers(network, name, sample_given(config, network.inputs), limits)
+    answers = _answers(network, name, _given(config, network.inputs), limits)
     if answers is None:
         return
     for wrong in _wrong_outputs(network.outputs, answers, config.batch_tolerance, name):
         if judged or context.info.batch_size > 1:
-            _refuse(f"{name}: {wrong}", context)
+            _refuse(f"{name}: {wrong}", f"{ways}; {_AS_IT_IS}", context)
         else:
-            log.warning("%s: %s. If the first axis counts independent rows, %s", name, wrong, WAYS_OUT)
+            log.warning("%s: %s. If the first axis counts independent rows, %s; %s", name, wrong, ways, _AS_IT_IS)
 
 
 def check_file(network: RowNetwork, path: Path, context: Context) -> None:
@@ -74,10 +79,10 @@ def check_file(network: RowNetwork, path: Path, context: Context) -> None:
     config = parse_model_config(context.model_yaml_config)[0]
     if config.batch_check and config.warmup is not False:
         check_stored(network, path, config.batch_tolerance)
-    check_rows(network, path.name, context, index_limits(path), judged=may_be_miscompiled(path))
+    check_rows(network, path.name, context, index_limits(path), judged=_may_be_miscompiled(path))
 
 
-def may_be_miscompiled(path: Path) -> bool:
+def _may_be_miscompiled(path: Path) -> bool:
     """Whether the graph has branches, which MindSpore 2.10 may compute wrongly where an axis is open."""
     return not _BRANCHES.isdisjoint(read_signature(path).op_types)
 
@@ -93,8 +98,8 @@ def check_stored(network: RowNetwork, path: Path, tolerance: float | None) -> No
         why = str(error).partition("\n")[0]
         raise HandlerLoadError(f"{path.name} cannot be given the rows of {answers_beside(path).name}: {why}") from None
     if wrong:
-        raise HandlerLoadError(f"{path.name} does not answer as the network it was exported from: {wrong[0]}. "
-                               f"Do one of these: {WAYS_OUT}")  # fmt: skip
+        sentence = f"{path.name} does not answer as the network it was exported from: {wrong[0]}"
+        raise HandlerLoadError(f"{sentence}. Do one of these: {EXPORT_WAYS}; {_AS_IT_IS}")
 
 
 def _answers(network: RowNetwork, name: str, given: Mapping[str, Any], limits: Mapping[str, int]) -> RowAnswers | None:
@@ -147,15 +152,15 @@ def _shape(spec: TensorSpec) -> str:
     return str(list(spec.shape)).replace("-1", "n")
 
 
-def _refuse(sentence: str, context: Context) -> None:
+def _refuse(sentence: str, ways: str, context: Context) -> None:
     if not context.info.from_older_server:
-        raise HandlerLoadError(f"{sentence}. Do one of these: {WAYS_OUT}")
+        raise HandlerLoadError(f"{sentence}. Do one of these: {ways}")
     help = "Outputs of models from older servers that differ at warm-up, and are served until the next release"
     context.metrics.counter(COUNTER, help=help).update()
-    log.error("%s. It is served because it was before; the next release refuses it. Until then: %s", sentence, WAYS_OUT)
+    log.error("%s. It is served because it was before; the next release refuses it. Until then: %s", sentence, ways)
 
 
-def sample_given(config: ModelConfig, inputs: Sequence[TensorSpec]) -> Mapping[str, Any]:
+def _given(config: ModelConfig, inputs: Sequence[TensorSpec]) -> Mapping[str, Any]:
     """The values of inputs in the yaml's `example:`, by name; none where they are not written so."""
     example = config.example[0] if isinstance(config.example, list) and config.example else config.example
     if isinstance(example, Mapping) and len(example) == 1:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+OPEN_ROWS = 3
 OPEN_SIZE = 32
 """The size of dimensions, other than the rows, that the network leaves open."""
 _UNKNOWN_INTEGERS = 2
@@ -23,9 +24,10 @@ class UnknownShapeError(ValueError):
 
 
 def sample_rows(
-    inputs: Sequence[TensorSpec], rows: int, limits: Mapping[str, int], given: Mapping[str, Any] | None = None
+    inputs: Sequence[TensorSpec], rows: int | None, limits: Mapping[str, int], given: Mapping[str, Any] | None = None
 ) -> list[Array]:
-    """`rows` different rows for each input, always the same ones; in `limits` are upper bounds of integers.
+    """`rows` different rows for each input, always the same ones; None: as many as the input says, or 3 where that is
+    open. In `limits` are upper bounds of integers.
 
     `given`: a row, or some, of inputs by name; the further rows are their values in another order. Raises
     UnknownShapeError.
@@ -36,9 +38,13 @@ def sample_rows(
     own = [_own_rows((given or {}).get(spec.name), spec) for spec in inputs]
     size = next((size for one, spec in zip(own, inputs, strict=True) for size in _open_sizes(one, spec)), OPEN_SIZE)
     return [
-        _random(random, spec, rows, limits.get(spec.name), size) if one is None else _more(random, one, rows)
-        for one, spec in zip(own, inputs, strict=True)
+        _random(random, spec, count, limits.get(spec.name), size) if one is None else _more(random, one, count)
+        for one, spec, count in zip(own, inputs, [rows or _own_count(spec) for spec in inputs], strict=True)
     ]
+
+
+def _own_count(spec: TensorSpec) -> int:
+    return spec.shape[0] if spec.shape and spec.shape[0] > 0 else OPEN_ROWS
 
 
 def _open_sizes(own: Array | None, spec: TensorSpec) -> list[int]:

@@ -50,6 +50,11 @@ class Noise(nn.Cell):
         return x + ops.rand_like(x)
 
 
+class Weighted(nn.Cell):
+    def construct(self, x, weights):
+        return (x * weights).sum(0)
+
+
 class Words(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
@@ -131,14 +136,18 @@ def test_a_fixed_number_of_rows_is_right_and_its_answers_are_compared_again(serv
         serve("mindir", "net.mindir", {}, tmp_path)
 
 
-def test_any_number_of_rows_that_is_right(nets: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
+def test_any_number_of_rows_that_is_right(nets: Path, tmp_path: Path, mode: int) -> None:
     from msx_sdk.mindspore._cells import import_source
 
+    ms.set_context(mode=mode)
     net = import_source(nets / "net.py").Affine()
     path = export(net, ms.Tensor(shape=[None, 3], dtype=ms.float32), str(tmp_path / "affine.mindir"))
     stored = read_stored(path)
     assert stored is not None
     assert [array.shape for array in [*stored.inputs, *stored.outputs]] == [(3, 3), (3, 3), (3,)]
+    assert ms.get_context("mode") == mode
+    np.testing.assert_allclose(net(ms.Tensor(ROWS))[1].asnumpy(), ROWS.sum(-1))
 
 
 def test_a_random_network_and_inputs_without_rows_are_not_exported(tmp_path: Path) -> None:
@@ -156,6 +165,13 @@ def test_the_rows_of_the_table_that_a_gather_reads_limit_its_indices(tmp_path: P
     assert stored is not None
     assert [int(array.max()) < limit for array, limit in zip(stored.inputs, (11, 3), strict=False)] == [True, True]
     assert index_limits(tmp_path / "missing.mindir") == {}
+
+
+def test_a_network_without_rows_is_compared_as_a_whole(tmp_path: Path) -> None:
+    path = export(cell(tmp_path, "Weighted"), [ROWS[:, :2], ROWS[:, :1]], tmp_path / "weighted", rows=3)
+    stored = read_stored(path)
+    assert stored is not None
+    assert [array.shape for array in [*stored.inputs, *stored.outputs]] == [(3, 2), (3, 1), (2,)]
 
 
 def run(*args: object) -> Any:
