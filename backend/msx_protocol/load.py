@@ -43,7 +43,7 @@ class Load(WireMessage, tag=1, kw_only=True):
     stream_heartbeat: float = 0.0
     """Seconds after which the head of a stream that has not begun is sent; 0: with the first chunk only."""
     stream_early_head: bool = False
-    """That is done for streams of any type, and not only for server-sent events."""
+    """Send it early for streams of any type, and not only for server-sent events."""
     server_version: str
     service_envelope: str = ""
     """The envelope that wraps the handler (`body`, `json`, `kserve`, `kservev2`, …); "" for none."""

@@ -1,4 +1,4 @@
-"""What a silent stream sends, so that its client, and proxies on the way, see that it is open."""
+"""Heartbeats of silent streams, by which their clients, and proxies on the way, see that they are open."""
 
 from __future__ import annotations
 

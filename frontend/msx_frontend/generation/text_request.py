@@ -138,7 +138,7 @@ class TextRequest:
         self.streaming = False
         """The head of its stream of events is sent."""
         self.stream_headers: Headers = []
-        """Of that head, besides the usual ones."""
+        """Further headers of that head."""
         self._heartbeat: StreamHeartbeat | None = None
 
     @property

@@ -12,6 +12,8 @@ LOOKS = 4
 """Looks at a stream before it counts as silent, where that is sooner than the usual looks are."""
 LEAST = 0.05
 """Seconds between two looks at least."""
+AT_ONCE = 100
+"""Streams that may all write in one turn of the loop: one or two milliseconds."""
 
 
 class StreamHeartbeats:
@@ -23,7 +25,7 @@ class StreamHeartbeats:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._open: set[StreamHeartbeat] = set()
-        self._sweep = Sweep(self._all, min(EVERY, max(seconds / LOOKS, LEAST)))
+        self._sweep = Sweep(self._all, min(EVERY, max(seconds / LOOKS, LEAST)), AT_ONCE)
 
     def open(self, beat: Callable[[], None]) -> StreamHeartbeat:
         """Call `beat` whenever the stream has been silent, until the heartbeat is closed."""

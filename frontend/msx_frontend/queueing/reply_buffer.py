@@ -82,7 +82,7 @@ class ReplyBuffer:
         self.hold: Hold | None = None
         """Counts the bytes of the request; released by `close`."""
         self.heartbeat: StreamHeartbeat | None = None
-        """Of a stream of events, from `open_events` to `close`."""
+        """Set for a stream of events, from `open_events` to `close`."""
         self._head: ReplyStart | None = None
         self._chunks: deque[bytes] = deque()
         self._size = 0

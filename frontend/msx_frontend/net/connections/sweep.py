@@ -24,7 +24,7 @@ AT_ONCE = 500
 
 
 class Looked(Protocol):
-    """What is looked at, with `loop.time()`: a connection, or a stream."""
+    """A connection or a stream, which is looked at with `loop.time()`."""
 
     def forgive(self, seconds: float, now: float) -> None: ...
 
@@ -34,9 +34,9 @@ class Looked(Protocol):
 class Sweep:
     """Runs while there is something to look at: a server without connections does nothing."""
 
-    def __init__(self, all: Callable[[], Iterator[Looked]], every: float) -> None:
-        """`every`: seconds between two looks."""
-        self._all, self._every = all, every
+    def __init__(self, all: Callable[[], Iterator[Looked]], every: float, at_once: int = AT_ONCE) -> None:
+        """`every`: seconds between two looks; `at_once`: how many are looked at in one turn of the loop."""
+        self._all, self._every, self._at_once = all, every, at_once
         self._running = False
 
     def start(self) -> None:
@@ -56,7 +56,7 @@ class Sweep:
         self._look_at(self._all(), late)
 
     def _look_at(self, left: Iterator[Looked], late: float) -> None:
-        now, some = self._loop.time(), list(islice(left, AT_ONCE))
+        now, some = self._loop.time(), list(islice(left, self._at_once))
         if some:
             self.start()
         for one in some:
@@ -66,5 +66,5 @@ class Sweep:
                 one.look(now)
             except Exception:
                 log.exception("a connection or a stream cannot be looked at")
-        if len(some) == AT_ONCE:
+        if len(some) == self._at_once:
             self._loop.call_soon(self._look_at, left, late)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from itertools import count
 
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
+from msx_frontend.net.heartbeats import AT_ONCE, OFF, StreamHeartbeats
 from tests.unit.frontend.jobs import run
 
 
@@ -31,6 +33,27 @@ def test_one_that_cannot_beat_does_not_keep_the_others_from_it() -> None:
         await beat.wait()
         broken.close()
         other.close()
+
+    run(test())
+
+
+def test_many_that_are_silent_leave_turns_to_others() -> None:
+    async def test() -> None:
+        heartbeats, beats, turn, loop = StreamHeartbeats(0.01), Counter[int](), count(), asyncio.get_running_loop()
+        now = next(turn)
+
+        def tick() -> None:
+            nonlocal now
+            now = next(turn)
+            loop.call_soon(tick)
+
+        loop.call_soon(tick)
+        opened = [heartbeats.open(lambda: beats.update([now])) for _ in range(250)]
+        while beats.total() < len(opened):
+            await asyncio.sleep(0)
+        assert max(beats.values()) <= AT_ONCE
+        for one in opened:
+            one.close()
 
     run(test())
 

@@ -101,7 +101,7 @@ class _Messages:
 
 
 def _seen(head: asyncio.Future[None]) -> None:
-    """It fails where the client has left, which what is sent next finds out."""
+    """Ignore that a head could not be sent: its client has left, which the next message finds out."""
     if not head.cancelled():
         head.exception()
 
@@ -113,7 +113,7 @@ class AioCall:
         self._context = context
         self._started = time.monotonic()
         self._heartbeat: StreamHeartbeat | None = None
-        """Of a stream that has not begun."""
+        """Set while a stream has not begun."""
         if served.method.server_streams:
             self._heartbeat = heartbeats.open(self._send_head)
         self._head: asyncio.Future[None] | None = None
