@@ -67,7 +67,7 @@ def test_the_number_of_the_states_schema() -> None:
 
 
 UNITS = {"": 1.0, "million": 1e6, "µs": 1e-6, "ms": 1e-3, "kB": 1e3, "GB": 1e9}
-_PRODUCT = re.compile(r"([\d,.]+)(?: (million))? × ([\d.]+) (µs|ms|kB) = ([\d,.]+)(?: (GB))?")
+_PRODUCT = re.compile(r"([\d,.]+)(?: (million))? × ([\d.]+) (µs|ms|kB) = ([\d,.]+)(?: (GB|µs)\b)?")
 
 
 def test_the_arithmetic_of_scale_is_right() -> None:
