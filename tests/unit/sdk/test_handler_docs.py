@@ -37,6 +37,7 @@ EXAMPLES: dict[str, tuple[list[Any], list[tuple[int, bytes]]]] = {
     "classifier.py": ([[2, 3, 1]], [(200, b"[\n  3,\n  2,\n  1\n]")]),
     "async_sender.py": (["world"], [(200, b"Hello there world")]),
     "tokens.py": (["to be or"], [(200, b"to be or ")]),
+    "ticks.py": (["x"], [(200, b"data: 0\n\ndata: 1\n\ndata: 2\n\n")]),
     "countdown.py": ([2], [(200, b"1\n0\n")]),
     "memory.py": ([2, 3], [(200, b"2"), (200, b"5")]),
     "patient.py": (["x"], [(200, b"thorough")]),
