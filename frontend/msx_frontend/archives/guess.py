@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msx_archiver.servable import YAML
 from msx_frontend.start_errors import StartError
+from msx_sdk._internal.mindir import answers_beside
 
 MINDIR, PYTHON = ".mindir", ".py"
 SERVABLE = "servable_config.py"
@@ -65,8 +66,10 @@ def name_of(path: Path) -> str:
 
 def _of_mindir(path: Path) -> Guess:
     files, config = _with_config(path.parent, {path.name: path})
-    weights = f"{path.stem}_variables"
+    weights = f"{path.stem.removesuffix('_graph')}_variables"
     files |= {f"{weights}/{one.name}": one for one in _visible(path.parent / weights, "*") if one.is_file()}
+    if (answers := answers_beside(path)).is_file():
+        files[answers.name] = answers
     return Guess(name_of(path), "mindir", files, f"a MindIR model{_and(config)}", serialized=path.name, config=config)
 
 

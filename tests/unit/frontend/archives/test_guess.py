@@ -47,6 +47,13 @@ def test_a_mindir_with_its_weights(tmp_path: Path) -> None:
     found = guess(tmp_path / "net.mindir")
     assert (found.handler, found.serialized, found.config) == ("mindir", "net.mindir", True)
     assert sorted(found.files) == ["model-config.yaml", "net.mindir", "net_variables/data_0"]
+    touch(tmp_path, "net_graph.mindir", "net.expected.npz")
+    assert sorted(guess(tmp_path / "net_graph.mindir").files) == [
+        "model-config.yaml",
+        "net.expected.npz",
+        "net_graph.mindir",
+        "net_variables/data_0",
+    ]
 
 
 def test_a_handler_with_what_it_imports(tmp_path: Path) -> None:
