@@ -41,9 +41,8 @@ class Installing:
         self._operations, self._unregistration, self._nodes = operations, unregistration, nodes
 
     async def install(self, version: ModelVersion, wanted: Registration) -> None:
-        """Serve a version, which is saved first; one that is answered when its workers are ready is known to the next
-        start from then on. One that takes the place of another is ready before, so that it is
-        saved when it may take that place."""
+        """Serve a version, which is saved first. Where the answer waits for its workers, the next start knows it from
+        then on. A version that takes the place of another is saved when it is ready to."""
         counts = [(part, worker_counts(part, wanted, self._config)) for part in version.parts]
         check_parts(counts)
         old = self.replaced(version, wanted)

@@ -49,6 +49,18 @@ def start_fails(config: ServerConfig, error: type[StartError]) -> None:
     run(test())
 
 
+def not_ready_because(config: ServerConfig) -> str:
+    """What a server says whose model `m` has loaded."""
+
+    async def test() -> str:
+        async with AsyncExitStack() as parts:
+            server = await started(config, parts)
+            await server.models.context.registry.find("m").settled()
+            return server.health.not_ready_because()
+
+    return run(test())
+
+
 def test_a_server_starts_and_stops(tmp_path: Path) -> None:
     pack_model(tmp_path, "m")
     config = config_of(tmp_path, load_models=("m.mar",))
@@ -67,6 +79,16 @@ def test_a_server_starts_and_stops(tmp_path: Path) -> None:
     assert remembered(tmp_path) == ["m"]
     left = {path.name for path in (tmp_path / "store" / ".msx").iterdir()}
     assert left == {"models", "server.lock", "state.db"}
+
+
+@pytest.mark.parametrize(("ready_when", "why"), [("all", "not serving: n (failed)"), ("any", "")])
+def test_which_models_must_serve(tmp_path: Path, ready_when: str, why: str) -> None:
+    """One of two that are remembered is lost."""
+    lost = pack_model(tmp_path / "store", "n")
+    pack_model(tmp_path / "store", "m")
+    not_ready_because(config_of(tmp_path, load_models=("m.mar", "n.mar"), default_workers_per_model=1))
+    lost.unlink()
+    assert not_ready_because(config_of(tmp_path, ready_when=ready_when)) == why
 
 
 def test_a_start_that_fails_on_a_grpc_port_remembers_no_models(tmp_path: Path) -> None:
