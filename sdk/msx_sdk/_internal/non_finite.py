@@ -12,12 +12,16 @@ from typing import Any
 
 import msgspec
 
+from msx_sdk._internal.failures import shortened
+
 COUNTER = "msx_non_finite_replies"
 HELP = "Replies in which JSON has null for NaN or an infinity"
 TELL_EVERY = 60.0
 """Seconds between two lines of the log: a model that fails so does it for every request."""
 NULL = b"null"
 _DEEPEST = 100
+LONGEST_PLACE = 200
+"""Characters: names of members may be a client's."""
 
 log = logging.getLogger("msx.worker")
 
@@ -74,9 +78,10 @@ non_finite = NonFinite()
 def first_place(value: Any) -> str | None:
     """The member that is NaN or infinite, as `scores[3]`; None where all numbers are finite."""
     try:
-        return next(_places(value, "", 0), None)
-    except (TypeError, ValueError, RecursionError):
+        place = next(_places(value, "", 0), None)
+    except Exception:  # of a handler's own types: a reply that has its JSON does not fail for what would be told
         return None
+    return place and shortened(place, LONGEST_PLACE)
 
 
 def finite(value: Any) -> Any:
@@ -109,7 +114,8 @@ def _places_in_object(value: Any, place: str, depth: int) -> Iterator[str]:
     """Of arrays and tensors, and of structs, dataclasses and pydantic's models."""
     array = value.asnumpy() if hasattr(value, "asnumpy") else value
     if hasattr(array, "dtype") and hasattr(array, "tolist"):
-        if array.dtype.kind == "f" and not sys.modules["numpy"].isfinite(array).all():
+        is_numpy = hasattr(array.dtype, "kind")  # torch's types have none
+        if not is_numpy or (array.dtype.kind == "f" and not sys.modules["numpy"].isfinite(array).all()):
             yield from _places(array.tolist(), place, depth + 1)
     elif hasattr(value, "model_dump"):
         yield from _places(value.model_dump(), place, depth + 1)

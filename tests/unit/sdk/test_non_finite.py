@@ -56,6 +56,32 @@ def test_a_null_of_the_handler_is_none(value: Any) -> None:
     assert first_place(value) is None
 
 
+class Tensor:
+    """As torch's, whose `dtype` is none of NumPy's."""
+
+    dtype = "torch.float32"
+
+    def __init__(self, values: list[float]) -> None:
+        self._values = values
+
+    def tolist(self) -> list[float]:
+        if not self._values:
+            raise RuntimeError("it is on a device")
+        return self._values
+
+
+def test_tensors_of_others_are_read_and_never_fail_a_reply() -> None:
+    assert first_place({"y": Tensor([0.0, NAN])}) == "y[1]"
+    assert first_place({"y": Tensor([0.0])}) is None
+    assert first_place({"y": Tensor([]), "z": NAN}) is None
+
+
+def test_a_long_name_is_cut() -> None:
+    place = first_place({"n" * 10_000: NAN})
+    assert place is not None
+    assert len(place) < 2 * module.LONGEST_PLACE
+
+
 def test_a_value_that_holds_itself_ends() -> None:
     value: list[Any] = []
     value.append(value)
