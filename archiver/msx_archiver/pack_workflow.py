@@ -9,7 +9,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
 from msx_archiver.output import Warn, created_on, errors_named, make, own_version, silent, source_date
 from msx_archiver.pack import check_name
-from msx_archiver.python_files import check_python
+from msx_archiver.python_files import check_module, warnings_of_names
 from msx_archiver.sources import FileSet
 from msx_archiver.target import WAR, place
 from msx_archiver.workflow_options import WorkflowOptions
@@ -45,10 +45,11 @@ def _collect(options: WorkflowOptions) -> FileSet:
     sources.add([_at_root(options.spec_file)], "--spec-file")
     if options.handler:
         sources.add([_at_root(options.handler)], "--handler")
-        check_python(Path(options.handler))
+        check_module(Path(options.handler), "--handler")
     if options.extra_files:
         found, sources.warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
+        sources.warnings += warnings_of_names((path for path, _ in found), "--extra-files")
     return sources
 
 

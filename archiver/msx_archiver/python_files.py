@@ -86,9 +86,9 @@ def check_module(file: Path, option: str) -> None:
         raise PackError(f"{option}: {file} imports {file.stem}, which is this file itself in the archive: rename it.")
 
 
-def warnings_of_names(paths: Iterable[str]) -> list[str]:
+def warnings_of_names(paths: Iterable[str], option: str) -> list[str]:
     """A warning for each file at the archive's root that hides a module which others import."""
-    return [f"--extra-files: {hiding}." for hiding in map(hides, paths) if hiding]
+    return [f"{option}: {hiding}." for hiding in map(hides, paths) if hiding]
 
 
 def _imported(tree: ast.Module) -> set[str]:

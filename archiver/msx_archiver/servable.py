@@ -16,7 +16,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, silent
 from msx_archiver.pack import archived, check_options
-from msx_archiver.python_files import check_python
+from msx_archiver.python_files import check_python, warnings_of_names
 from msx_archiver.sources import ModelSources, check_config
 from msx_sdk._internal.manifest import ModelEntry
 from msx_sdk._internal.safe_yaml import read_yaml
@@ -116,6 +116,7 @@ def _collect(
     sources.add(_files(folder), OPTION)
     if version is not None:
         sources.add(((f"{options.version}/{path}", file) for path, file in _files(version, within=folder)), OPTION)
+    sources.warnings += warnings_of_names(sources.files, OPTION)
     _write_config(sources.files.pop(YAML, None), yaml_file, config)
     sources.add([(YAML, yaml_file)], OPTION)
     sources.warnings += check_config(yaml_file)

@@ -121,7 +121,7 @@ def _add_options(sources: ModelSources, options: PackOptions) -> None:
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")
-        sources.warnings += [*warnings, *warnings_of_names(path for path, _ in found)]
+        sources.warnings += [*warnings, *warnings_of_names((path for path, _ in found), "--extra-files")]
 
 
 def check_config(file: Path) -> list[str]:

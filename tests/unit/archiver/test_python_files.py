@@ -138,7 +138,7 @@ def test_a_name_of_its_own(in_folder: InFolder, source: str) -> None:
 
 
 def test_other_files_that_hide_a_module_are_warned_of() -> None:
-    assert warnings_of_names(["types.py", "sub/types.py", "types.txt", "types", "words.py"]) == [
+    assert warnings_of_names(["types.py", "sub/types.py", "types.txt", "types", "words.py"], "--extra-files") == [
         "--extra-files: types.py has the name of Python's module types, and hides it from all that import that: rename "
         "the file."
     ]

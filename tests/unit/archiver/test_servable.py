@@ -66,6 +66,14 @@ def test_a_version_that_no_folder_has(tmp_path: Path) -> None:
     assert str(caught.value) == f"The servable {folder} has no version 2; its versions are 1, 3 and 12."
 
 
+def test_a_file_that_hides_a_module_is_warned_of(tmp_path: Path) -> None:
+    told: list[str] = []
+    pack_servable(servable(tmp_path, "types.py", "1/queue.py"), 1, tmp_path, warn=told.append)
+    assert [sentence.partition(",")[0] for sentence in told] == [
+        "--servable: types.py has the name of Python's module types"
+    ]
+
+
 def test_what_is_refused(tmp_path: Path) -> None:
     folder = servable(tmp_path, "1/a", "01/a")
     cases = [

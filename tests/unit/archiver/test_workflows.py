@@ -140,6 +140,14 @@ def test_options_of_torch_workflow_archiver(in_folder: InFolder) -> None:
         assert opened.read("spec.yaml") == SPEC
 
 
+def test_names_that_hide_other_modules(in_folder: InFolder) -> None:
+    in_folder(spec__yaml=SPEC, queue__py=HANDLER, types__py=HANDLER, h__py=HANDLER)
+    named = ["--workflow-name=w", "--spec-file=spec.yaml"]
+    assert "--handler: queue.py has the name of Python's module queue" in run(*named, "--handler=queue.py").stderr
+    result = run(*named, "--handler=h.py", "--extra-files=types.py")
+    assert (result.exit_code, "Warning: --extra-files: types.py has the name of" in result.stderr) == (0, True)
+
+
 def test_without_a_handler(in_folder: InFolder) -> None:
     in_folder(spec__yaml=SPEC)
     assert run("--workflow-name=w", "--spec-file=spec.yaml").exit_code == 0
