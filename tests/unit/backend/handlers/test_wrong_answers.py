@@ -55,6 +55,17 @@ class Weighted(nn.Cell):
         return (x * weights).sum(0)
 
 
+class Text(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, 16)
+        self.blocks = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), 2)
+        self.answer = nn.Dense(16, 3)
+
+    def construct(self, ids):
+        return self.answer(self.blocks(self.words(ids)).mean(1))
+
+
 class Words(nn.Cell):
     def __init__(self) -> None:
         super().__init__()
@@ -172,6 +183,31 @@ def test_a_network_without_rows_is_compared_as_a_whole(tmp_path: Path) -> None:
     stored = read_stored(path)
     assert stored is not None
     assert [array.shape for array in [*stored.inputs, *stored.outputs]] == [(3, 2), (3, 1), (2,)]
+
+
+@pytest.mark.long
+def test_a_transformer_of_mindspores_own_layers(serve: Serve, tmp_path: Path) -> None:
+    net, ids = cell(tmp_path, "Text"), np.arange(24, dtype=np.int32).reshape(3, 8)
+    net.set_train(False)
+    answers = net(ms.Tensor(ids)).asnumpy()
+    with pytest.raises(ValueError, match=r"text\.mindir does not answer as the network"):
+        export(net, ids, tmp_path / "text")
+    rows = ms.Tensor(shape=[None, 8], dtype=ms.int32)
+    ms.export(net, rows, file_name=str(tmp_path / "text"), file_format="MINDIR")
+    with pytest.raises(HandlerLoadError, match=r"^text\.mindir: output_0 of a row depends on the rows beside it"):
+        serve("mindir", "text.mindir", {}, tmp_path)
+    export(net, ids, tmp_path / "eight", rows=8)
+    ms.save_checkpoint(net, str(tmp_path / "text.ckpt"))
+    source = next(tmp_path.glob("wrong_net_*.py")).name
+    inputs = [{"name": "ids", "shape": [-1, 8], "datatype": "INT32"}]
+    declared = {"model": {"class": type(net).__name__, "inputs": inputs}, "batchSize": 4}
+    for model in (
+        serve("mindir", "eight.mindir", {"batchSize": 4}, tmp_path),
+        serve("checkpoint", "text.ckpt", declared, tmp_path, modelFile=source),
+        serve("checkpoint", "text.ckpt", {**declared, "mindspore": {"mode": "graph"}}, tmp_path, modelFile=source),
+    ):
+        replies = model.predict([row.tolist() for row in ids])
+        np.testing.assert_allclose([reply.json() for reply in replies], answers, atol=1e-5)
 
 
 def run(*args: object) -> Any:
