@@ -19,7 +19,7 @@ class State(Protocol):
     new: bool
     """Nothing has been written yet, so that the last snapshot counts."""
     on_change: Callable[[], None]
-    """Called after a change, when the registry has changed too."""
+    """Called by `Changes` when a change is in force."""
 
     async def begin(self) -> None:
         """The start of the server: its changes are one transaction, which `close` undoes. Raises StateStoreError."""
@@ -113,7 +113,6 @@ class PersistentState:
             await asyncio.get_running_loop().run_in_executor(self._thread, write, *values)
         except StateStoreError as error:
             raise NotSaved(str(error)) from error
-        asyncio.get_running_loop().call_soon(lambda: self.on_change())
 
 
 def _nobody_asks() -> None:

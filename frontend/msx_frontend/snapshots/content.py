@@ -40,8 +40,8 @@ def models_of(registry: Registry, name: str) -> str:
     """The value of `model_snapshot`: Gson's pretty JSON, members in TorchServe's order."""
     models: dict[str, dict[str, Any]] = {}
     for version in registry.all_versions():
-        if version.source.workflow:
-            continue  # TorchServe's have none of them either
+        if version.source.workflow or version.forgotten:
+            continue  # TorchServe's have no nodes either
         of_name = models.setdefault(version.source.name, {})
         of_name[version.source.version] = _version(version, registry.is_default(version))
     snapshot = {

@@ -25,6 +25,9 @@ class RegisteringWorkflow(Change):
     def apply(self) -> None:
         """Nothing: its nodes take time."""
 
+    def is_news(self) -> bool:
+        return False
+
 
 class ConfirmingWorkflow(Change):
     """All of its nodes serve: so does the workflow, which the next start has, too."""
@@ -57,3 +60,6 @@ class TakingWorkflowBack(UnregisteringWorkflow):
     """Its nodes could not be started."""
 
     at_end = True
+
+    def is_news(self) -> bool:
+        return False

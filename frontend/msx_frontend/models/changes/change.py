@@ -29,6 +29,10 @@ class Change(ABC):
     def apply(self) -> None:
         """Put it in force, in memory and at once. What takes time is begun, or follows."""
 
+    def is_news(self) -> bool:
+        """Snapshots are to have it: what is served has changed, for good."""
+        return True
+
     async def take_back(self, state: State) -> None:
         """Write what was saved before: `apply` has failed. A wish for workers stays. Raises NotSaved."""
         return
@@ -60,6 +64,8 @@ class Changes:
             except BaseException:
                 await change.take_back(self._state)
                 raise
+            if change.is_news():
+                self._state.on_change()
 
     async def settled(self) -> None:
         """Returns when the changes that have begun are over."""

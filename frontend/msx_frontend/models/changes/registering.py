@@ -54,6 +54,9 @@ class Registering(Change):
             self._close(self._old)
         self._version.record = self._record
 
+    def is_news(self) -> bool:
+        return self._answered
+
     async def take_back(self, state: State) -> None:
         if self._old is not None and self._old.record is not None:
             await state.save(self._old.record)
@@ -94,6 +97,9 @@ class AddingNode(Change):
     def apply(self) -> None:
         self._registry.add(self._version)
 
+    def is_news(self) -> bool:
+        return False
+
 
 class Removing(Change):
     """The version is not served any more, and the next start does not know it. Its traffic goes to the others."""
@@ -119,6 +125,9 @@ class TakingBack(Removing):
     """A registration has failed: nothing of it stays."""
 
     at_end = True
+
+    def is_news(self) -> bool:
+        return False
 
 
 class GivingUp(Removing):
@@ -153,6 +162,9 @@ class Forgetting(Removing):
         if self.wanted:
             self._registry.divide(self._version.source.name, self._registry.rule_without(self._version))
             self._version.record = None
+
+    def is_news(self) -> bool:
+        return self.wanted
 
 
 def check_kept(version: ModelVersion) -> None:

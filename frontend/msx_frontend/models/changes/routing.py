@@ -34,6 +34,9 @@ class SettingDefault(Change):
         self._registry.set_default(self._name, self._number)
         self._registry.divide(self._name, None)
 
+    def is_news(self) -> bool:
+        return not self._is_so
+
     async def take_back(self, state: State) -> None:
         await state.set_default(self._name, *self._was)
 

@@ -15,6 +15,7 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.state_file import StateStoreError
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.traffic import TrafficRule
+from msx_frontend.snapshots.content import models_of
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 
 GIVEN_UP_AT_ONCE = "maxRetryTimeoutInSec: 0"
@@ -48,6 +49,7 @@ def test_one_that_fails_after_its_answer_stays_in_describe_alone(tmp_path: Path)
             "The model could not be loaded: no weights",
         )
         assert await harness.stored() == {}
+        assert '"modelCount": 0' in models_of(harness.registry, "snapshot")
 
     async def restarted(harness: Harness) -> None:
         await harness.start()
