@@ -30,6 +30,8 @@ class ContinuousRunner(Runner):
     def __init__(self, handler: ResolvedHandler, context: Context, conductor: Conductor | None = None) -> None:
         super().__init__(handler, context, isolate=False, conductor=conductor)
         self._states: dict[InferenceRequest, ReplyState] = {}
+        self._silent: dict[InferenceRequest, Batch] = {}
+        """Requests that got nothing from their first call, each as a batch of its own, whose head may leave early."""
         self._lock = threading.Lock()
 
     def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
@@ -43,10 +45,22 @@ class ContinuousRunner(Runner):
         error = self._attempt(batch)
         if error is not None:
             batch.fail(error)
+        if sink is not None:
+            self._expect([requests[idx] for idx in new], sink)
         for request in requests:
             request.spend()
         self.open = [requests[idx] for idx in batch.open_indices()]
         return None
+
+    def _expect(self, new: list[InferenceRequest], sink: BatchSink) -> None:
+        """The batch of a call ends with it, and so does what the sink expects of it."""
+        for request in new:
+            state = self._states[request]
+            if state.open and not state.started:
+                alone = self._silent[request] = Batch([request], sink, [state], lock=self._lock)
+                alone.expect_streams()
+                if state.head is not None and state.head.has_events:
+                    alone.expect_events(0)
 
     def _answer(self, batch: Batch, result: Any, context: Context) -> None:
         if one_shot(batch.requests[0]):
@@ -66,6 +80,7 @@ class ContinuousRunner(Runner):
         present, kept = set(requests), {request.id for request in requests}
         for request in [known for known in self._states if known not in present]:
             del self._states[request]
+            self._silent.pop(request, None)
             if request.id not in kept and isinstance(self.context.cache, dict):
                 self.context.cache.pop(request.id, None)
 

@@ -48,6 +48,16 @@ def fails(data, context):
     wait(data[0]["body"])
     raise PredictionError(507, "no memory")
 
+def continuous(data, context):
+    for idx, row in enumerate(data):
+        if row:
+            context.set_response_content_type(idx, "text/event-stream")
+            context.cache[context.get_request_id(idx)] = row["body"]
+    opened = [pathlib.Path(context.cache[id]).exists() for id in context.request_ids.values()]
+    context.stopping_criteria = [lambda value, over=over: over for over in opened]
+    time.sleep(0.001)
+    return ["data: 1\\n\\n" if over else None for over in opened]
+
 def plain(data, context):
     wait(data[0]["body"])
     return ["1"]
@@ -156,6 +166,15 @@ def test_a_handler_that_fails_behind_its_head(tmp_path: Path) -> None:
         ((_, (failed,)),) = worker.receive_all(1).items()
         assert isinstance(failed, Failed)
         assert (failed.status, failed.message) == (507, "no memory")
+
+
+def test_a_continuous_handler_that_says_nothing_in_its_first_calls(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"handler": "h.py:continuous", "continuous": True, "stream_heartbeat": 0.01}
+    with serving(tmp_path, MARKED, **options) as worker:
+        asked(worker, gate := tmp_path / "gate")
+        assert until_head(worker).headers == [EVENTS]
+        gate.touch()
+        assert worker.receive_all(1) == {1: [b"data: 1\n\n", True]}
 
 
 @pytest.mark.parametrize("kind", ["generates", "agenerates"])
