@@ -53,23 +53,25 @@ def _limits(graph: _MainGraph) -> dict[str, int]:
     for node in graph.nodes:
         for name in node.inputs:
             readers[name].append(node)
-    found = {name.partition(":")[2] or name: _rows(name, graph.tables, readers) for name in graph.inputs}
+    tables = _tables(graph)
+    found = {name.partition(":")[2] or name: _rows(name, tables, readers) for name in graph.inputs}
     return {name: min(rows) for name, rows in found.items() if rows}
+
+
+def _tables(graph: _MainGraph) -> dict[str, int]:
+    """The parameters, and what reads them by way of a node Load."""
+    loads = [node for node in graph.nodes if node.operator == "Load" and node.inputs and node.inputs[0] in graph.tables]
+    return {**graph.tables, **{name: graph.tables[node.inputs[0]] for node in loads for name in node.outputs}}
 
 
 def _rows(name: str, tables: dict[str, int], readers: dict[str, list[_GraphNode]]) -> list[int]:
     """Rows of the tables in which the values of `name` are looked up."""
     rows, waiting, seen = [], [name], {name}
-    known = dict(tables)
-    for nodes in readers.values():  # a parameter is read by way of a node Load
-        for node in nodes:
-            if node.operator == "Load" and node.inputs[0] in tables:
-                known |= dict.fromkeys(node.outputs, tables[node.inputs[0]])
     while waiting:
         value = waiting.pop()
         for node in readers[value]:
             if node.operator in _GATHERS:
-                rows += [known[one] for one in node.inputs if one != value and one in known][:1]
+                rows += [tables[one] for one in node.inputs if one != value and one in tables][:1]
             elif node.operator in _SAME_VALUES and node.inputs[0] == value:
                 waiting += [one for one in node.outputs if one not in seen]
                 seen.update(node.outputs)
@@ -101,9 +103,8 @@ def _read(data: Buffer, graph: Span, operators: dict[str, str], found: _MainGrap
             found.inputs.append(_text(data, wire.as_span(value), _VALUE_NAME))
         elif number == _GRAPH_PARAMETER:
             span = wire.as_span(value)
-            dims = [size for field, one in wire.fields(data, span) if field == _TENSOR_DIMS
-                    for size in wire.packed_ints(data, one)]  # fmt: skip
-            if len(dims) > 1:
+            sizes = [wire.packed_ints(data, one) for field, one in wire.fields(data, span) if field == _TENSOR_DIMS]
+            if len(dims := [size for part in sizes for size in part]) > 1:
                 found.tables[_text(data, span, _TENSOR_NAME)] = dims[0]
 
 

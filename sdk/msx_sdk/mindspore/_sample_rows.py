@@ -55,6 +55,8 @@ def _open_sizes(own: Array | None, spec: TensorSpec) -> list[int]:
 
 
 def _random(random: Any, spec: TensorSpec, rows: int, limit: int | None, open_size: int) -> Array:
+    import numpy as np
+
     dtype = _dtype(spec)
     if spec.shape == DYNAMIC_RANK or not spec.shape:
         raise UnknownShapeError(f"the input {spec.name!r} has no known shape")
@@ -62,7 +64,8 @@ def _random(random: Any, spec: TensorSpec, rows: int, limit: int | None, open_si
     if dtype.kind == "b":
         made: Array = random.random(shape) < 0.5
     elif dtype.kind in "iu":
-        made = random.integers(0, limit or (128 if dtype.itemsize == 1 else _UNKNOWN_INTEGERS), shape).astype(dtype)
+        most = limit or (128 if dtype.itemsize == 1 else _UNKNOWN_INTEGERS)
+        made = random.integers(0, min(most, np.iinfo(dtype).max), shape).astype(dtype)
     elif dtype.kind in "fc":
         made = random.standard_normal(shape).astype(dtype)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 from msx_sdk._internal.mindir import answers_beside
 from msx_sdk.errors import HandlerLoadError
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
+LARGEST = 1 << 30
+"""Bytes of all arrays of a file: three rows of anything are less."""
 _INPUT, _OUTPUT = "input_{}", "output_{}"
 
 
@@ -47,9 +49,13 @@ def read_stored(mindir: Path) -> StoredRows | None:
     if not path.is_file():
         return None
     try:
+        with ZipFile(path) as packed:
+            size = sum(one.file_size for one in packed.infolist())
+        if size > LARGEST:
+            raise ValueError(f"it has {size} bytes of arrays, and at most {LARGEST} are read")
         with np.load(path, allow_pickle=False) as file:
             stored = StoredRows(_arrays(file, _INPUT), _arrays(file, _OUTPUT))
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+    except (OSError, ValueError, EOFError, MemoryError, BadZipFile) as error:
         raise HandlerLoadError(
             f"{path.name} cannot be read, export the network anew or leave it out: {error}"
         ) from None

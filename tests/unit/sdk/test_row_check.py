@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from msx_sdk import HandlerLoadError
 from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.context import Context, ModelInfo
+from msx_sdk.mindspore import _stored_rows
 from msx_sdk.mindspore._row_check import COUNTER, check_rows, check_stored
 from msx_sdk.mindspore._stored_rows import StoredRows
 
@@ -191,12 +193,12 @@ def test_integers_of_inputs_stay_below_their_table() -> None:
         seen.append(arrays)
         return arrays[0] * 1.0
 
-    check_rows(Plain(run, specs, (TensorSpec("y", "float32", (-1, -1)),)), "n", context(), {"ids": 7})
+    check_rows(Plain(run, specs, (TensorSpec("y", "float32", (-1, -1)),)), "n", context(), {"ids": 7, "pixels": 999})
     ids, mask, pixels, flags = seen[2]
     assert [array.dtype.name for array in seen[2]] == ["int32", "int64", "uint8", "bool"]
     assert set(np.unique(ids)) == set(range(7))
     assert set(np.unique(mask)) == {0, 1}
-    assert pixels.max() < 128
+    assert pixels.max() < 255
     assert ids.shape == mask.shape == (3, 32)
     assert flags.shape == (3, 3)
 
@@ -272,6 +274,10 @@ def test_stored_answers_that_are_damaged(tmp_path: Path) -> None:
     (tmp_path / "net.expected.npz").write_bytes(b"PK nonsense")
     with pytest.raises(HandlerLoadError, match=r"net\.expected\.npz cannot be read, export the network anew"):
         check_stored(Plain(doubled), tmp_path / "net.mindir", None)
+    with patch.object(_stored_rows, "LARGEST", 100):
+        StoredRows([np.zeros((3, 4))], [np.zeros((3, 4))]).write(tmp_path / "net.mindir")
+        with pytest.raises(HandlerLoadError, match="it has 448 bytes of arrays, and at most 100 are read"):
+            check_stored(Plain(doubled), tmp_path / "net.mindir", None)
     np.savez(tmp_path / "net.expected.npz", other=np.zeros(3))
     with pytest.raises(HandlerLoadError, match="has no rows"):
         check_stored(Plain(doubled), tmp_path / "net.mindir", None)
