@@ -50,6 +50,16 @@ class Noise(nn.Cell):
         return x + ops.rand_like(x)
 
 
+class Counting(nn.Cell):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = ms.Parameter(Tensor(np.zeros(1), ms.float32), name="calls")
+        self.add = ops.AssignAdd()
+
+    def construct(self, x):
+        return x * 0 + self.add(self.calls, Tensor([1.0], ms.float32))
+
+
 class Weighted(nn.Cell):
     def construct(self, x, weights):
         return (x * weights).sum(0)
@@ -183,6 +193,13 @@ def test_a_network_without_rows_is_compared_as_a_whole(tmp_path: Path) -> None:
     stored = read_stored(path)
     assert stored is not None
     assert [array.shape for array in [*stored.inputs, *stored.outputs]] == [(3, 2), (3, 1), (2,)]
+
+
+def test_a_network_that_keeps_state_is_not_called_with_made_up_rows(serve: Serve, tmp_path: Path) -> None:
+    rows = ms.Tensor(shape=[None, 3], dtype=ms.float32)
+    ms.export(cell(tmp_path, "Counting"), rows, file_name=str(tmp_path / "counting"), file_format="MINDIR")
+    model = serve("mindir", "counting.mindir", {"warmup": []}, tmp_path)
+    assert model.predict([[[0, 0, 0]]])[0].json() == [[1, 1, 1]]
 
 
 @pytest.mark.long
