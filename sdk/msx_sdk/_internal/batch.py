@@ -77,9 +77,8 @@ class Batch:
         """Who sends by `context.send` waits, on its thread, while the clients are slow."""
         self._states = states or [ReplyState() for _ in requests]
         self._sink = sink
-        self._lock = (
-            lock or threading.Lock()
-        )  # a handler may send from several threads: the head leaves once, and first
+        self._lock = lock or threading.Lock()
+        """A handler may send from several threads: the head leaves once, and first."""
 
     def head(self, idx: int) -> ReplyHead:
         state = self._states[idx]
@@ -225,7 +224,7 @@ class Batch:
         if state.head is not None and state.head.refused and not state.started:
             return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
         json = last and body is not value and type(value) is not str and _is_plain(request) and is_json(value)
-        kind = "" if as_it_is else _content_type(request)
+        kind = "" if as_it_is or request.encoder is None else _content_type(request)
         with self._lock:
             if not state.open:
                 return None
