@@ -59,6 +59,7 @@ def test_metrics_ride_on_the_pong_once(tmp_path: Path) -> None:
         first = worker.ping()
         assert [(sample.name, sample.value) for sample in first.samples] == [("slots_in_use", 0)]
         assert [(form.name, form.help, form.buckets) for form in first.forms] == [
+            ("msx_non_finite_replies", "Replies in which JSON has null for NaN or an infinity", ()),
             ("tokens_total", "", ()),
             ("slots_in_use", "Slots that hold a request", ()),
             ("step_time", "", (1.0, 2.0)),
