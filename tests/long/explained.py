@@ -42,6 +42,13 @@ EXPLAINED = [
         "an exception of a handler that does not look at its input is 503, TorchServe's rule",
     ),
     Explained(
+        r"\w+ .*",
+        "not_a_server_error",
+        503,
+        "has no worker to serve",
+        "a call before has scaled the model to no workers",
+    ),
+    Explained(
         r"POST (/openai)?/v1/(chat/)?completions",
         "response_schema_conformance",
         200,

@@ -82,7 +82,7 @@ def _of_pydantic(kind: Any, mode: Mode) -> Schema:
 
 def _foreign(kind: Any) -> Schema:
     if is_array(kind):
-        return _NUMBERS
+        return {**_NUMBERS}
     if is_pydantic(kind):
         made = _of_pydantic(kind, "validation")
         return made if "$defs" not in made else {"type": "object"}  # whose references would lead nowhere
