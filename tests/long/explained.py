@@ -42,6 +42,13 @@ EXPLAINED = [
         "an exception of a handler that does not look at its input is 503, TorchServe's rule",
     ),
     Explained(
+        r"POST /v2/models/.*/infer",
+        "not_a_server_error",
+        501,
+        r"This model takes \w+, not tensors",
+        "a typed handler offers no tensors, which is said as an operation that is not offered",
+    ),
+    Explained(
         r"\w+ .*",
         "not_a_server_error",
         503,

@@ -146,6 +146,8 @@ class Parrot(TextGenerationHandler):
         return Token(id=id, text=text, logprob=logprob, bytes=text.encode() if asked else b"", top=top, rank=rank)
 
     async def tokenize(self, request, context):
+        if request.ids is not None:
+            return TokenizeReply(tokens=[], text=self.decode(request.ids))
         text = self.text_of(request)
         spans, start = [], 0
         for id in self.split(text):
