@@ -46,7 +46,7 @@ EXPLAINED = [
         "not_a_server_error",
         501,
         r"This model takes \w+, not tensors",
-        "a typed handler offers no tensors, which is said as an operation that is not offered",
+        "a typed handler does not offer this operation",
     ),
     Explained(
         r"\w+ .*",

@@ -49,7 +49,7 @@ class Components(SharedSchemas):
         return {"$ref": f"#/components/responses/{name}"}
 
     def _error(self, name: str, family: Family) -> Schema:
-        failure = family.failure(BadRequest("an example"))  # it has the fewest members that say more than the sentence
+        failure = family.failure(BadRequest("an example"))  # OpenAI's `code` of it is null: the schema allows that, too
         if not failure.body:
             return {"description": "An error"}
         self.schemas[name] = schema_of(msgspec.json.decode(failure.body))
