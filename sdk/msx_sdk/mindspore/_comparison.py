@@ -10,6 +10,7 @@ from msx_sdk._internal.mindir import TensorSpec
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore._difference import Difference, differ, tolerance_of
 from msx_sdk.mindspore._joined_rows import RowNetwork, batch_axis, run_rows
+from msx_sdk.mindspore._rows import flat, to_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,9 +90,6 @@ def plain_context(path: Path, config: dict[str, Any] | None = None) -> Context:
 def eager(cell: Any) -> Callable[[Sequence[Array]], list[Array]]:
     """The network, run operator by operator: what its author sees."""
     import mindspore as ms
-
-    from msx_sdk.mindspore._network import flat
-    from msx_sdk.mindspore._rows import to_array
 
     def run(arrays: Sequence[Array]) -> list[Array]:
         import numpy as np

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from msx_sdk.mindspore._loading import load_shards
 from msx_sdk.mindspore._options import model_file, read_options
 from msx_sdk.mindspore._parameters import FORMATS, load_parameters
 from msx_sdk.mindspore._row_check import CELL_WAYS, check_file, check_rows
-from msx_sdk.mindspore._rows import to_array
+from msx_sdk.mindspore._rows import flat, to_array
 from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -185,15 +185,6 @@ def _tensor(array: Array, spec: TensorSpec) -> Any:
     tensor = ms.Tensor(np.ascontiguousarray(array))
     # NumPy has no bfloat16: it travels as float32.
     return tensor.astype(ms.bfloat16) if spec.dtype == "bfloat16" else tensor
-
-
-def flat(value: Any) -> Iterator[Any]:
-    """What a graph returns, without its tuples."""
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from flat(item)
-    else:
-        yield value
 
 
 def _call_refused(arrays: Any, inputs: Sequence[TensorSpec]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from msx_sdk.errors import InvalidInput
@@ -72,3 +73,12 @@ def to_array(tensor: Any) -> Array:
 
     array: Array = (tensor.astype(ms.float32) if tensor.dtype == ms.bfloat16 else tensor).asnumpy()
     return array
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """The tensors that a graph returns, without its tuples."""
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from flat(item)
+    else:
+        yield value

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from msx_sdk import InvalidInput
+from msx_sdk.images import ImageDecoder
 
 Image = pytest.importorskip("PIL.Image")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "digits"
@@ -28,7 +29,9 @@ def handler(monkeypatch: pytest.MonkeyPatch) -> Any:
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "digits_handler", module)
     spec.loader.exec_module(module)
-    return module
+    made = module.DigitHandler()
+    made.images = ImageDecoder(1, max_pixels=module.PIXELS, formats=["PNG", "JPEG"])
+    return made
 
 
 def drawn(background: int, ink: int, at: tuple[int, int], kind: str = "png") -> bytes:
@@ -52,11 +55,11 @@ def test_colours_place_and_format_do_not_matter(handler: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"no picture", "body: expected a picture, a PNG or a JPEG"),
-        (drawn(0, 255, (0, 0))[:-40], "body: the picture is damaged"),
-        (drawn(0, 255, (0, 0), "gif"), "body: expected a picture, a PNG or a JPEG"),
-        (None, "body: expected a picture"),
-        ({"a": 1}, "body: expected a picture"),
+        (b"no picture", "body: not an image that Pillow can read: 10 bytes that are not PNG or JPEG"),
+        (drawn(0, 255, (0, 0))[:-40], "body: not an image that Pillow can read: image file is truncated"),
+        (drawn(0, 255, (0, 0), "gif"), "body: not an image that Pillow can read: 622 bytes that are not PNG or JPEG"),
+        (None, "body: expected an image file, got NoneType"),
+        ({"a": 1}, "body: expected an image file, got dict"),
         (drawn(7, 7, (0, 0)), "body: the picture has one colour only"),
     ],
 )
@@ -69,9 +72,9 @@ def test_what_has_no_digit_is_refused(handler: Any, body: Any, said: str) -> Non
 @pytest.mark.parametrize(
     ("side", "said"),
     [
-        (5_000, "5000 × 5000 pixels are more than 16777216"),
-        (10_000, "10000 × 10000 pixels are more than 16777216"),  # Pillow warns
-        (30_000, "the picture has more than 16777216 pixels"),  # Pillow raises
+        (5_000, "the image has 5000x5000 = 25000000 pixels; the limit is 16777216"),
+        (10_000, "the image has 10000x10000 = 100000000 pixels; the limit is 16777216"),  # Pillow warns
+        (30_000, "Image size (900000000 pixels) exceeds limit"),  # Pillow raises
     ],
 )
 def test_a_small_file_with_a_large_picture_is_refused(handler: Any, side: int, said: str) -> None:

@@ -22,7 +22,8 @@ from msx_sdk._internal.config import ModelConfig as YamlConfig
 from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
 from msx_sdk.generation import GenerateRequest
 from msx_sdk.mindspore import model_file, read_options, setup
-from msx_sdk.mindspore._network import flat, load_mindir_file
+from msx_sdk.mindspore._network import load_mindir_file
+from msx_sdk.mindspore._rows import flat
 
 log = logging.getLogger("msx.llm")
 

@@ -7,7 +7,7 @@ import logging
 import struct
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -105,7 +105,7 @@ class ImageDecoder:
         if not isinstance(data, (bytes, bytearray)):
             raise InvalidInput(f"expected an image file, got {type(data).__name__}")
         data = bytes(data)
-        with _image_errors(len(data)):
+        with _image_errors(len(data), self.formats):
             image = Image.open(io.BytesIO(data), formats=self.formats)
             self._check_pixels(image)
             return self._picture(image, deep_image(image, data))
@@ -159,8 +159,8 @@ def _shown(black_white: Range) -> str:
 
 
 @contextmanager
-def _image_errors(size: int) -> Iterator[None]:
-    """Pillow's errors as InvalidInput. `size` of the file, in bytes."""
+def _image_errors(size: int, formats: Sequence[str] | None) -> Iterator[None]:
+    """Pillow's errors as InvalidInput. `size` of the file, in bytes; `formats` that are read, None for all."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of large images, and of tags that are damaged
@@ -170,6 +170,7 @@ def _image_errors(size: int) -> Iterator[None]:
     except Image.DecompressionBombError as error:
         raise InvalidInput(f"the image is refused: {error}") from None
     except UnidentifiedImageError:
-        raise InvalidInput(f"not an image that Pillow can read: {size} bytes of an unknown format") from None
+        known = f"{size} bytes that are not {' or '.join(formats)}" if formats else f"{size} bytes of an unknown format"
+        raise InvalidInput(f"not an image that Pillow can read: {known}") from None
     except _DAMAGED as error:
         raise InvalidInput(f"not an image that Pillow can read: {error}") from None
