@@ -1,4 +1,4 @@
-"""What a load saw."""
+"""The result of a load: how many requests were answered, and how fast."""
 
 from __future__ import annotations
 

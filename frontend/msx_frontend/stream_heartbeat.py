@@ -59,9 +59,8 @@ class StreamHeartbeat(EventTail):
         if self.last is not self._seen:
             self._since = now
             self.before = self.before[-_LONGEST:]
-            self._seen = self.last = bytearray(
-                self.last[-_LONGEST:]
-            )  # no chunk is this object, nor is a large one kept
+            # No chunk is this object, nor is a large one kept.
+            self._seen = self.last = bytearray(self.last[-_LONGEST:])
         elif now - self._since >= self._after and self._beat is not None and self.between_events:
             self._since = now
             self._beat()
@@ -73,3 +72,8 @@ class StreamHeartbeat(EventTail):
         """The stream is over. Idempotent."""
         self._beat = None  # ends the reference cycle of the two
         self._open.discard(self)
+
+
+CLOSED = StreamHeartbeat(lambda: None, 0.0, 0.0, set())
+"""The heartbeat of what is no stream, or none yet."""
+CLOSED.close()

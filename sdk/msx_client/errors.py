@@ -83,7 +83,7 @@ _BY_STATUS: dict[int, type[MsxError]] = {
     504: DeadlineError,
 }
 HANDLERS_KINDS = ("InternalServerException", "PredictionException")
-"""Of all that comes from a handler: TorchServe's name, and that of a model with stages."""
+"""The types of errors that come from a handler: TorchServe's name, and that of a model with stages."""
 _BY_KIND: dict[str, type[MsxError]] = {
     **dict.fromkeys(HANDLERS_KINDS, ModelFailedError),  # TorchServe's status of a handler that raised is 503
     "InvalidKeyException": UnauthorizedError,

@@ -23,7 +23,7 @@ from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
-from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
+from msx_frontend.stream_heartbeat import CLOSED, COMMENT
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_sdk.generation import GenerateRequest, Owner
 from msx_sdk.generation._long_texts import encode_long
@@ -139,7 +139,7 @@ class TextRequest:
         """The head of its stream of events is sent."""
         self.stream_headers: Headers = []
         """Further headers of that head."""
-        self._heartbeat: StreamHeartbeat | None = None
+        self._heartbeat = CLOSED
 
     @property
     def directory(self) -> Directory:
@@ -195,7 +195,7 @@ class TextRequest:
     def cancel(self, error: ServiceError | None = None) -> None:
         """End its jobs, and begin no others: the client has left, or one of them failed. Idempotent."""
         self._left = True
-        self._close_heartbeat()
+        self._heartbeat.close()
         if self._first_load is not None:
             self._first_load.leave()
         jobs, self._jobs = self._jobs, []  # ends the reference cycle of jobs and sinks
@@ -204,12 +204,12 @@ class TextRequest:
 
     def will_stream(self) -> None:
         """The reply is a stream of events, whose head does not wait for the first of them for ever. Idempotent."""
-        if self._heartbeat is None and not self.streaming:
+        if self._heartbeat is CLOSED and not self.streaming:
             self._heartbeat = self.api.heartbeats.open(self._start_early)
 
     def start_stream(self) -> None:
         """Send the head of the stream, unless that was done: from then on errors are told by an event."""
-        self._close_heartbeat()
+        self._heartbeat.close()
         if not self.streaming:
             self.streaming = True
             self.sink.start(200, "", [*EVENT_STREAM, *self.ignored_header(), *self.stream_headers])
@@ -217,11 +217,6 @@ class TextRequest:
     def _start_early(self) -> None:
         self.start_stream()
         self.sink.chunk(COMMENT)
-
-    def _close_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.close()
-            self._heartbeat = None
 
     def answer(self, value: Any, headers: Headers) -> bytes:
         """The whole reply, as JSON, which is returned."""

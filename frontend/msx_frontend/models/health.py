@@ -27,7 +27,7 @@ class Health:
         self._awaited: frozenset[tuple[str, str]] = frozenset()
         """Names and versions of the start, until each of them has had a ready worker; then empty."""
         self._restored: frozenset[tuple[str, str]] = frozenset()
-        """Those of which one is enough (`ready_when=any`)."""
+        """Names and versions of restored models, of which one is enough (`ready_when=any`)."""
         self._absent: Callable[[], Iterable[str]] = tuple
         self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
         """The health of each unhealthy device, by the server's number. It does not change the server's readiness."""

@@ -14,7 +14,7 @@ from msx_frontend.models.state_store import UNANSWERED, StoredVersion
 Bounds = tuple[int, int]
 """The least and the most workers."""
 Counts = Sequence[tuple[ModelVersion, Bounds]]
-"""Those of a version, or of each of its stages."""
+"""The bounds of a version, or of each of its stages."""
 
 
 def new_record(version: ModelVersion, counts: Counts, *, is_default: bool, answered: bool = True) -> StoredVersion:

@@ -112,8 +112,8 @@ class LaunchedRank(Protocol):
 
     @property
     def segments(self) -> SegmentSocket | None:
-        """Of a stage's rank 0, where it runs on this machine: who takes it closes it. A launcher offers one to every
-        stage of a model, also where it grants no segments, or to none: then large values travel in frames."""
+        """The socket of a stage's rank 0 that runs on this machine: who takes it closes it. A launcher offers one to
+        every stage of a model, also where it grants no segments, or to none: then large values travel in frames."""
 
     @property
     def stdout(self) -> ByteStream: ...

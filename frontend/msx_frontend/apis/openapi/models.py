@@ -39,8 +39,8 @@ def with_models(document: Schema, models: Iterable[DescribedModel]) -> Schema:
 
 
 def _routes(model: DescribedModel) -> Iterator[tuple[str, str, BodySchemas, tuple[str, ...]]]:
-    """Of each: the route of all models, how names of its components begin, its bodies, and their content types; none
-    for all that they have."""
+    """Yield for each route of the model: the same route of all models, how names of its components begin, its bodies,
+    and their content types; none for all that they have."""
     signature = model.signature
     if signature.inputs or signature.outputs:
         yield KSERVE, "", tensor_bodies(signature), (JSON_TYPE,)

@@ -65,7 +65,7 @@ def _json(body: str) -> str:
 
 
 def _inputs(path: Path) -> list[TensorSpec]:
-    """Those of the one MindIR file that is the path, or in it; none where nobody can tell."""
+    """Reads the inputs of the one MindIR file that is the path, or in it; none where nobody can tell."""
     files = [path] if path.suffix == MINDIR else mindirs_in(path) if path.is_dir() else []
     try:
         return read_signature(files[0]).inputs if len(files) == 1 else []

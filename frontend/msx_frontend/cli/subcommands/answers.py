@@ -1,5 +1,5 @@
-"""What models answer, on stdout: as it comes to files and pipes, without control characters on a terminal, which would
-obey them."""
+"""Prints answers of models on stdout: as they come to files and pipes, without control characters on a terminal, which
+would obey them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from msx_frontend.net.grpc.outcome import Outcome, failure
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.priorities import HEADER as PRIORITY
-from msx_frontend.stream_heartbeat import StreamHeartbeat
+from msx_frontend.stream_heartbeat import CLOSED
 from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceHeaders
 
 PAGE = ("origin", "sec-fetch-site", "x-forwarded-host")
@@ -51,7 +51,7 @@ def _handler(served: ServedMethod, heartbeats: StreamHeartbeats) -> Callable[[An
                 code = Code.DEADLINE_EXCEEDED
             raise
         finally:
-            call.close_heartbeat()
+            call.heartbeat.close()
             if served.access_log is not None:
                 served.access_log.write(call.line(served.target), code.value)
 
@@ -112,10 +112,8 @@ class AioCall:
     def __init__(self, context: Any, served: ServedMethod, heartbeats: StreamHeartbeats) -> None:
         self._context = context
         self._started = time.monotonic()
-        self._heartbeat: StreamHeartbeat | None = None
-        """Set while a stream has not begun."""
-        if served.method.server_streams:
-            self._heartbeat = heartbeats.open(self._send_head)
+        self.heartbeat = heartbeats.open(self._send_head) if served.method.server_streams else CLOSED
+        """Open while a stream has not begun."""
         self._head: asyncio.Future[None] | None = None
         """Sends the initial metadata early; nothing else may be written meanwhile."""
         left: float | None = context.time_remaining()
@@ -163,19 +161,14 @@ class AioCall:
         await self._context.write(message)
 
     def _send_head(self) -> None:
-        self.close_heartbeat()
+        self.heartbeat.close()
         self._head = asyncio.ensure_future(self._context.send_initial_metadata(()))
         self._head.add_done_callback(_seen)
 
     async def _begin(self) -> None:
-        self.close_heartbeat()
+        self.heartbeat.close()
         if self._head is not None:
             await asyncio.wait([self._head])
-
-    def close_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.close()
-            self._heartbeat = None
 
     async def end(self, outcome: Outcome) -> None:
         await self._begin()

@@ -19,7 +19,7 @@ from msx_frontend.net.grpc.outcome import CANCELLED
 from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
-from msx_frontend.stream_heartbeat import StreamHeartbeat
+from msx_frontend.stream_heartbeat import CLOSED
 from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
@@ -41,7 +41,7 @@ class TaskCall(DirectCall):
         call ends only where twice as much is held as may be."""
         self._drained = Notifier()
         self._task: asyncio.Task[None] | None = None
-        self._heartbeat: StreamHeartbeat | None = None
+        self._heartbeat = CLOSED
 
     # -- what the stream says --
 
@@ -85,16 +85,11 @@ class TaskCall(DirectCall):
 
     def _send_head(self) -> None:
         self._begun = True
-        self._close_heartbeat()
+        self._heartbeat.close()
         self._stream.send_headers(HEAD)
 
-    def _close_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.close()
-            self._heartbeat = None
-
     def _close(self, code: Code) -> None:
-        self._close_heartbeat()
+        self._heartbeat.close()
         super()._close(code)
 
     def _cancel(self) -> None:
