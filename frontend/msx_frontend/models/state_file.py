@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from msx_archiver.room import room, why
+from msx_frontend import __version__
 from msx_frontend.models import state_schema
 from msx_frontend.start_errors import StartError
 from msx_frontend.whole_file import sweep
@@ -129,18 +130,27 @@ def _known_schema(db: sqlite3.Connection, path: Path) -> int:
     if not version:
         raise sqlite3.DatabaseError("it has no tables" if path.stat().st_size else "it is empty")
     if version > len(state_schema.SCRIPTS):
-        raise StateStoreError(_too_new(path, version))
+        raise StateStoreError(_too_new(path, version, _writer(db)))
     check(db)
     return version
 
 
-def _too_new(path: Path, version: int) -> str:
+def _writer(db: sqlite3.Connection) -> str:
+    """The MSX that brought the file to its schema."""
+    try:
+        (version,) = db.execute("SELECT msx FROM written_by").fetchone()
+    except (sqlite3.Error, TypeError):
+        return "a newer MSX"
+    return f"MSX {version}"
+
+
+def _too_new(path: Path, version: int, writer: str) -> str:
     known = len(state_schema.SCRIPTS)
     copy = copy_of_schema(path, known)
     older = f"restore {copy}, the copy from before the migration" if copy.exists() else "restore a backup"
     return (
-        f"{path} was written by a newer MSX (schema {version}, this one knows {known}): "
-        f"upgrade, or {older}, or start with --ncs"
+        f"{path} was written by {writer} (schema {version}); this is MSX {__version__}, which reads schemas up to "
+        f"{known}: install {writer} again, or {older}, or start with --ncs"
     )
 
 

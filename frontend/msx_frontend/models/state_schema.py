@@ -1,5 +1,7 @@
 """The versions of the state's schema: SQLite's `user_version` says which one a file has."""
 
+from msx_frontend import __version__
+
 SCRIPTS = (
     """
     CREATE TABLE versions (
@@ -32,11 +34,17 @@ SCRIPTS = (
         rule TEXT NOT NULL
     );
     """,
+    """
+    CREATE TABLE written_by (
+        msx TEXT NOT NULL
+    );
+    """,
 )
 """One script per version; a file of version n runs those from n on. Only append: files of older MSX must stay
 readable."""
 
 
 def migration(version: int) -> str:
-    """From `version` to the newest, in one transaction."""
-    return f"BEGIN IMMEDIATE; {' '.join(SCRIPTS[version:])} PRAGMA user_version = {len(SCRIPTS)}; COMMIT;"
+    """From `version` to the newest, in one transaction. `written_by` says which MSX brought the newest one."""
+    noted = f"DELETE FROM written_by; INSERT INTO written_by VALUES ('{__version__}');"  # noqa: S608 - a constant
+    return f"BEGIN IMMEDIATE; {' '.join(SCRIPTS[version:])} {noted} PRAGMA user_version = {len(SCRIPTS)}; COMMIT;"

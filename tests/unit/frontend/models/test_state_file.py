@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend import __version__
 from msx_frontend.models import state_schema
 from msx_frontend.models.state_backup import back_up
 from msx_frontend.models.state_file import StateStoreError
@@ -237,13 +238,14 @@ def test_up_and_down_again(store: StateStore, path: Path, monkeypatch: pytest.Mo
     store.close()
     with monkeypatch.context() as newer:
         newer.setattr(state_schema, "SCRIPTS", NEXT)
+        newer.setattr(state_schema, "__version__", "99.1")
         StateStore(path).close()
     copy, data = path.parent / f"state-schema-{NOW}.db", path.read_bytes()
     with pytest.raises(StateStoreError) as info:
         StateStore(path)
     assert str(info.value) == (
-        f"{path} was written by a newer MSX (schema {NOW + 1}, this one knows {NOW}): upgrade, or restore {copy}, "
-        "the copy from before the migration, or start with --ncs"
+        f"{path} was written by MSX 99.1 (schema {NOW + 1}); this is MSX {__version__}, which reads schemas up to "
+        f"{NOW}: install MSX 99.1 again, or restore {copy}, the copy from before the migration, or start with --ncs"
     )
     assert path.read_bytes() == data
     shutil.copy(copy, path)
@@ -255,8 +257,9 @@ def test_up_and_down_again(store: StateStore, path: Path, monkeypatch: pytest.Mo
 def test_a_newer_state_without_a_copy(store: StateStore, path: Path) -> None:
     store.close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version = 99")
-    with pytest.raises(StateStoreError, match=rf"\(schema 99, this one knows {NOW}\): upgrade, or restore a backup"):
+        db.executescript("DROP TABLE written_by; PRAGMA user_version = 99;")
+    said = rf"was written by a newer MSX \(schema 99\); .* up to {NOW}: install a newer MSX again, or restore a"
+    with pytest.raises(StateStoreError, match=said):
         StateStore(path)
 
 
