@@ -62,7 +62,7 @@ def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     )  # fmt: skip
     code = {name.partition("/")[2] for name in tracked(*packages)}
     shipped = {f"msx_frontend/shipped/{name}" for name in tracked("examples", "model-configs", "docs")}
-    assert names == {*code, *shipped, "msx_compat.pth"}
+    assert names == {*code, *shipped, "msx_compat.pth", "msx_frontend/commit.txt"}
 
 
 def test_the_metadata(wheel: zipfile.Path) -> None:

@@ -178,7 +178,9 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     """
     action = ctx.meta.get(_ACTION, "start")
     if action == "version":
-        click.echo(f"MSX Version is {__version__}")
+        from msx_frontend.commit import describe_commit
+
+        click.echo(f"MSX Version is {__version__} ({describe_commit()})")
         return
     flags = {name: options.pop(name) for name in ("host", "port", "weights", "workers", "reload")}
     if options["more_models"][:1] == ("doctor",) and not options["models"]:
