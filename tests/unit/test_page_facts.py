@@ -62,7 +62,7 @@ def test_the_floors_are_those_of_the_linter() -> None:
 
 
 def test_the_number_of_the_states_schema() -> None:
-    said = re.findall(r"`PRAGMA user_version`; today (\d+)", (DOCS / "state.md").read_text())
+    said = re.findall(r"`PRAGMA user_version`; today (\d+)", (DOCS / "versions.md").read_text())
     assert said == [str(len(state_schema.SCRIPTS))]
 
 
