@@ -67,6 +67,11 @@ def in_menu(entry: object) -> Iterator[str]:
             yield from in_menu(below)
 
 
+def test_the_changelog_is_for_those_who_install_it() -> None:
+    lines = len((ROOT / "CHANGELOG.md").read_text().splitlines())
+    assert lines <= 60, f"CHANGELOG.md has {lines} lines; the history stays in git, and what operators need is in docs/"
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_short_enough_to_be_read(page: str) -> None:
     lines = len((DOCS / page).read_text().splitlines())
