@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msx_frontend.cli.doctor.finding import Finding, failed, ok
+from msx_frontend.findings import Finding, failed, ok
 from msx_frontend.config.load import GivenSettings
 
 NAME = "configuration"

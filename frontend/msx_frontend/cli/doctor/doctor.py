@@ -10,7 +10,7 @@ import click
 from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.ascend import check_ascend
 from msx_frontend.cli.doctor.configuration import check_configuration
-from msx_frontend.cli.doctor.finding import Finding, Level, failed
+from msx_frontend.findings import Finding, Level, failed
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine

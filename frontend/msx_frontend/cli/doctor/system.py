@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msx_archiver.sizes import MIB, human
 from msx_frontend.assembly.instance import InstanceInfo
-from msx_frontend.cli.doctor.finding import Finding, failed, ok, warning
+from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 
 from msx_frontend.assembly.left_behind import LeftBehind
 from msx_frontend.cli.doctor import ascend, left, software, system
-from msx_frontend.cli.doctor.finding import Finding, Level
+from msx_frontend.findings import Finding, Level
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.cli.doctor.versions import DRIVERS, PACKAGES, PYTHON, Range, minor, numbers
+from msx_frontend.versions import DRIVERS, PACKAGES, PYTHON, Range, minor, numbers
 from msx_frontend.cli.main import main
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig

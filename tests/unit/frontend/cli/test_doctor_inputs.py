@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.cli.doctor.finding import Finding, Level
+from msx_frontend.findings import Finding, Level
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config import NamedSnapshot, ServerConfig

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from msx_frontend.cli.doctor.finding import Finding, failed, ok, warning
+from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.cli.doctor.versions import CANN, DRIVERS, minor, numbers
+from msx_frontend.versions import CANN, DRIVERS, minor, numbers
 from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.devices.choose import choose_accelerator
 
