@@ -210,6 +210,7 @@ def _model_info(load: Load) -> ModelInfo:
         config=load.config,
         batch_size=load.batch_size,
         device_id=load.device_id,
+        framework_device=load.framework_device,
         rank=load.rank,
         local_rank=load.local_rank,
         world_size=load.world_size,

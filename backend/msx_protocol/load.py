@@ -8,6 +8,7 @@ from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
 from msx_protocol.segments import SegmentUse
 from msx_sdk._internal import elements
+from msx_sdk._internal.framework_device import FrameworkDevice
 from msx_sdk._internal.servable_start import ServableStart
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
@@ -65,6 +66,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """For a stage: shared memory for large values between stages; None: they travel in frames."""
     from_older_server: bool = False
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
+    framework_device: FrameworkDevice | None = None
+    """MindSpore's name of the device; None where MindSpore computes on the CPU."""
 
 
 class LoadProgress(WireMessage, tag=20):

@@ -59,7 +59,7 @@ from msx_sdk.generation import (
 )
 from msx_sdk.generation._wire import encode
 from msx_sdk.mindspore import init_parallel
-from msx_sdk.mindspore._runtime import cann_loads
+from msx_sdk.mindspore._runtime import device_target
 from msx_sdk.text_generation import TextGenerationHandler
 
 log = logging.getLogger("msx.llm")
@@ -240,7 +240,7 @@ class TextGenerator(TextGenerationHandler):
         """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
-        if context.device_id is not None and cann_loads():
+        if device_target(context) != "CPU":
             set_variables()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size

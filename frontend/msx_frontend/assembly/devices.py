@@ -39,11 +39,6 @@ class ServerDevices:
         await found._watch.start()
         return found
 
-    @property
-    def variables(self) -> frozenset[str]:
-        """The variables of the accelerator, which workers do not inherit."""
-        return self._accelerator.variables
-
     def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
         """The figures of each device, by the server's number. Blocks."""
         return figures(self._accelerator, self._devices)

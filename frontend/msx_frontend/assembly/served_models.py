@@ -143,14 +143,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         store,
         workplace.supply,
         context.state,
-        Spawner(
-            config,
-            workplace.launcher,
-            folder.compiled,
-            os.environ,
-            rights,
-            devices.variables,
-        ),
+        Spawner(config, workplace.launcher, folder.compiled, os.environ, rights),
         context.monitoring.metrics,
         environments,
     )

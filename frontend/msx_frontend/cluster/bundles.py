@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_frontend.cluster.messages import ClusterNode
-from msx_frontend.cluster.reservation import Bundles
+from msx_frontend.cluster.reservation import CPU, Bundles
+from msx_frontend.devices.choose import resources_of_devices
 from msx_sdk._internal.config import ModelConfig, ParallelLayout
-
-CPU, NPU = "CPU", "NPU"
 
 
 def device_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> str:
-    """The resource that each rank takes one of: NPUs where the cluster has any, unless the model is kept off them."""
-    return NPU if config.device_type != "cpu" and any(node.resources.get(NPU) for node in nodes) else CPU
+    """The resource that each rank takes one of: the first kind of device that the cluster has, unless the model is kept
+    off them."""
+    if config.device_type == "cpu":
+        return CPU
+    return next((name for name in resources_of_devices() if any(node.resources.get(name) for node in nodes)), CPU)
 
 
 def bundles_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> Bundles:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msx_frontend.cluster.bundles import NPU, bundles_of, device_of
+from msx_frontend.cluster.bundles import bundles_of, device_of
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.placements import placement_of
-from msx_frontend.cluster.reservation import Bundles, Reservation
+from msx_frontend.cluster.reservation import CPU, Bundles, Reservation
 from msx_frontend.cluster.room import missing_room
 from msx_frontend.devices.accelerator import Device
+from msx_frontend.devices.choose import accelerator_of, resources_of_devices
 from msx_frontend.devices.lease import Lease
 from msx_frontend.metrics.observer import Figure
 from msx_frontend.resources.claim_state import ClaimState
@@ -55,8 +56,8 @@ class ClusterResources:
         nodes = [node for node in self.cluster.nodes if node.alive]
         yield "msx_cluster_up", (), float(not self.cluster.problem)
         yield "msx_cluster_nodes", (), float(len(nodes))
-        yield "msx_cluster_devices", (), sum(node.resources.get(NPU, 0) for node in nodes)
-        yield "msx_cluster_devices_free", (), sum(node.free.get(NPU, 0) for node in nodes)
+        yield "msx_cluster_devices", (), _devices(node.resources for node in nodes)
+        yield "msx_cluster_devices_free", (), _devices(node.free for node in nodes)
         for claim in self.claims:
             yield from claim.ranks()
 
@@ -88,11 +89,15 @@ class VersionInCluster:
 
     @property
     def has_devices(self) -> bool:
-        return device_of(self._config, self._resources.cluster.nodes) == NPU
+        return self._device != CPU
 
     @property
     def device_type(self) -> str:
-        return device_of(self._config, self._resources.cluster.nodes).lower()
+        return accelerator_of(self._device).kind
+
+    @property
+    def _device(self) -> str:
+        return device_of(self._config, self._resources.cluster.nodes)
 
     @property
     def unhealthy_devices(self) -> Sequence[UnhealthyDevice]:
@@ -189,7 +194,7 @@ class ClusterClaim(ClaimState):
         """Whether it waits for one node with all, or for another kind of device, and there is a better way now."""
         if reservation.places or not reservation.waits_for or self.bundles is None:
             return False
-        other_device = bundles.resources[0].keys() != self.bundles.resources[0].keys()
+        other_device = bundles.resource != self.bundles.resource
         return other_device or (self.bundles.strategy, bundles.strategy) == ("STRICT_PACK", "PACK")
 
     def _reservation_changed(self) -> None:
@@ -240,4 +245,12 @@ def _lease(model_key: str, reservation: Reservation) -> Lease:
     placement = placement_of(reservation)
     names = [name for share in placement.shares for name in share.devices]
     log.info("%s is placed: %s", model_key, placement.in_words())
-    return Lease(model_key, devices=tuple(Device(name, NPU) for name in names), placement=placement)
+    devices = tuple(Device(name, placement.resource) for name in names)
+    return Lease(
+        model_key, devices=devices, framework=accelerator_of(placement.resource).framework, placement=placement
+    )
+
+
+def _devices(resources: Iterable[Mapping[str, float]]) -> float:
+    """How many there are of all kinds."""
+    return sum(one.get(name, 0) for one in resources for name in resources_of_devices())

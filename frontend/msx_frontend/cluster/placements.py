@@ -21,7 +21,7 @@ def placement_of(reservation: Reservation) -> GroupPlacement:
         Share(place.node, place.address, ranks[index], place.devices, place.node_id)
         for index, place in enumerate(reservation.places)
     )
-    return GroupPlacement(reservation.id, tuple(shares))
+    return GroupPlacement(reservation.id, tuple(shares), reservation.bundles.resource)
 
 
 def _by_node(places: Sequence[Place]) -> list[int]:

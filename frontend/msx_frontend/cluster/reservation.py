@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msx_frontend.cluster.messages import Place
+
+CPU = "CPU"
+"""Ray's resource of ranks without devices."""
 
 
 @dataclass(frozen=True)
@@ -15,6 +18,16 @@ class Bundles:
     resources: tuple[dict[str, float], ...]
     ranks: tuple[int, ...]
     strategy: str = "PACK"
+
+    @property
+    def resource(self) -> str:
+        """The kind of device that its ranks have."""
+        return device_in(self.resources[0])
+
+
+def device_in(bundle: Mapping[str, float]) -> str:
+    """The kind of device in a bundle; CPU where it has none."""
+    return next((name for name in bundle if name != CPU), CPU)
 
 
 class Reservation:

@@ -11,7 +11,7 @@ from msx_frontend.cluster.reservation import Bundles
 def missing_room(bundles: Bundles, nodes: Sequence[ClusterNode]) -> str:
     """What the group needs and what there is, a sentence's predicate: the cluster may never have it, as it is, or not
     now."""
-    device = next(iter(bundles.resources[0]))
+    device = bundles.resource
     alive = [node for node in nodes if node.alive]
     return _never(bundles, device, alive) or _not_now(bundles, device, alive)
 

@@ -1,13 +1,17 @@
 """A kind of device that models run on, as the server sees it. Implementations: `ascend.py`, `none.py`.
 
-Nothing outside this package knows how a driver names its devices, or which variables it reads.
+Nothing outside this package knows which kinds there are, how a driver names its devices, or which variables it reads.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
+
+from msx_frontend.findings import Finding
+from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,24 @@ class NoMorePortsError(RuntimeError):
 
 
 class Accelerator(Protocol):
-    """Chosen once, at the start (`choose_accelerator`). Methods that say so block, and are called on a thread."""
+    """All that differs between kinds of devices. One is chosen at the start (`choose_accelerator`); of the others only
+    the names are used. Methods that say so block, and are called on a thread."""
 
-    @property
-    def kind(self) -> str:
-        """`deviceType` of the describe API: "npu", or "cpu" on a machine without devices."""
+    kind: ClassVar[str]
+    """`deviceType` of the describe API: "npu", or "cpu" on a machine without devices."""
+    title: ClassVar[str]
+    """Name of one device for people: "NPU"."""
+    tool: ClassVar[str]
+    """Command that shows people the health of the devices."""
+    visible: ClassVar[str]
+    """Environment variable that names the devices of a process: workers never inherit it."""
+    resource: ClassVar[str]
+    """Ray's name of the resource that stands for one device."""
+    framework: ClassVar[FrameworkDevice | None]
+    """MindSpore's name of the kind; None where MindSpore computes on the CPU beside these devices."""
 
-    @property
-    def variables(self) -> frozenset[str]:
-        """Environment variables that name devices: workers never inherit them."""
+    def __init__(self, limit: int | None = None, env: Mapping[str, str] = os.environ) -> None:
+        """`limit`: the most devices to use; None for all. `env`: the environment that the server has inherited."""
 
     def detect(self) -> Sequence[Device]:
         """The devices that the server may use, in the order of their numbers. Blocks."""
@@ -72,6 +85,9 @@ class Accelerator(Protocol):
         `shared`: another group may be on the same devices. None where other processes have some of the ports now.
         Raises NoMorePortsError.
         """
+
+    def check_software(self) -> Iterator[Finding]:
+        """Findings about the vendor's software that these devices need beside their tool, for `msx-serve doctor`."""
 
 
 def figures(accelerator: Accelerator, devices: Sequence[Device]) -> Iterator[tuple[int, DeviceStatus]]:

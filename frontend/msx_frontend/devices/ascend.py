@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
+from typing import ClassVar
 
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
+from msx_frontend.devices.cann import check_cann
 from msx_frontend.devices.hccl_ports import hccl_ports
 from msx_frontend.devices.npu_smi import UNKNOWN, Chip, ChipKey, ChipRow, NpuSmi, parse_mapping, parse_table
 from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
+from msx_frontend.findings import Finding
+from msx_sdk._internal.framework_device import FrameworkDevice
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 
@@ -37,8 +41,12 @@ class Npu(Device):
 class Ascend:
     """`limit` is `number_of_npu`: the most devices to use; so many are simulated on a machine without any."""
 
-    kind = "npu"
-    variables = frozenset({VISIBLE})
+    kind: ClassVar[str] = "npu"
+    title: ClassVar[str] = "NPU"
+    tool: ClassVar[str] = "npu-smi info"
+    visible: ClassVar[str] = VISIBLE
+    resource: ClassVar[str] = "NPU"
+    framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Ascend", "libascendcl.so")
 
     def __init__(
         self,
@@ -83,6 +91,9 @@ class Ascend:
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
         return hccl_ports(block, self._env, shared=shared)
+
+    def check_software(self) -> Iterator[Finding]:
+        return check_cann(self._env)
 
     @cached_property
     def _topo(self) -> dict[Label, TopoRow]:

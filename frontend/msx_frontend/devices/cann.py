@@ -1,64 +1,47 @@
-"""NPUs, their driver and CANN. Nothing here starts CANN."""
+"""CANN and the driver of Ascend NPUs. Nothing here starts CANN."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from msx_frontend.findings import Finding, failed, ok, warning
-from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.versions import CANN, DRIVERS, minor, numbers
-from msx_frontend.devices.ascend import VISIBLE
-from msx_frontend.devices.choose import choose_accelerator
+from msx_frontend.versions import minor, numbers
 
-_LONGEST_INFO = 1 << 16
+CANN = ("8.2", "8.3", "8.5", "9.0", "9.1")
+"""Those that MindSpore 2.10 takes, by its own check at the start (mindspore/run_check/_check_version.py)."""
+
+DRIVERS = {"8.2": "25.2", "8.5": "25.2", "9.1": "26.1"}
+"""By CANN: the driver (Ascend HDK) that the vendor's release notes name beside it (MindIE 2.1.RC1, CANN 8.5.0.alpha001,
+MindCluster 26.1.0). For 8.3 and 9.0 no note was found: their drivers are not judged."""
+
+VENDOR = Path("/usr/local/Ascend")
+"""Folder in which the vendor's packages are installed."""
 HOME = "ASCEND_HOME_PATH"
+_LONGEST_INFO = 1 << 16
 
 
-def check_ascend(machine: Machine) -> Iterator[Finding]:
-    """Without NPUs nothing else of the vendor's is needed."""
-    accelerator, devices = choose_accelerator(machine.config.number_of_npu, machine.env)
-    real = [device for device in devices if not device.simulated]
-    if not real:
-        yield _without(machine)
-        return
-    yield ok("NPUs", f"{len(real)}: {', '.join(sorted({device.name for device in real}))}")
-    for id, status in accelerator.status().items():
-        if status.healthy is False:
-            yield failed(
-                "NPUs",
-                f"NPU {id} is unhealthy: {status.health}",
-                f"`npu-smi info` shows it. Until it is repaired, leave it out of {VISIBLE}.",
-            )
-    cann = _version(_home(machine) / "compiler" / "version.info")
-    yield _cann(machine, cann)
-    yield _driver(machine, cann)
+def check_cann(env: Mapping[str, str]) -> Iterator[Finding]:
+    """Whether CANN and its driver are there, and fit each other and MindSpore."""
+    version = _version(_home(env) / "compiler" / "version.info")
+    yield _cann(env, version)
+    yield _driver(version)
 
 
-def _without(machine: Machine) -> Finding:
-    if machine.env.get(VISIBLE) is not None:
-        return warning(
-            "NPUs",
-            f"none, by {VISIBLE}={machine.env[VISIBLE]} or because there are none",
-            f"Unset {VISIBLE} to serve on all NPUs of this machine.",
-        )
-    return ok("NPUs", "none: models run on the CPU")
+def _home(env: Mapping[str, str]) -> Path:
+    named = env.get(HOME)
+    return Path(named) if named else VENDOR / "ascend-toolkit" / "latest"
 
 
-def _home(machine: Machine) -> Path:
-    named = machine.env.get(HOME)
-    return Path(named) if named else machine.ascend / "ascend-toolkit" / "latest"
-
-
-def _cann(machine: Machine, version: str) -> Finding:
-    home = _home(machine)
+def _cann(env: Mapping[str, str], version: str) -> Finding:
+    home = _home(env)
     if not version:
         return failed(
             "CANN",
             f"not found in {home}",
             f"Install CANN {' or '.join(CANN)}, and source its set_env.sh before the server starts.",
         )
-    if not machine.env.get(HOME):
+    if not env.get(HOME):
         return failed(
             "CANN",
             f"{version} in {home}, but {HOME} is not set",
@@ -69,8 +52,8 @@ def _cann(machine: Machine, version: str) -> Finding:
     return ok("CANN", f"{version} in {home}")
 
 
-def _driver(machine: Machine, cann: str) -> Finding:
-    file = machine.ascend / "driver" / "version.info"
+def _driver(cann: str) -> Finding:
+    file = VENDOR / "driver" / "version.info"
     version, beside = _version(file), DRIVERS.get(minor(cann))
     if not version:
         return warning(

@@ -8,11 +8,28 @@ from msx_frontend.devices.accelerator import Accelerator, Device
 from msx_frontend.devices.ascend import Ascend
 from msx_frontend.devices.none import NoAccelerator
 
+KNOWN: tuple[type[Accelerator], ...] = (Ascend,)
 
-def choose_accelerator(number_of_npu: int | None, env: Mapping[str, str]) -> tuple[Accelerator, Sequence[Device]]:
-    """The first accelerator that has devices, with them. Blocks, as `Accelerator.detect` does."""
-    known: Sequence[Accelerator] = (Ascend(number_of_npu, env),)
-    for accelerator in known:
+
+def choose_accelerator(limit: int | None, env: Mapping[str, str]) -> tuple[Accelerator, Sequence[Device]]:
+    """The first accelerator that has devices, with them; at most `limit`. Blocks, as `Accelerator.detect` does."""
+    for kind in KNOWN:
+        accelerator = kind(limit, env)
         if devices := accelerator.detect():
             return accelerator, devices
-    return NoAccelerator(frozenset().union(*(one.variables for one in known))), ()
+    return NoAccelerator(), ()
+
+
+def accelerator_of(resource: str) -> type[Accelerator]:
+    """The accelerator that Ray calls so; NoAccelerator for another name."""
+    return next((kind for kind in KNOWN if kind.resource == resource), NoAccelerator)
+
+
+def resources_of_devices() -> list[str]:
+    """Ray's names of the devices, in the order of preference."""
+    return [kind.resource for kind in KNOWN]
+
+
+def visible_variables() -> frozenset[str]:
+    """The variables of all accelerators: workers inherit none of them, whichever was chosen."""
+    return frozenset(kind.visible for kind in KNOWN)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.devices.sharing_terms import SHARED, SharingTerms
+from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +23,8 @@ class Lease:
     """Which part of the ports of collectives is its own; None where it needs none."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """What shows the devices to each of its ranks."""
+    framework: FrameworkDevice | None = None
+    """MindSpore's name of the devices; None where it does not know them, and for a worker on the CPU."""
     placement: GroupPlacement | None = None
     """On which nodes of a cluster it is; None on this machine."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from msx_frontend.devices.accelerator import Device
+from msx_frontend.devices.choose import accelerator_of
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class GroupPlacement:
 
     id: str
     shares: tuple[Share, ...]
+    resource: str = "CPU"
+    """The cluster's name of what each rank has one of."""
 
     def share_of(self, rank: int) -> Share:
         return next(share for share in self.shares if rank in share.ranks)
@@ -52,6 +57,11 @@ class GroupPlacement:
         here = [share for share in self.shares if share.node_id == node]
         ranks = sorted(one for share in here for one in share.ranks)
         return OnNode(ranks.index(rank), len(ranks), in_drivers_order(name for one in here for name in one.devices))
+
+    def environment_of(self, rank: int) -> Mapping[str, str]:
+        """The variables that show a rank all devices of its group on its node; none on the CPU."""
+        devices = [Device(name, self.resource) for name in self.place_of(rank).devices]
+        return accelerator_of(self.resource)().environment(devices) if devices else {}
 
     @property
     def nodes(self) -> list[str]:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
+from msx_frontend.findings import Finding
+from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 class NoAccelerator:
-    """`variables`: those of all known accelerators, which an inherited environment may have nevertheless."""
+    kind: ClassVar[str] = "cpu"
+    title: ClassVar[str] = "CPU"
+    tool: ClassVar[str] = ""
+    visible: ClassVar[str] = ""
+    resource: ClassVar[str] = "CPU"
+    framework: ClassVar[FrameworkDevice | None] = None
 
-    kind = "cpu"
-
-    def __init__(self, variables: frozenset[str] = frozenset()) -> None:
-        self.variables = variables
+    def __init__(self, limit: int | None = None, env: Mapping[str, str] = os.environ) -> None:
+        """Neither is used."""
 
     def detect(self) -> Sequence[Device]:
         return ()
@@ -29,3 +36,6 @@ class NoAccelerator:
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
         return {}
+
+    def check_software(self) -> Iterator[Finding]:
+        return iter(())

@@ -163,7 +163,7 @@ class DevicePool:
     def _new_lease(self, model_key: str, numbers: tuple[int, ...], terms: SharingTerms, ports: PortBlock) -> Lease:
         devices = tuple(self.devices[number] for number in numbers)
         environment = {**self._accelerator.environment(devices), **ports.environment}
-        return Lease(model_key, numbers, devices, terms, ports.number, environment)
+        return Lease(model_key, numbers, devices, terms, ports.number, environment, self._accelerator.framework)
 
     def _free_ports(self, model_key: str, terms: SharingTerms) -> PortBlock:
         taken = {lease.port_block for lease in self._leases}

@@ -12,6 +12,7 @@ from pathlib import Path
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
+from msx_frontend.devices.choose import visible_variables
 from msx_frontend.devices.core_binding import near_cores
 from msx_frontend.devices.lease import Lease
 from msx_frontend.environments.build import WorkerPython
@@ -43,9 +44,7 @@ class Spawner:
         compiled_dir: Path,
         env: Mapping[str, str],
         rights: WorkerRights | None = None,
-        device_variables: frozenset[str] = frozenset(),
     ) -> None:
-        """`device_variables`: the variables of the accelerator, which workers do not inherit."""
         self.launcher = launcher
         self._stream_buffers = StreamBuffers(config.stream_buffer_size)
         self._config = config
@@ -53,7 +52,8 @@ class Spawner:
         self._rights = rights
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
-        self._env = {name: value for name, value in inherited.items() if name not in device_variables}
+        devices = visible_variables()
+        self._env = {name: value for name, value in inherited.items() if name not in devices}
         self._env |= _told(config, env)
         if (tracing := tracing_settings(config, env)) is not None:
             self._env |= tracing.environment
@@ -128,6 +128,7 @@ class Spawner:
             batch_size=config.batch_size,
             isolate_batch_errors=config.isolate_batch_errors and not config.stateful,
             device_id=device if there is None else there.device_id,
+            framework_device=lease.framework,
             rank=rank,
             local_rank=rank if there is None else there.local_rank,
             world_size=layout.ranks,
@@ -158,6 +159,7 @@ class Spawner:
             return node_environment(
                 self._env,
                 lease.placement.place_of(rank),
+                devices=lease.placement.environment_of(rank),
                 rank=rank,
                 world_size=source.config.layout.ranks,
                 omp_threads=launcher.omp_number_threads if launcher else None,

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.devices.nodes import OnNode
 from msx_sdk._internal.sequences import SequenceKeys
 
@@ -50,6 +49,7 @@ def node_environment(
     inherited: Mapping[str, str],
     place: OnNode,
     *,
+    devices: Mapping[str, str],
     rank: int,
     world_size: int,
     omp_threads: int | None = None,
@@ -59,7 +59,8 @@ def node_environment(
     """What a rank on another machine gets of this one. All else is the node's own: its Python, its folders, its CANN
     and how its network is set up (PATH, LD_LIBRARY_PATH, ASCEND_*, HCCL_*, HOME, PYTHONPATH).
 
-    RANK and WORLD_SIZE count the whole group, LOCAL_RANK, LOCAL_WORLD_SIZE and DEVICE_ID the ranks on its node.
+    `devices` is what shows the group's devices on that machine. RANK and WORLD_SIZE count the whole group, LOCAL_RANK,
+    LOCAL_WORLD_SIZE and DEVICE_ID the ranks on its node.
     """
     env = {name: value for name, value in inherited.items() if _travels(name)}
     env = {name: value for name, value in env.items() if not (blocked and blocked.fullmatch(name))}
@@ -68,8 +69,7 @@ def node_environment(
     env |= {"LOCAL_WORLD_SIZE": str(place.local_ranks), "RANK_ID": str(rank), "RANK_SIZE": str(world_size)}
     env |= {"DEVICE_ID": local, "PYTHONUNBUFFERED": "1"}
     env |= (sequence_keys or SequenceKeys()).to_env()
-    if place.devices:
-        env[VISIBLE] = ",".join(place.devices)
+    env |= devices
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
     return env

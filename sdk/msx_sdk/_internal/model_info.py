@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msx_sdk._internal.framework_device import FrameworkDevice
 from msx_sdk._internal.sequences import SequenceKeys
 from msx_sdk._internal.servable_start import ServableStart
 from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
@@ -40,3 +41,5 @@ class ModelInfo:
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
     servable: ServableStart | None = None
     """What a start script of MindSpore Serving says of the servable; None for all other models."""
+    framework_device: FrameworkDevice | None = None
+    """MindSpore's name of the device; None where MindSpore computes on the CPU."""

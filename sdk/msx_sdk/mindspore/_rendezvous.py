@@ -1,5 +1,5 @@
-"""How ranks find each other without a scheduler process. Code that uses MindSpore's private functions, or differs on
-Ascend, is here."""
+"""How ranks find each other without a scheduler process. Code that uses MindSpore's private functions, or differs
+between devices, is here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def meet(meeting: Rendezvous, target: str) -> str:
     store = _open_store(dist, meeting)
     _compare_layouts(store, meeting)
     with _saying(f"rank {meeting.rank}: the collectives of {meeting.world_size} ranks do not start"):
-        (_start_hccl if target == "Ascend" else _start_mccl)(dist, meeting, store)
+        (_start_mccl if target == "CPU" else _start_native)(dist, meeting, store)
     from mindspore.communication import GlobalComm
 
     name: str = GlobalComm.WORLD_COMM_GROUP
@@ -109,13 +109,13 @@ def _start_mccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
         rank=meeting.rank,
         store=store,
     )
-    # send() and isend() have bound the name of Ascend's group as their default when they were imported.
+    # send() and isend() have bound the name of the device's group as their default when they were imported.
     distributed._GROUP_RANK_CACHE["hccl_world_group"] = meeting.rank
 
 
-def _start_hccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
+def _start_native(dist: Any, meeting: Rendezvous, store: Any) -> None:
+    """By the device's own backend, the default of MindSpore."""
     dist.init_process_group(
-        backend="hccl",
         store=store,
         rank=meeting.rank,
         world_size=meeting.world_size,

@@ -31,7 +31,7 @@ def setup(context: Context, files: Sequence[Path] = (), threads: int | None = No
 
     `files`: MindIR files that the manifest does not name; `threads`: of an operator, where the yaml does not say.
 
-    Returns the device target, "Ascend" or "CPU". Ascend is taken only if CANN loads in this process.
+    Returns the device target, "CPU" or MindSpore's name of the worker's device (`device_target`).
     """
     options = parse_model_config(context.model_yaml_config)[0].mindspore
     if options.threads is None and threads is not None:
@@ -57,10 +57,16 @@ def _fewer_threads(context: Context, target: str) -> int | None:
     return cores_by_quota() if target == "CPU" and context.world_size == 1 else None
 
 
-def cann_loads() -> bool:
-    """Whether the Ascend driver stack can be loaded; MindSpore itself would end with an error."""
+def device_target(context: Context) -> str:
+    """MindSpore's name of the worker's device; "CPU" without one, and where the vendor's library does not load in this
+    process: MindSpore itself would end with an error."""
+    device = context.info.framework_device
+    return "CPU" if context.device_id is None or device is None or not loads(device.library) else device.target
+
+
+def loads(library: str) -> bool:
     try:
-        ctypes.CDLL("libascendcl.so")
+        ctypes.CDLL(library)
     except OSError:
         return False
     return True
@@ -107,10 +113,9 @@ def _set_environment(context: Context, options: MindSporeOptions, files: Sequenc
 
 
 def _select_device(ms: Any, context: Context) -> str:
-    if context.device_id is None or not cann_loads():
-        return "CPU"
-    ms.set_device("Ascend", context.device_id)
-    return "Ascend"
+    if (target := device_target(context)) != "CPU":
+        ms.set_device(target, context.device_id)
+    return target
 
 
 def _cache_folder(context: Context, wanted: bool | str) -> Path:

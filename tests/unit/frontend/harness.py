@@ -131,13 +131,7 @@ class Harness:
         self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
         self.resources = Resources(self.devices, processes, self.starts)
         self.state = PersistentState(StateStore(state.database))
-        spawner = Spawner(
-            self.config,
-            FakeLauncher(HarnessRank),
-            state.compiled,
-            env or {},
-            device_variables=self.accelerator.variables,
-        )
+        spawner = Spawner(self.config, FakeLauncher(HarnessRank), state.compiled, env or {})
         self.management = Management(
             self.config,
             self.registry,

@@ -10,11 +10,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from msx_sdk._internal.config import ConfigError
+from msx_sdk._internal.framework_device import FrameworkDevice
 from msx_sdk._internal.mindir import MindIRError, MindIRSignature
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import _runtime as runtime
 from msx_sdk.mindspore import setup
 
+FAKE = FrameworkDevice("Fake", "libfake.so")
 ISA = "ONEDNN_MAX_CPU_ISA"
 
 
@@ -23,7 +25,7 @@ def ms(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
     """A MindSpore that is imported, on a machine without CANN, and without a quota of its cores."""
     fake = MagicMock(GRAPH_MODE=0, PYNATIVE_MODE=1)
     monkeypatch.setitem(sys.modules, "mindspore", fake)
-    monkeypatch.setattr(runtime, "cann_loads", lambda: False)
+    monkeypatch.setattr(runtime, "loads", lambda library: False)
     monkeypatch.setattr(runtime, "cores_by_quota", lambda: None)
     return fake
 
@@ -67,32 +69,36 @@ def test_threads_follow_the_time_that_a_cgroup_gives(
     assert asked == ([] if expected is None else [expected])
 
 
-def test_an_npu_is_taken_where_cann_loads(ms: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "cann_loads", lambda: True)
-    assert setup(context(device_id=0)) == "Ascend"
-    ms.set_device.assert_called_once_with("Ascend", 0)
+def test_a_device_is_taken_where_its_library_loads(ms: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "loads", lambda library: True)
+    assert setup(context(device_id=0, framework_device=FAKE)) == "Fake"
+    ms.set_device.assert_called_once_with("Fake", 0)
     ms.runtime.launch_blocking.assert_not_called()
 
 
-def test_a_simulated_npu_is_a_cpu(ms: MagicMock) -> None:
-    assert setup(context(device_id=1)) == "CPU"
+def test_a_simulated_device_is_a_cpu(ms: MagicMock) -> None:
+    assert setup(context(device_id=1, framework_device=FAKE)) == "CPU"
     ms.set_device.assert_not_called()
 
 
-def test_without_a_device_the_npu_is_left_alone(ms: MagicMock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "cann_loads", lambda: True)
-    assert setup(context()) == "CPU"
+@pytest.mark.parametrize("device", [{}, {"framework_device": FAKE}, {"device_id": 0}])
+def test_without_a_device_that_mindspore_knows_none_is_taken(
+    ms: MagicMock, monkeypatch: pytest.MonkeyPatch, device: Any
+) -> None:
+    monkeypatch.setattr(runtime, "loads", lambda library: True)
+    assert setup(context(**device)) == "CPU"
+    ms.set_device.assert_not_called()
 
 
-def test_cann_is_looked_for_by_loading_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_is_looked_for_by_loading_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> Any:
         asked.append(name)
         raise OSError
 
     asked: list[str] = []
     monkeypatch.setattr(runtime, "ctypes", SimpleNamespace(CDLL=load))
-    assert not runtime.cann_loads()
-    assert asked == ["libascendcl.so"]
+    assert not runtime.loads(FAKE.library)
+    assert asked == ["libfake.so"]
 
 
 @pytest.mark.parametrize(

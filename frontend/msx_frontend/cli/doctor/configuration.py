@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msx_frontend.findings import Finding, failed, ok
 from msx_frontend.config.load import GivenSettings
+from msx_frontend.findings import Finding, failed, ok
 
 NAME = "configuration"
 

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from msx_frontend.assembly.instance import listed
-from msx_frontend.cli.doctor.ascend import check_ascend
 from msx_frontend.cli.doctor.configuration import check_configuration
-from msx_frontend.findings import Finding, Level, failed
+from msx_frontend.cli.doctor.devices import check_devices
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
@@ -19,12 +18,13 @@ from msx_frontend.cli.doctor.system import check_descriptors, check_disk, check_
 from msx_frontend.cli.options import Options
 from msx_frontend.config.load import GivenSettings, load_settings
 from msx_frontend.config.server_config import ServerConfig
+from msx_frontend.findings import Finding, Level, failed
 from msx_frontend.start_errors import StartError
 
 CHECKS = (
     check_python,
     check_mindspore,
-    check_ascend,
+    check_devices,
     check_ports,
     check_descriptors,
     check_disk,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from msx_frontend.assembly.start_inputs import INPUTS, StartInput
-from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.cli.doctor.machine import Machine
+from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.start_errors import StartError
 
 OWN = "msx"

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.config.server_config import ServerConfig
@@ -14,13 +13,10 @@ from msx_frontend.config.server_config import ServerConfig
 
 @dataclass(frozen=True)
 class Machine:
-    """`ascend` is where the vendor's packages are installed."""
-
     config: ServerConfig = field(default_factory=ServerConfig)
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     running: tuple[InstanceInfo, ...] = ()
     killed: tuple[InstanceInfo, ...] = ()
-    ascend: Path = Path("/usr/local/Ascend")
 
     def package(self, name: str) -> str | None:
         """Its version; None where it is not installed. Imports nothing of it."""

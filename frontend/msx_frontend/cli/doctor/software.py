@@ -7,8 +7,8 @@ import socket
 import sys
 from collections.abc import Iterator
 
-from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.cli.doctor.machine import Machine
+from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.versions import PACKAGES, PYTHON
 
 CONNECT_LIMIT = 3.0

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from msx_archiver.sizes import MIB, human
 from msx_frontend.assembly.instance import InstanceInfo
-from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import can_be_made, state_folder
+from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors
 
 FEW_DESCRIPTORS = 4096

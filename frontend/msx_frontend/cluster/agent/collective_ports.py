@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Mapping
 from itertools import count
 
-from msx_frontend.devices.accelerator import NoMorePortsError
-from msx_frontend.devices.hccl_ports import hccl_ports
+from msx_frontend.devices.accelerator import Accelerator, NoMorePortsError
 
 
 class CollectivePorts:
@@ -18,13 +16,13 @@ class CollectivePorts:
     Unix sockets stands for a block: it counts in the same network namespace as the ports, and leaves nothing behind.
     """
 
-    def __init__(self, inherited: Mapping[str, str] = os.environ) -> None:
-        """`inherited`: what the operator has chosen for this node."""
+    def __init__(self, accelerator: Accelerator) -> None:
+        """`accelerator` knows what the operator has chosen for this node."""
         self.environment: Mapping[str, str] = {}
         self._holds: socket.socket | None = None
         for block in count():  # ends with the last block
             try:
-                ports = hccl_ports(block, inherited, shared=False)
+                ports = accelerator.collective_ports(block, shared=False)
             except NoMorePortsError as error:
                 raise OSError(f"{error}; all are taken") from error
             if ports is None:

@@ -19,6 +19,8 @@ from msx_frontend.cluster.certificate import make_identity
 from msx_frontend.cluster.dial import DialTarget, dial
 from msx_frontend.cluster.door import Door, StreamName
 from msx_frontend.cluster.tls import server_context
+from msx_frontend.devices.accelerator import Device
+from msx_frontend.devices.choose import accelerator_of
 from msx_frontend.workers.local import free_port
 from msx_protocol.message import WireMessage
 
@@ -45,6 +47,7 @@ class NodeGeneration:
         self._folders: list[str] = []
         self._run_folder: RunFolder | None = None
         self._ports: CollectivePorts | None = None
+        self._accelerator = accelerator_of(invitation.resource)()
         self._met = False
         self._task = asyncio.create_task(self._prepare(), name=f"prepare-{self.number}")
 
@@ -98,7 +101,7 @@ class NodeGeneration:
             self._run_folder = RunFolder(self._begin.name)
             meeting = {"MASTER_ADDR": meet.master_address, "MASTER_PORT": str(meet.master_port)}
             for rank, start in zip(self._ranks, self._begin.ranks, strict=True):
-                env = rank_environment(start, {**ports, **meeting}, self._invitation.devices, self._folders[0])
+                env = rank_environment(start, {**ports, **meeting}, self._shown, self._folders[0])
                 work_dir = self._run_folder.path / f"r{start.rank}"
                 await rank.start(sys.executable, env, work_dir, self._plans.of(start.rank))
             self._plans.close()
@@ -130,11 +133,17 @@ class NodeGeneration:
             )
         return door.arrived.result()
 
+    @property
+    def _shown(self) -> Mapping[str, str]:
+        """The variables that show the share's devices."""
+        devices = [Device(name, self._invitation.resource) for name in self._invitation.devices]
+        return self._accelerator.environment(devices) if devices else {}
+
     def _collective_ports(self) -> Mapping[str, str]:
         """Of a group that has devices here: as on one machine, also of one process with several."""
         devices = self._invitation.devices
         if devices and max(self._begin.world_size, len(devices)) > 1:
-            self._ports = CollectivePorts()
+            self._ports = CollectivePorts(self._accelerator)
         return self._ports.environment if self._ports is not None else {}
 
     def _progress(self, phase: str) -> None:

@@ -17,6 +17,8 @@ class Invitation(msgspec.Struct, frozen=True, kw_only=True):
     share: int
     node: str
     devices: list[str] = []
+    resource: str = "CPU"
+    """Ray's name of the devices."""
 
     @property
     def server(self) -> DialTarget:

@@ -12,7 +12,6 @@ from pathlib import Path
 from msx_frontend.cluster.agent.relay import Relay
 from msx_frontend.cluster.agent_messages import RANK_STREAMS, Begin, Ended, Hello, RankStart, RankUsage, Started
 from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.workers.environment import THREADS, python_path
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_protocol.message import WireMessage
@@ -95,11 +94,12 @@ class PlanSockets:
 
 
 def rank_environment(
-    start: RankStart, meeting: Mapping[str, str], devices: Sequence[str], model_dir: str
+    start: RankStart, meeting: Mapping[str, str], devices: Mapping[str, str], model_dir: str
 ) -> dict[str, str]:
-    """The node's own environment, less what Ray has set for its actor, and what the server says of the rank."""
+    """The node's own environment, less what Ray has set for its actor, and what the server says of the rank.
+
+    `devices`: what shows the share's devices.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_") and name != THREADS}
     env["PYTHONPATH"] = python_path(env, Path(model_dir))
-    if devices:
-        env[VISIBLE] = ",".join(devices)
-    return {**env, **start.env, **meeting}
+    return {**env, **devices, **start.env, **meeting}

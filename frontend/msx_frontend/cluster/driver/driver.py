@@ -34,6 +34,8 @@ from msx_frontend.cluster.messages import (
     ToDriver,
     Unreachable,
 )
+from msx_frontend.cluster.reservation import CPU
+from msx_frontend.devices.choose import resources_of_devices
 from msx_protocol import FrameReader, encode_frame
 
 BUSY, IDLE = 0.1, 0.5
@@ -210,7 +212,7 @@ def _free() -> dict[str, dict[str, float]]:
 
 def _whole(resources: dict[str, float]) -> dict[str, float]:
     """Those that people ask for, without Ray's own of nodes, placement groups and memory."""
-    return {name: resources[name] for name in sorted(resources) if name in ("CPU", "NPU")}
+    return {name: resources[name] for name in sorted(resources) if name in (CPU, *resources_of_devices())}
 
 
 def _in_words(bundle: dict[str, float]) -> str:

@@ -13,6 +13,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from msx_frontend.cluster.driver import holder
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.node_check import node_problem
+from msx_frontend.cluster.reservation import CPU, device_in
 
 NAMESPACE = "msx"
 
@@ -77,7 +78,7 @@ class Group:
         """Start the agents; `check_agents` tells of one that cannot be started."""
         self.inhabited = True
         self._starting = [
-            one.start.remote({**invitation, "share": place.bundle, "devices": place.devices, "node": place.node})
+            one.start.remote({**invitation, **_own(place), "resource": device_in(self.bundles[place.bundle])})
             for one, place in zip(self._holders, self.places, strict=True)
         ]
 
@@ -103,12 +104,12 @@ class Group:
     def _hold(self) -> None:
         actor = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=4)(holder.Holder)
         for index, bundle in enumerate(self.bundles):
-            others = {name: amount for name, amount in bundle.items() if name != "CPU"}
+            others = {name: amount for name, amount in bundle.items() if name != CPU}
             made = actor.options(
                 name=self._name(index),
                 namespace=NAMESPACE,
                 lifetime="detached",
-                num_cpus=bundle.get("CPU", 0),
+                num_cpus=bundle.get(CPU, 0),
                 resources=others,
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index),
             ).remote()
@@ -116,7 +117,8 @@ class Group:
         self._ask_places()
 
     def _ask_places(self) -> None:
-        self._placing = [one.place.remote() for one in self._holders]
+        pairs = zip(self._holders, self.bundles, strict=True)
+        self._placing = [one.place.remote(device_in(bundle)) for one, bundle in pairs]
 
     def _watch(self) -> None:
         self._holding = [one.hold.remote() for one in self._holders]
@@ -137,6 +139,11 @@ def _found(id: str) -> Any:
         return get_placement_group(id)
     except ValueError:
         return None
+
+
+def _own(place: Place) -> dict[str, Any]:
+    """Whatever an invitation says of one share alone."""
+    return {"share": place.bundle, "devices": place.devices, "node": place.node}
 
 
 def _place(bundle: int, told: dict[str, Any]) -> Place:

@@ -55,12 +55,12 @@ class Holder:
         threading.Thread(target=self._expect_agent, daemon=True).start()
         threading.Thread(target=_follow_parent, args=(os.getppid(),), daemon=True).start()
 
-    def place(self) -> dict[str, Any]:
-        """What the server must know of the node."""
+    def place(self, resource: str) -> dict[str, Any]:
+        """The node as the server must know it. `resource`: Ray's name of the bundle's devices."""
         import ray
 
         context = ray.get_runtime_context()
-        devices = context.get_accelerator_ids().get("NPU", [])
+        devices = context.get_accelerator_ids().get(resource, [])
         try:
             version = importlib.metadata.version("msx-serve")
         except importlib.metadata.PackageNotFoundError:

@@ -53,7 +53,7 @@ class AllGather(CollectiveCell):
         super().__init__(parallel)
         self.index = parallel.tp_rank
         # MCCL gathers in the group of all ranks only; elsewhere a sum of what is padded with zeros does the same.
-        self.native = parallel.target == "Ascend" or parallel.tp_group == parallel.world_group
+        self.native = parallel.target != "CPU" or parallel.tp_group == parallel.world_group
         if self.size > 1:
             self.gather = ops.AllGather(group=self.group) if self.native else ops.AllReduce(group=self.group)
         self.join, self.reshape, self.transpose = ops.Concat(-1), ops.Reshape(), ops.Transpose()

@@ -9,16 +9,16 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
-from msx_frontend.assembly import devices
 from msx_frontend.assembly.server import Server
 from msx_frontend.cli import status
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.models.describe import describe
 from tests.unit.frontend.assembly.in_process import config_of, started
-from tests.unit.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator
+from tests.unit.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelerator, add_accelerator
 from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.packing import pack_model
@@ -51,7 +51,7 @@ def test_a_server_on_another_accelerator(
     first, *_, last = [*os.sched_getaffinity(0)] * 2
     fake = fake_with_cores([first, last, first])
     fake.statuses["f0"] = CRITICAL
-    monkeypatch.setattr(devices, "choose_accelerator", lambda number, env: (fake, fake.devices))
+    add_accelerator(monkeypatch, fake)
     monkeypatch.setitem(os.environ, VISIBLE, "inherited")
     pack_model(tmp_path, "m")
     config = config_of(
@@ -78,5 +78,40 @@ def test_a_server_on_another_accelerator(
             end = version.replicas[0].last_end
             assert end is not None
             assert end.reason == "The worker had to leave its devices: device 1 is unhealthy (Critical)."
+
+    run(test())
+
+
+def test_an_accelerator_that_is_added_is_served_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks compute on the CPU here, because MindSpore's library for the fake does not load."""
+    add_accelerator(monkeypatch, FakeAccelerator(3))
+    monkeypatch.setitem(os.environ, VISIBLE, "inherited")
+    pack_model(tmp_path / "store", "one", service="env", config="deviceIds: [0]\n")
+    pack_model(tmp_path / "store", "two", service="env", config="parallelType: tp\nparallelLevel: 2\ndeviceIds: [1, 2]\n")
+    pack_model(tmp_path / "store", "cpu", service="env", config="deviceType: cpu\n")
+    models = ("one.mar", "two.mar", "cpu.mar")
+    config = config_of(tmp_path, load_models=models, default_workers_per_model=1, disable_system_metrics=False)
+
+    async def test() -> None:
+        async with AsyncExitStack() as parts:
+            server = await started(config, parts)
+            registry = server.models.context.registry
+            await until(lambda: all(registry.find(name).ready_workers == 1 for name in ("one", "two", "cpu")))
+            async with httpx.AsyncClient(timeout=60) as client:
+                asked = [
+                    (await client.post(f"{server.info.inference}/predictions/{name}")).json()
+                    for name in ("one", "two", "cpu")
+                ]
+                seen = [
+                    {name: value for name, value in answer["environ"].items() if name in (VISIBLE, PORTS)}
+                    for answer in asked
+                ]
+                assert seen == [{VISIBLE: "f0"}, {VISIBLE: "f1+f2", PORTS: "7000-7009"}, {}]
+                assert [answer["device_id"] for answer in asked] == [0, 0, None]
+                text = (await client.get(f"{server.info.metrics}/metrics")).text
+                used = [line.split()[-1] for line in text.splitlines() if line.startswith("GPUUtilization{")]
+                assert used == ["50.0"] * 3
+                report = (await client.get(f"{server.info.management}/models/two")).json()[0]
+                assert (report["deviceType"], report["workers"][0]["devices"]) == ("fake", "f1,f2")
 
     run(test())

@@ -16,17 +16,18 @@ import pytest
 from click.testing import CliRunner
 
 from msx_frontend.assembly.left_behind import LeftBehind
-from msx_frontend.cli.doctor import ascend, left, software, system
-from msx_frontend.findings import Finding, Level
+from msx_frontend.cli.doctor import devices, left, software, system
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.versions import DRIVERS, PACKAGES, PYTHON, Range, minor, numbers
 from msx_frontend.cli.main import main
 from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
+from msx_frontend.devices import cann
 from msx_frontend.devices.accelerator import DeviceStatus
+from msx_frontend.findings import Finding, Level
+from msx_frontend.versions import PACKAGES, PYTHON, Range, minor, numbers
 from tests.unit.frontend.assembly.test_instance import info
-from tests.unit.frontend.devices.fake_accelerator import FakeAccelerator
+from tests.unit.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator, add_accelerator
 from tests.unit.frontend.devices.test_ascend import env as env
 from tests.unit.frontend.devices.test_ascend import install_sample
 
@@ -40,6 +41,7 @@ def _own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     monkeypatch.setenv("XDG_STATE_HOME", str(own))
     monkeypatch.setenv("TEMP", str(own))
     monkeypatch.setattr(tempfile, "tempdir", str(own))
+    monkeypatch.setattr(cann, "VENDOR", own)
     monkeypatch.chdir(own)
 
 
@@ -116,24 +118,24 @@ def installed(folder: Path, cann: str, driver: str) -> None:
 
 
 def levels(machine: Machine) -> dict[str, tuple[Level, str]]:
-    return {one.check: (one.level, one.remedy) for one in ascend.check_ascend(machine)}
+    return {one.check: (one.level, one.remedy) for one in devices.check_devices(machine)}
 
 
 def test_a_machine_without_npus_needs_no_cann(tmp_path: Path, env: dict[str, str]) -> None:
-    assert levels(Machine(ServerConfig(), env, ascend=tmp_path)) == {"NPUs": (Level.OK, "")}
+    assert levels(Machine(ServerConfig(), env)) == {"NPUs": (Level.OK, "")}
 
 
 def test_a_machine_with_npus(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910c")
-    installed(tmp_path, "8.5.0", "25.5.0")
-    env[ascend.HOME] = str(tmp_path / "ascend-toolkit" / "latest")
-    found = levels(Machine(ServerConfig(), env, ascend=tmp_path))
+    installed(cann.VENDOR, "8.5.0", "25.5.0")
+    env[cann.HOME] = str(cann.VENDOR / "ascend-toolkit" / "latest")
+    found = levels(Machine(ServerConfig(), env))
     assert (found["CANN"], found["driver"]) == ((Level.OK, ""), (Level.OK, ""))
 
 
 def test_npus_without_cann_and_driver(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910c")
-    found = levels(Machine(ServerConfig(), env, ascend=tmp_path))
+    found = levels(Machine(ServerConfig(), env))
     assert found["CANN"][0] is Level.FAILED
     assert found["CANN"][1].startswith("Install CANN 8.2 or 8.3 or ")
     assert found["driver"][0] is Level.WARNING
@@ -141,30 +143,32 @@ def test_npus_without_cann_and_driver(tmp_path: Path, env: dict[str, str]) -> No
 
 def test_cann_whose_variables_are_not_set(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910c")
-    installed(tmp_path, "8.5.0", "25.5.0")
-    level, remedy = levels(Machine(ServerConfig(), env, ascend=tmp_path))["CANN"]
+    installed(cann.VENDOR, "8.5.0", "25.5.0")
+    level, remedy = levels(Machine(ServerConfig(), env))["CANN"]
     assert (level, remedy) == (
         Level.FAILED,
-        f"Run `source {tmp_path / 'ascend-toolkit' / 'set_env.sh'}` before the server starts.",
+        f"Run `source {cann.VENDOR / 'ascend-toolkit' / 'set_env.sh'}` before the server starts.",
     )
 
 
 def test_cann_and_driver_that_are_too_old(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910c")
-    installed(tmp_path, "8.2.RC1", "24.1.rc3")
-    env[ascend.HOME] = str(tmp_path / "ascend-toolkit" / "latest")
-    machine = Machine(ServerConfig(), env, ascend=tmp_path)
-    assert DRIVERS["8.2"] in levels(machine)["driver"][1]
-    (tmp_path / "ascend-toolkit/latest/compiler/version.info").write_text("Version=7.0.0\n")
+    installed(cann.VENDOR, "8.2.RC1", "24.1.rc3")
+    env[cann.HOME] = str(cann.VENDOR / "ascend-toolkit" / "latest")
+    machine = Machine(ServerConfig(), env)
+    assert cann.DRIVERS["8.2"] in levels(machine)["driver"][1]
+    (cann.VENDOR / "ascend-toolkit/latest/compiler/version.info").write_text("Version=7.0.0\n")
     assert levels(machine)["CANN"][0] is Level.FAILED
 
 
 def test_an_unhealthy_npu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     sick = FakeAccelerator(2)
     sick.statuses["f1"] = DeviceStatus(health="Critical", healthy=False)
-    monkeypatch.setattr(ascend, "choose_accelerator", lambda *_: (sick, sick.detect()))
-    found = {one.found: one.remedy for one in ascend.check_ascend(Machine()) if one.level is Level.FAILED}
-    assert found["NPU f1 is unhealthy: Critical"].startswith("`npu-smi info` shows it.")
+    add_accelerator(monkeypatch, sick)
+    found = {one.found: one.remedy for one in devices.check_devices(Machine()) if one.level is Level.FAILED}
+    assert found["FPU f1 is unhealthy: Critical"] == (
+        f"`fpu-top` shows it. Until it is repaired, leave it out of {VISIBLE}."
+    )
     assert not [one for one in found if "f0" in one]
 
 

@@ -39,7 +39,13 @@ class AgentCluster(FakeCluster):
         self.asked += 1
         for place in reservation.places:
             told = {"addresses": list(addresses), "port": port, "key": key, "fingerprint": pin, **self.spoil}
-            invitation = Invitation(share=place.bundle, node=place.node, devices=list(place.devices), **told)
+            invitation = Invitation(
+                share=place.bundle,
+                node=place.node,
+                devices=list(place.devices),
+                resource=reservation.bundles.resource,
+                **told,
+            )
             self.alive.append(_started(invitation, self._env))
 
     def ended(self) -> None:

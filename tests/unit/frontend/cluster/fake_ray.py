@@ -40,7 +40,7 @@ class FakeHolder:
 
     def _called(self, method: str) -> Any:
         def remote(*arguments: Any) -> Ref:
-            self.invited += arguments
+            self.invited += arguments if method == "start" else ()
             return self.refs[method]
 
         return remote

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.cluster.bundles import bundles_of
+from msx_frontend.cluster.bundles import bundles_of, device_of
+from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.cluster.room import missing_room
 from msx_sdk._internal.config import ModelConfig, parse_model_config
 from tests.unit.frontend.cluster.fake_cluster import make_node
+from tests.unit.frontend.devices.fake_accelerator import FakeAccelerator, add_accelerator
 
 TWO = [make_node("a", 4), make_node("b", 4)]
 
@@ -43,6 +45,14 @@ def test_bundles(keys: dict[str, Any], devices: list[int], ranks: list[int], str
     bundles = bundles_of(config_of(**keys), TWO)
     assert [one["NPU"] for one in bundles.resources] == devices
     assert (list(bundles.ranks), bundles.strategy) == (ranks, strategy)
+
+
+def test_an_accelerator_that_is_added_is_asked_for_by_its_own_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    add_accelerator(monkeypatch, FakeAccelerator())
+    node = ClusterNode("id-a", "a", "10.0.0.9", True, {"CPU": 16.0, "FPU": 4.0}, {"FPU": 4.0})
+    assert device_of(config_of(**TP4), [node]) == "FPU"
+    assert bundles_of(config_of(**TP4), [node]).resource == "FPU"
+    assert device_of(config_of(**TP4), [node, make_node("b", 1)]) == "NPU", "the first that the server knows"
 
 
 @pytest.mark.parametrize("nodes", [TWO, [make_node("a", 0)]])

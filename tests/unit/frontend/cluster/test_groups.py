@@ -67,7 +67,8 @@ def test_agents_are_invited_by_their_share(fake: FakeRay) -> None:
     group.start(INVITATION)
     assert group.inhabited
     assert [holder.invited for holder in fake.holders.values()] == [
-        [{**INVITATION, "share": number, "devices": ("0",), "node": f"node-{number}"}] for number in range(2)
+        [{**INVITATION, "share": number, "devices": ("0",), "node": f"node-{number}", "resource": "CPU"}]
+        for number in range(2)
     ]
     group.check_agents()
     fake.holders["msx-me-1:0"].refs["start"].resolve(None)

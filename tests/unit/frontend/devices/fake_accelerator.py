@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
 
+import pytest
+
+from msx_frontend.devices import choose
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, NoMorePortsError
 from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.pool import DevicePool
+from msx_frontend.findings import Finding, ok
+from msx_sdk._internal.framework_device import FrameworkDevice
 
 VISIBLE = "FAKE_VISIBLE_DEVICES"
 PORTS = "FAKE_PORTS"
 
 
 class FakeAccelerator:
-    """Devices f0, f1, …; tests change `statuses`."""
+    """Devices f0, f1, …, `limit` of them; tests change `statuses`."""
 
-    kind = "fake"
-    variables = frozenset({VISIBLE})
+    kind: ClassVar[str] = "fake"
+    title: ClassVar[str] = "FPU"
+    tool: ClassVar[str] = "fpu-top"
+    visible: ClassVar[str] = VISIBLE
+    resource: ClassVar[str] = "FPU"
+    framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Fake", "libfake.so")
 
-    def __init__(self, count: int) -> None:
-        self.devices = [Device(f"f{number}", "Fake 1") for number in range(count)]
+    def __init__(self, limit: int | None = None, env: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.devices = [Device(f"f{number}", "Fake 1") for number in range(limit or 0)]
         self.statuses = {device.id: DeviceStatus("Good", True, 50, 1024, 4096) for device in self.devices}
         self.fast_links: dict[tuple[str, str], int] = {}
         self.port_blocks = 100
@@ -44,6 +55,19 @@ class FakeAccelerator:
         if block in self.ports_in_use:
             return None
         return {PORTS: f"{7000 + 10 * block}-{7009 + 10 * block}"}
+
+    def check_software(self) -> Iterator[Finding]:
+        yield ok("fake driver", "1.0")
+
+
+def add_accelerator(monkeypatch: pytest.MonkeyPatch, fake: FakeAccelerator) -> None:
+    """From now on this server knows `fake`, after its own accelerators."""
+
+    class Added(FakeAccelerator):
+        def __new__(cls, *_: Any) -> Any:
+            return fake
+
+    monkeypatch.setattr(choose, "KNOWN", (*choose.KNOWN, Added))
 
 
 def npu_pool(count: int, first: int = 0, accelerator: Accelerator | None = None, **options: object) -> DevicePool:

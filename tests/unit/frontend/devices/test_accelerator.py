@@ -15,12 +15,12 @@ from msx_frontend.cli import status
 from msx_frontend.devices.accelerator import Accelerator, figures
 from msx_frontend.devices.ascend import VISIBLE as ASCEND_VISIBLE
 from msx_frontend.devices.ascend import Ascend
-from msx_frontend.devices.choose import choose_accelerator
+from msx_frontend.devices.choose import choose_accelerator, visible_variables
 from msx_frontend.devices.none import NoAccelerator
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import of_machine
 from msx_frontend.models.describe import describe
-from tests.unit.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelerator
+from tests.unit.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelerator, add_accelerator
 from tests.unit.frontend.harness import Harness, in_harness
 from tests.unit.frontend.metrics.test_server import exposed
 
@@ -35,6 +35,7 @@ def test_another_accelerator_is_all_that_the_server_shows(
     for name in [name for name in os.environ if name.startswith(ASCENDS)]:
         monkeypatch.delenv(name)  # MindSpore sets one when another test of this process imports it
     fake = FakeAccelerator(4)
+    add_accelerator(monkeypatch, fake)
 
     async def test(harness: Harness) -> None:
         await harness.register("one")
@@ -71,7 +72,7 @@ def test_the_first_that_has_devices_is_chosen() -> None:
     assert (accelerator.kind, [device.id for device in devices]) == ("npu", ["0", "1"])
     accelerator, devices = choose_accelerator(0, {**without, ASCEND_VISIBLE: "0,1"})
     assert (accelerator.kind, devices, accelerator.status()) == ("cpu", (), {})
-    assert ASCEND_VISIBLE in accelerator.variables, "workers do not inherit it here either"
+    assert ASCEND_VISIBLE in visible_variables(), "workers do not inherit it here either"
 
 
 def test_all_have_the_form_of_the_protocol() -> None:

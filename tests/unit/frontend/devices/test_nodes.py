@@ -5,6 +5,7 @@ from __future__ import annotations
 from msx_frontend.cluster.messages import Place
 from msx_frontend.cluster.placements import placement_of
 from msx_frontend.cluster.reservation import Bundles, Reservation
+from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.devices.nodes import GroupPlacement
 
 
@@ -28,6 +29,8 @@ def test_each_rank_sees_the_devices_of_its_group_on_its_node() -> None:
     assert placement.place_of(0) == (0, 2, ("2", "10"))
     assert [placement.place_of(rank).device_id for rank in range(3)] == [0, 1, 0]
     assert placement.place_of(2) == (0, 1, ("0",))
+    shown = [placement.environment_of(rank) for rank in range(3)]
+    assert shown == [{VISIBLE: "2,10"}, {VISIBLE: "2,10"}, {VISIBLE: "0"}]
 
 
 def test_two_nodes_on_one_host_are_two() -> None:
@@ -37,4 +40,5 @@ def test_two_nodes_on_one_host_are_two() -> None:
     placement = placement_of(reservation)
     assert [placement.place_of(rank) for rank in range(2)] == [(0, 1, ()), (0, 1, ())]
     assert placement.place_of(0).device_id is None
+    assert placement.environment_of(0) == {}
     assert placement.in_words() == "ranks 0, 1 on host"

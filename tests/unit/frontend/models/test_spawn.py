@@ -12,6 +12,7 @@ import pytest
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Device
+from msx_frontend.devices.choose import visible_variables
 from msx_frontend.devices.lease import Lease
 from msx_frontend.models import spawn
 from msx_frontend.models.model_source import ModelSource
@@ -19,11 +20,13 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from msx_protocol import Load, MetricDeclaration
 from msx_sdk._internal.config import parse_model_config
+from msx_sdk._internal.framework_device import FrameworkDevice
 from msx_sdk._internal.servable_start import ServableStart
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher
 
+FRAMEWORK = FrameworkDevice("Fake", "libfake.so")
 CPU = Lease("m:1.0")
-NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"})
+NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"}, framework=FRAMEWORK)
 
 
 def spec_of(
@@ -45,9 +48,7 @@ def spec_of(
         manifest={"model": {}},
         config=parse_model_config(config or {})[0],
     )
-    spawner = Spawner(
-        ServerConfig(**server), FakeLauncher(), Path("/compiled"), env or {}, device_variables=frozenset({"SEEN"})
-    )
+    spawner = Spawner(ServerConfig(**server), FakeLauncher(), Path("/compiled"), env or {})
     return spawner.spec(source, lease, number, 2)
 
 
@@ -98,7 +99,9 @@ def test_a_device() -> None:
     spec = only_rank(lease=NPU)
     assert spec.load.device_id == 0  # the index among those that the worker sees
     assert spec.env["SEEN"] == "3"
-    assert "SEEN" not in only_rank(env={"SEEN": "0"}).env, "it is not inherited"
+    assert spec.load.framework_device == FRAMEWORK
+    (variable,) = visible_variables()
+    assert variable not in only_rank(env={variable: "0"}).env, "it is not inherited"
 
 
 TP2 = {"parallelType": "tp", "parallelLevel": 2}

@@ -81,7 +81,7 @@ def test_a_rank_on_another_machine_gets_nothing_of_this_one() -> None:
     }
     place = OnNode(1, 2, ("2", "3"))
     blocked = re.compile("TS_SECRET")
-    env = node_environment(here, place, rank=3, world_size=4, omp_threads=2, blocked=blocked)
+    env = node_environment(here, place, devices={"SEEN": "2,3"}, rank=3, world_size=4, omp_threads=2, blocked=blocked)
     sequences = SequenceKeys().to_env()
     assert {name: value for name, value in env.items() if name not in sequences} == {
         "RANK": "3",
@@ -91,9 +91,8 @@ def test_a_rank_on_another_machine_gets_nothing_of_this_one() -> None:
         "LOCAL_RANK": "1",
         "LOCAL_WORLD_SIZE": "2",
         "DEVICE_ID": "1",
-        "ASCEND_RT_VISIBLE_DEVICES": "2,3",
+        "SEEN": "2,3",
         "TS_DECODE_INPUT_REQUEST": "true",
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "2",
     }
-    assert "ASCEND_RT_VISIBLE_DEVICES" not in node_environment({}, OnNode(0, 1, ()), rank=0, world_size=1)

@@ -6,6 +6,7 @@ import pytest
 
 from msx_frontend.cluster.agent.collective_ports import CollectivePorts
 from msx_frontend.devices import hccl_ports as module
+from msx_frontend.devices.ascend import Ascend
 
 BASE = {"HCCL_IF_BASE_PORT": "65440"}
 """From which there are ports for three groups."""
@@ -22,15 +23,15 @@ def base_of(ports: CollectivePorts) -> str:
 
 
 def test_each_group_has_ports_of_its_own() -> None:
-    several = [CollectivePorts(BASE) for _ in range(3)]
+    several = [CollectivePorts(Ascend(env=BASE)) for _ in range(3)]
     try:
         assert list(map(base_of, several)) == ["65440", "65472", "65504"]
         with pytest.raises(
             OSError, match=r"HCCL has ports for 3 worker groups on this host, 32 for each; all are taken"
         ):
-            CollectivePorts(BASE)
+            CollectivePorts(Ascend(env=BASE))
         several[1].close()
-        several.append(CollectivePorts(BASE))
+        several.append(CollectivePorts(Ascend(env=BASE)))
         assert base_of(several[3]) == "65472", "given back"
     finally:
         for one in several:
@@ -39,12 +40,12 @@ def test_each_group_has_ports_of_its_own() -> None:
 
 def test_ports_where_another_process_listens_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_free", lambda first, count: first > 65440)
-    ports = CollectivePorts(BASE)
+    ports = CollectivePorts(Ascend(env=BASE))
     assert base_of(ports) == "65472"
     ports.close()
     ports.close()
 
 
 def test_what_the_operator_has_chosen_stays() -> None:
-    chosen = [CollectivePorts({"HCCL_HOST_SOCKET_PORT_RANGE": "auto"}) for _ in range(2)]
+    chosen = [CollectivePorts(Ascend(env={"HCCL_HOST_SOCKET_PORT_RANGE": "auto"})) for _ in range(2)]
     assert [one.environment for one in chosen] == [{}, {}]

@@ -129,8 +129,7 @@ class Overview extends HTMLElement {
 }
 
 function figures(resources) {
-  return Object.entries(resources ?? {}).filter(([name]) => ["CPU", "NPU"].includes(name))
-    .map(([name, value]) => `${value} ${name}`).join(", ") || "–";
+  return Object.entries(resources ?? {}).map(([name, value]) => `${value} ${name}`).join(", ") || "–";
 }
 
 customElements.define("msx-overview", Overview);
