@@ -87,7 +87,9 @@ def test_an_accelerator_that_is_added_is_served_on(tmp_path: Path, monkeypatch: 
     add_accelerator(monkeypatch, FakeAccelerator(3))
     monkeypatch.setitem(os.environ, VISIBLE, "inherited")
     pack_model(tmp_path / "store", "one", service="env", config="deviceIds: [0]\n")
-    pack_model(tmp_path / "store", "two", service="env", config="parallelType: tp\nparallelLevel: 2\ndeviceIds: [1, 2]\n")
+    pack_model(
+        tmp_path / "store", "two", service="env", config="parallelType: tp\nparallelLevel: 2\ndeviceIds: [1, 2]\n"
+    )
     pack_model(tmp_path / "store", "cpu", service="env", config="deviceType: cpu\n")
     models = ("one.mar", "two.mar", "cpu.mar")
     config = config_of(tmp_path, load_models=models, default_workers_per_model=1, disable_system_metrics=False)
