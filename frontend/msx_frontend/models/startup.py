@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from msx_frontend.models.start_arguments import expand
 from msx_frontend.models.start_summary import StartSummary, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.models.traffic import TrafficRule
 from msx_sdk._internal.config import ConfigError, load_model_config
 
 log = logging.getLogger("msx.startup")
@@ -132,15 +133,14 @@ class Startup:
         for one in given.values():
             if not self._management.registry.has(one.name, one.version):
                 await self._add(one)
+        rules = await self._state.load_traffic()  # before a default is set, which ends the division of traffic
+        await self._restore_defaults(state)
+        await self._restore_traffic(rules)
+        await self._restore_defaults(named.values())
         known = [*state, *named.values()]
-        for stored in known:
-            if stored.is_default:
-                await self._restore_default(stored.name, stored.version)
         for name, version in self._management.default_versions():
             if name not in {stored.name for stored in known}:
                 await self._restore_default(name, version)
-
-        await self._restore_traffic()
         for name, newest in self._servables.newest.items():
             if (name, newest) not in {(stored.name, stored.version) for stored in known}:
                 await self._restore_default(name, newest)
@@ -150,14 +150,21 @@ class Startup:
             self._failed(_Failure(text=text, file=file))
         return [(None, path) for path in self._servables.archives]
 
-    async def _restore_traffic(self) -> None:
-        registry = self._management.registry
-        for name, rule in (await self._state.load_traffic()).items():
+    async def _restore_traffic(self, rules: Mapping[str, TrafficRule]) -> None:
+        registry, kept = self._management.registry, await self._state.load_traffic()
+        for name, rule in rules.items():
             missing = [number for number in rule.weights if not registry.has(name, number)]
             if missing:
                 log.warning("traffic of model %s is not divided any more: version %s is missing", name, missing[0])
             else:
                 registry.divide(name, rule)
+                if kept.get(name) != rule:
+                    await self._state.save_traffic(name, rule)
+
+    async def _restore_defaults(self, versions: Iterable[StoredVersion]) -> None:
+        for stored in versions:
+            if stored.is_default:
+                await self._restore_default(stored.name, stored.version)
 
     async def _restore_default(self, name: str, version: str) -> None:
         registry = self._management.registry

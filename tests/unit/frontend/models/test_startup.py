@@ -16,6 +16,7 @@ from msx_frontend.models.start_arguments import StartupError
 from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.states import ModelState
+from msx_frontend.models.traffic import TrafficRule
 from tests.unit.frontend.harness import FakeGroup, Harness, Scenario, in_harness, until
 from tests.unit.frontend.packing import pack_model
 
@@ -271,6 +272,26 @@ def test_the_default_is_the_same(tmp_path: Path, default: str) -> None:
 
     before(tmp_path, first)
     in_harness(tmp_path, second)
+
+
+@pytest.mark.parametrize("default", ["1.0", "2.0"])
+def test_the_division_of_traffic_is_the_same(tmp_path: Path, default: str) -> None:
+    """Twice, because a restart must not change what it restores."""
+    rule = TrafficRule({"1.0": 90.0, "2.0": 10.0})
+
+    async def first(harness: Harness) -> None:
+        await harness.start(*two_versions(harness))
+        await harness.management.set_default("m", default)
+        await harness.management.divide_traffic("m", rule)
+
+    async def again(harness: Harness) -> None:
+        await harness.start()
+        assert harness.registry.default_of("m") == default
+        assert harness.registry.traffic("m") == rule
+
+    before(tmp_path, first)
+    before(tmp_path, again)
+    in_harness(tmp_path, again)
 
 
 def test_models_of_the_command_line_are_added_to_those_of_the_state(tmp_path: Path) -> None:
