@@ -44,7 +44,6 @@ def pack_archives(folder: Path, environment: dict[str, str]) -> None:
     _pack(folder, environment, *workflow, module="msx_archiver.workflow_cli")
 
 
-
 def arrange(server: RunningServer) -> None:
     """Changes of every kind that a state keeps."""
     done = [
