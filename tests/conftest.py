@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from msx_sdk._internal.batch import current_request_ids
+from msx_core.batch import current_request_ids
 
 settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Without limits of time, which a busy machine exceeds."""

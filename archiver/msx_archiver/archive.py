@@ -22,7 +22,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.members import ArchiveMember, MemberKind
 from msx_archiver.schema import ArchiveSchema, M
 from msx_archiver.sizes import MIB, human
-from msx_sdk._internal.manifest import FileEntry, ManifestError
+from msx_core.manifest import FileEntry, ManifestError
 
 MAX_TEXT = 16 * MIB
 """The largest manifest or config in bytes, since they are read into memory."""

@@ -27,8 +27,8 @@ from msx_archiver.reader import open_as
 from msx_archiver.room import why
 from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
 from msx_archiver.uses import Uses
-from msx_sdk._internal.manifest import Manifest
-from msx_sdk._internal.workflow_manifest import WorkflowManifest
+from msx_core.manifest import Manifest
+from msx_core.workflow_manifest import WorkflowManifest
 
 _OURS = re.compile(r"(?:\.lock-|\.tmp-|\.record-)?([0-9a-f]{64})(?:-.*)?$")
 

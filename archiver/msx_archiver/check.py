@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msx_archiver.errors import CheckError
-from msx_sdk._internal.config import ConfigError, load_model_config
-from msx_sdk._internal.mindir_indices import index_limits
-from msx_sdk._internal.model_options import ModelOptions
-from msx_sdk.errors import HandlerLoadError
+from msx_core.config import ConfigError, load_model_config
+from msx_core.errors import HandlerLoadError
+from msx_core.mindir_indices import index_limits
+from msx_core.model_options import ModelOptions
 
 if TYPE_CHECKING:
-    from msx_sdk.mindspore._comparison import ComparedOutput
+    from msx_core.mindspore.comparison import ComparedOutput
 
 
 def check(
@@ -40,11 +40,11 @@ def check(
 def _compare(
     mindir: Path, source: Path, weights: Path, config: dict[str, Any], tolerance: float | None
 ) -> list[ComparedOutput]:
+    from msx_core.mindspore.cells import create_cell
+    from msx_core.mindspore.comparison import compared, eager, plain_context, sample_count
+    from msx_core.mindspore.network import load_mindir_file
+    from msx_core.mindspore.sample_rows import sample_rows
     from msx_sdk.mindspore import load_parameters, read_options, setup
-    from msx_sdk.mindspore._cells import create_cell
-    from msx_sdk.mindspore._comparison import compared, eager, plain_context, sample_count
-    from msx_sdk.mindspore._network import load_mindir_file
-    from msx_sdk.mindspore._sample_rows import sample_rows
 
     context = plain_context(mindir, config)
     setup(context)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from msx_archiver.archive import Archive
     from msx_archiver.guard import ArchiveLimits
-    from msx_sdk.mindspore._comparison import ComparedOutput
+    from msx_core.mindspore.comparison import ComparedOutput
 
 _PACK = "msx_archiver.pack"
 _FILE = click.Path(path_type=Path)

@@ -7,7 +7,7 @@ from msx_archiver.copying import NullSink, Progress, copy, ignore
 from msx_archiver.errors import ArchiveError
 from msx_archiver.members import MemberKind
 from msx_archiver.schema import M
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 
 def read_entries(archive: Archive[M], progress: Progress = ignore) -> dict[str, FileEntry]:

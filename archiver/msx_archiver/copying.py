@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 CHUNK = 256 << 10
 """Bytes. Much larger buffers would be allocated from the system each time, which costs more than reading."""

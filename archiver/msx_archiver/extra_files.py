@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msx_archiver.errors import PackError
-from msx_sdk._internal.manifest import MANIFEST_PATH
+from msx_core.manifest import MANIFEST_PATH
 
 _DROPPED = ("__pycache__", "__MACOSX")
 

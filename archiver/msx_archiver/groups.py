@@ -12,13 +12,13 @@ from msx_archiver.handler_source import PARALLEL_TYPES, cannot_be_led, installed
 from msx_archiver.options import RANK
 from msx_archiver.python_files import HandlerFile
 from msx_archiver.weights import rank_files
-from msx_sdk._internal.group_config import GROUP_CONFIG, GroupConfigError, read_group_config
-from msx_sdk._internal.groups import group_refused
-from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
-from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, read_collectives
+from msx_core.group_config import GROUP_CONFIG, GroupConfigError, read_group_config
+from msx_core.groups import group_refused
+from msx_core.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
+from msx_core.mindir_collectives import WORLD_GROUPS, read_collectives
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.config import ModelConfig
+    from msx_core.config import ModelConfig
 
 MINDIR = ".mindir"
 MINDSPORE_FILES = (MINDIR, ".ckpt", ".safetensors")

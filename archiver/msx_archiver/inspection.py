@@ -12,8 +12,8 @@ from msx_archiver.archive import Archive
 from msx_archiver.errors import PackError
 from msx_archiver.members import ArchiveMember
 from msx_archiver.sources import check_config
-from msx_sdk._internal.manifest import Manifest
-from msx_sdk._internal.mindir import MindIRError, TensorSpec, parse_signature
+from msx_core.manifest import Manifest
+from msx_core.mindir import MindIRError, TensorSpec, parse_signature
 
 
 class FileReport(msgspec.Struct, frozen=True, rename="camel"):

@@ -13,8 +13,8 @@ from msx_archiver.linked_servable import linked, write_manifest
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import check_options
 from msx_archiver.servable import YAML
-from msx_sdk._internal.json_text import json_text
-from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
+from msx_core.json_text import json_text
+from msx_core.manifest import MANIFEST_PATH, ModelEntry
 
 CONFIG = "config.json"
 MODULES = "modules.json"

@@ -11,7 +11,7 @@ import yaml
 
 from msx_archiver.output import created_on, own_version, source_date
 from msx_archiver.servable import HANDLER, REQUIREMENTS, YAML, settings
-from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest, ModelEntry
+from msx_core.manifest import MANIFEST_PATH, Manifest, ModelEntry
 
 
 def linked_servable(folder: Path, version: int, target: Path, config: Mapping[str, Any]) -> Path:

@@ -12,10 +12,10 @@ from msx_archiver.networks import check_network
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import HandlerFile
 from msx_archiver.weights import rank_files
-from msx_sdk._internal.file_kinds import CKPT, MINDIR, SAFETENSORS, foreign_kind, head_of, mistaken
+from msx_core.file_kinds import CKPT, MINDIR, SAFETENSORS, foreign_kind, head_of, mistaken
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.config import Pipeline
+    from msx_core.config import Pipeline
 
 _ALL = (MINDIR, CKPT, SAFETENSORS)
 _ENDINGS = {"mindir": (MINDIR,), "checkpoint": (CKPT, SAFETENSORS)}

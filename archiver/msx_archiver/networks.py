@@ -1,4 +1,4 @@
-"""Checks that a model file tells which network it defines, by the worker's rules (`msx_sdk.mindspore._cells`), without
+"""Checks that a model file tells which network it defines, by the worker's rules (`msx_core.mindspore.cells`), without
 importing it."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import msgspec
 
 from msx_archiver.errors import PackError
 from msx_archiver.python_files import check_python
-from msx_sdk._internal.model_options import ModelOptions
-from msx_sdk._internal.validation import wrong_value
+from msx_core.model_options import ModelOptions
+from msx_core.validation import wrong_value
 
 _FACTORY = "create"
 

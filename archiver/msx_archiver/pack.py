@@ -13,8 +13,8 @@ from msx_archiver.output import Warn, created_on, errors_named, make, own_versio
 from msx_archiver.sources import ModelSources, collect
 from msx_archiver.target import SUFFIXES, check_target, place
 from msx_archiver.writers import open_writer
-from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest
-from msx_sdk._internal.names import MOST_CHARACTERS, name_problem, short_name, version_problem
+from msx_core.manifest import MANIFEST_PATH, Manifest
+from msx_core.names import MOST_CHARACTERS, name_problem, short_name, version_problem
 
 
 def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:

@@ -14,7 +14,7 @@ from msx_archiver.sources import FileSet
 from msx_archiver.target import WAR, place
 from msx_archiver.workflow_options import WorkflowOptions
 from msx_archiver.writers import ZipWriter
-from msx_sdk._internal.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowEntry, WorkflowManifest
+from msx_core.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowEntry, WorkflowManifest
 
 
 def pack_workflow(options: WorkflowOptions, *, warn: Warn = silent, watch: Watch = unwatched) -> Path:

@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from msx_archiver.errors import PackError
-from msx_sdk._internal.module_names import hides
+from msx_core.module_names import hides
 
 ENTRY_POINTS = "msx.handlers"
 TORCHSERVE_HANDLERS = (

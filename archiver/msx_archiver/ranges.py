@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from msx_archiver.copying import CHUNK, Progress, ignore
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 STEP = 32 << 20
 """Bytes that are copied while the bytes before them are read for the digest."""

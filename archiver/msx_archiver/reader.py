@@ -11,9 +11,9 @@ from msx_archiver.guard import ArchiveLimits
 from msx_archiver.schema import MODEL, WORKFLOW, ArchiveSchema, M
 from msx_archiver.tgz_archive import TgzArchive
 from msx_archiver.zip_archive import ZipArchive
-from msx_sdk._internal.file_kinds import foreign_kind, head_of
-from msx_sdk._internal.manifest import Manifest
-from msx_sdk._internal.workflow_manifest import WorkflowManifest
+from msx_core.file_kinds import foreign_kind, head_of
+from msx_core.manifest import Manifest
+from msx_core.workflow_manifest import WorkflowManifest
 
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _GZIP = b"\x1f\x8b"

@@ -12,7 +12,7 @@ import msgspec
 from msx_archiver.copying import NullSink, copy
 from msx_archiver.digests import stamp
 from msx_archiver.folder_archive import walk_files
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 SMALL = 1 << 20
 """Bytes: smaller files are read for their digest if the manifest does not have one."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from msx_sdk._internal.manifest import MANIFEST_PATH, Manifest, parse_manifest
-from msx_sdk._internal.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowManifest, parse_workflow_manifest
+from msx_core.manifest import MANIFEST_PATH, Manifest, parse_manifest
+from msx_core.workflow_manifest import WORKFLOW_MANIFEST_PATH, WorkflowManifest, parse_workflow_manifest
 
 M = TypeVar("M", bound="Manifest | WorkflowManifest")
 

@@ -18,10 +18,10 @@ from msx_archiver.output import Warn, silent
 from msx_archiver.pack import archived, check_options
 from msx_archiver.python_files import check_python, warnings_of_names
 from msx_archiver.sources import ModelSources, check_config
-from msx_sdk._internal.manifest import ModelEntry
-from msx_sdk._internal.safe_yaml import read_yaml
-from msx_sdk._internal.servables import CONFIG_NAME
-from msx_sdk._internal.values import ConfigError
+from msx_core.manifest import ModelEntry
+from msx_core.safe_yaml import read_yaml
+from msx_core.servables import CONFIG_NAME
+from msx_core.values import ConfigError
 
 HANDLER = "servable"
 YAML = "model-config.yaml"

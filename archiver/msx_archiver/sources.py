@@ -18,12 +18,12 @@ from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_module, find_handler, find_library, warnings_of_names
 from msx_archiver.stages import stage_files
 from msx_archiver.weights import find_weights, serialized_name
-from msx_sdk._internal.file_kinds import LFS_POINTER, head_of
-from msx_sdk._internal.group_config import GROUP_CONFIG
-from msx_sdk._internal.manifest import ModelEntry
+from msx_core.file_kinds import LFS_POINTER, head_of
+from msx_core.group_config import GROUP_CONFIG
+from msx_core.manifest import ModelEntry
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.config import ModelConfig
+    from msx_core.config import ModelConfig
 
 
 LONGEST_POINTER = 1024
@@ -130,13 +130,13 @@ def check_config(file: Path) -> list[str]:
 
 
 def _config(options: PackOptions) -> ModelConfig:
-    from msx_sdk._internal.config import parse_model_config
+    from msx_core.config import parse_model_config
 
     return _read_config(Path(options.config_file))[0] if options.config_file else parse_model_config({})[0]
 
 
 def _read_config(file: Path) -> tuple[ModelConfig, list[str]]:
-    from msx_sdk._internal.config import ConfigError, load_model_config
+    from msx_core.config import ConfigError, load_model_config
 
     try:
         return load_model_config(file)

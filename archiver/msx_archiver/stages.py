@@ -10,7 +10,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.python_files import check_module, find_handler
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.config import Pipeline
+    from msx_core.config import Pipeline
 
 
 def stage_files(pipeline: Pipeline, packed: Collection[str], beside: Path) -> Iterator[tuple[str, Path]]:

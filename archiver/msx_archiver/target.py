@@ -9,7 +9,7 @@ from pathlib import Path
 from msx_archiver.errors import ArchiveError, PackError
 from msx_archiver.options import PackOptions
 from msx_archiver.reader import open_archive
-from msx_sdk._internal.manifest import MANIFEST_PATH
+from msx_core.manifest import MANIFEST_PATH
 
 SUFFIXES = {
     "default": (".mar", ".zip"),

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from msx_archiver.errors import PackError
 from msx_archiver.options import RANK
-from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, answers_beside, read_signature
+from msx_core.mindir import EncryptedMindIRError, MindIRError, answers_beside, read_signature
 
 
 def serialized_name(serialized_file: str) -> str:

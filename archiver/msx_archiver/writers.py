@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from msx_archiver.copying import HashingSource, Progress, copy
 from msx_archiver.sizes import MIB
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 _TEXT = {
     ".c", ".cfg", ".cpp", ".csv", ".h", ".html", ".ini", ".jinja", ".json", ".jsonl", ".md", ".merges", ".proto", ".py",

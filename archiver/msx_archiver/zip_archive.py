@@ -17,7 +17,7 @@ from msx_archiver.guard import ArchiveLimits, ExtractionGuard
 from msx_archiver.members import ArchiveMember, MemberKind, normalise, strip_single_root
 from msx_archiver.ranges import copy_range
 from msx_archiver.schema import ArchiveSchema, M
-from msx_sdk._internal.manifest import FileEntry
+from msx_core.manifest import FileEntry
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _ENCRYPTED = 0x1

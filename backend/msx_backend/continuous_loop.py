@@ -6,8 +6,8 @@ import select
 
 from msx_backend.batch_loop import Frames
 from msx_backend.worker_link import WorkerLink
+from msx_core.continuous import one_shot
 from msx_protocol import Drain, Predict
-from msx_sdk._internal.continuous import one_shot
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 

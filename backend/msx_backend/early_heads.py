@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from weakref import ReferenceType, ref
 
-from msx_sdk._internal.batch import Batch
+from msx_core.batch import Batch
 
 
 class ExpectedStream(NamedTuple):

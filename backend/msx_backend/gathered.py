@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from msx_core.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 from msx_protocol import LARGE, Chunks, CompleteReplies, encode_frame
-from msx_sdk._internal.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 
 Head = tuple[int, str, list[tuple[str, str]]]
 

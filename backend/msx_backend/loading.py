@@ -18,20 +18,20 @@ from msx_backend.parallel.leader import Leader
 from msx_backend.replies import ReplyWriter
 from msx_backend.site_dir import prefer_packages
 from msx_backend.workdir import furnish
+from msx_core.config import parse_model_config
+from msx_core.continuous import ContinuousRunner
+from msx_core.elements import limit_to
+from msx_core.expected_reply import ExpectedReplies
+from msx_core.groups import group_refused
+from msx_core.kserve.inference import announced
+from msx_core.methods import announced as announced_methods
+from msx_core.non_finite import COUNTER, HELP, non_finite
+from msx_core.resolve import resolve_packed
+from msx_core.resolved_handler import HandleKind, ResolvedHandler
+from msx_core.sequences import SequenceKeys
+from msx_core.typed.functions import with_types
+from msx_core.warmup import warm_up, warm_up_async, warmup_requests
 from msx_protocol import Load, LoadProgress
-from msx_sdk._internal.config import parse_model_config
-from msx_sdk._internal.continuous import ContinuousRunner
-from msx_sdk._internal.elements import limit_to
-from msx_sdk._internal.expected_reply import ExpectedReplies
-from msx_sdk._internal.groups import group_refused
-from msx_sdk._internal.kserve.inference import announced
-from msx_sdk._internal.methods import announced as announced_methods
-from msx_sdk._internal.non_finite import COUNTER, HELP, non_finite
-from msx_sdk._internal.resolve import resolve_packed
-from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
-from msx_sdk._internal.sequences import SequenceKeys
-from msx_sdk._internal.typed.functions import with_types
-from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import Capabilities

@@ -10,9 +10,9 @@ import sys
 
 import msgspec
 
-from msx_sdk._internal.batch import current_request_ids
-from msx_sdk._internal.failures import shortened
-from msx_sdk._internal.tracing.current import traced_requests
+from msx_core.batch import current_request_ids
+from msx_core.failures import shortened
+from msx_core.tracing.current import traced_requests
 
 RECORD_SEPARATOR = "\x1e"
 MAX_TEXT = 16_000

@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.segments.values import RequestValues
+from msx_core.references import Key
 from msx_protocol import Predict, RequestHead, decode_headers
-from msx_sdk._internal.references import Key
 from msx_sdk.request import Headers, InferenceRequest, Part
 
 NO_PARTS: Mapping[str, Part] = MappingProxyType({})

@@ -9,6 +9,12 @@ from collections.abc import Callable
 
 from msx_backend.early_heads import EarlyHeads
 from msx_backend.gathered import GatheredAnswers, GatheredChunks
+from msx_core.batch import Batch
+from msx_core.failures import RequestFailure, shortened
+from msx_core.methods import PACKED_METHOD
+from msx_core.references import Key, SharedValues
+from msx_core.reply_credit import UNLIMITED
+from msx_core.reply_head import ReplyHead
 from msx_protocol import (
     LARGE,
     MAX_BODY,
@@ -25,12 +31,6 @@ from msx_protocol import (
     encode_frame,
     encode_frame_parts,
 )
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.failures import RequestFailure, shortened
-from msx_sdk._internal.methods import PACKED_METHOD
-from msx_sdk._internal.references import Key, SharedValues
-from msx_sdk._internal.reply_credit import UNLIMITED
-from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 
 MAX_TEXT = 1 << 20

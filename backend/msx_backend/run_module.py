@@ -7,7 +7,7 @@ import runpy
 import signal
 import sys
 
-from msx_sdk._internal.orphan import die_with_parent
+from msx_core.orphan import die_with_parent
 
 
 def main() -> None:

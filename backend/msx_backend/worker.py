@@ -32,12 +32,12 @@ from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter, utf8
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.worker_link import WorkerLink
+from msx_core.failures import is_out_of_memory, summary
+from msx_core.orphan import die_with_parent
+from msx_core.runner import RAISED
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker
-from msx_sdk._internal.failures import is_out_of_memory, summary
-from msx_sdk._internal.orphan import die_with_parent
-from msx_sdk.runner import RAISED
 
-GRAPHS = "msx_sdk.mindspore._graph_cache"
+GRAPHS = "msx_core.mindspore.graph_cache"
 
 log = logging.getLogger("msx.worker")
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core import elements
+from msx_core.framework_device import FrameworkDevice
+from msx_core.servable_start import ServableStart
+from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
 from msx_protocol.segments import SegmentUse
-from msx_sdk._internal import elements
-from msx_sdk._internal.framework_device import FrameworkDevice
-from msx_sdk._internal.servable_start import ServableStart
-from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
 
 class Load(WireMessage, tag=1, kw_only=True):
@@ -77,9 +77,9 @@ class LoadProgress(WireMessage, tag=20):
 class Loaded(WireMessage, tag=21):
     """The model answers now. An async handler takes many requests at once, and so does a continuous one.
 
-    `capabilities` is a `msx_sdk.generation.Capabilities`, empty for a handler that only predicts; `signature` a
+    `capabilities` is a `msx_core.generation.Capabilities`, empty for a handler that only predicts; `signature` a
     `msx_sdk.kserve.Signature`, empty for one that takes any tensors; `methods` are
-    `msx_sdk._internal.methods.MethodInfo` objects.
+    `msx_core.methods.MethodInfo` objects.
     """
 
     is_async: bool

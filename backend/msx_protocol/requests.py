@@ -20,8 +20,8 @@ class RequestHead(WireMessage):
 
     `number` names the request on these two sockets; each is larger than all that were sent before it.
     `headers` are as `encode_headers` makes them: most are sent again and again, and few are read.
-    `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_sdk.generation`, or
-    names a method (`msx_sdk._internal.methods`).
+    `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_core.generation`, or
+    names a method (`msx_core.methods`).
     """
 
     number: int

@@ -14,8 +14,8 @@ from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.reports.figures import figure
 from benchmarks.reports.plot import Bars, Lines
 from benchmarks.reports.table import Report, Table
+from msx_core.config import AutoscalingOptions
 from msx_frontend.models.autoscaling.staffing import enough_for_queue_time
-from msx_sdk._internal.config import AutoscalingOptions
 
 QUICK = ("--hours", "0.2", "--steps-and-bursts", "0.2")
 OURS, MEAN, PEAK = "msx", "fixed, for the mean", "fixed, for the peak"

@@ -6,11 +6,11 @@ from collections import deque
 from math import ceil
 from typing import Protocol
 
+from msx_core.config import AutoscalingOptions
 from msx_frontend.models.autoscaling.decide import decide
 from msx_frontend.models.autoscaling.history import History
 from msx_frontend.models.autoscaling.reading import Reading
 from msx_frontend.models.autoscaling.timer import INTERVAL
-from msx_sdk._internal.config import AutoscalingOptions
 
 
 class Rule(Protocol):

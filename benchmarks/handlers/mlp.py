@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import psutil
 
+from msx_core.mindspore.parallel import OP_TIMEOUT
+from msx_core.mindspore.weights import Weights
 from msx_sdk import Context
 from msx_sdk.mindspore import Parallel, TensorParallelHandler, collectives
-from msx_sdk.mindspore._weights import Weights
-from msx_sdk.mindspore.parallel import OP_TIMEOUT
 
 ENVIRONMENT = {"GLOG_v": "3", "OMP_NUM_THREADS": "1", OP_TIMEOUT: "3600"}
 """Variables that must be set before MindSpore is imported, and those that `init_parallel` would have set."""

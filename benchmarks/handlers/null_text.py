@@ -14,7 +14,7 @@ from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import TokenChunk
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
 
 Logits = NDArray[np.float32]
 MEMORY = 1 << 40

@@ -19,9 +19,9 @@ from msx_backend.llm.adapters.catalog import packed_adapters, shape_of
 from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.runner import load_runner
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
+from msx_core.mindspore import graph_cache
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.mindspore import _graph_cache as graph_cache
 from msx_sdk.mindspore.parallel import init_parallel
 
 MEMORY = 8 << 30

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from msx_core.bodies import fault
+from msx_core.methods import unknown_method
 from msx_frontend.retry import SHORTEST, retry_headers
-from msx_sdk._internal.bodies import fault
-from msx_sdk._internal.methods import unknown_method
 
 MOST_SHOWN = 200
 """Characters of a header that an error repeats."""

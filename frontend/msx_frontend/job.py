@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from msx_core.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Owner
+from msx_core.kserve.types import INFER as INFER  # a kind of job, like the following
+from msx_core.methods import METHOD, PACKED_METHOD
+from msx_core.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.priorities import HEADER as PRIORITY
 from msx_frontend.priorities import NORMAL, priority_of
 from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
-from msx_sdk._internal.kserve.types import INFER as INFER  # a kind of job, like the following
-from msx_sdk._internal.methods import METHOD, PACKED_METHOD
-from msx_sdk._internal.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
-from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Owner
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"
 ALONE = frozenset({STREAM, DESCRIBE})
@@ -30,7 +30,7 @@ PLAIN = TORCHSERVES | {INFER}
 OWN = PLAIN | {PACKED_METHOD}
 """Kinds of jobs that a handler's `handle` answers, of a stage too, and none of its methods."""
 OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED, CLASSIFY, LOAD_ADAPTER, SLEEP})
-"""Kinds of jobs whose one field and whose chunks are messages of `msx_sdk.generation`."""
+"""Kinds of jobs whose one field and whose chunks are messages of `msx_core.generation`."""
 
 
 SESSION = "x-session-id"
@@ -45,7 +45,7 @@ def method_kind(method: str) -> str:
 class Field(msgspec.Struct, frozen=True, order=True, gc=False):
     """One input of a request. To make a struct takes a fourth of the time that a named tuple takes.
 
-    `content_type` is as `msx_sdk.request.Part` has it.
+    `content_type` is as `msx_core.request.Part` has it.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from msx_sdk._internal.failures import shortened
+from msx_core.failures import shortened
 
 MOST = 500
 """Characters. The log and the management API have the whole text."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Protocol
 from weakref import WeakSet
 
+from msx_core.references import Key
 from msx_frontend.job import Job
-from msx_sdk._internal.references import Key
 
 
 class SegmentOwner(Protocol):

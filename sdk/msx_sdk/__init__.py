@@ -1,8 +1,8 @@
 """What a handler author imports."""
 
-from msx_sdk._internal.marked_methods import method
-from msx_sdk._internal.results import Last
-from msx_sdk._internal.streaming import send_intermediate_predict_response
+from msx_core.marked_methods import method
+from msx_core.results import Last
+from msx_core.streaming import send_intermediate_predict_response
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.handler import Handler

@@ -1,5 +1,5 @@
 """Image files to arrays, those of more than 8 bits a channel too. Needs NumPy and Pillow."""
 
-from msx_sdk._internal.images.decoder import MAX_PIXELS, ImageDecoder, Picture
+from msx_core.images.decoder import MAX_PIXELS, ImageDecoder, Picture
 
 __all__ = ["MAX_PIXELS", "ImageDecoder", "Picture"]

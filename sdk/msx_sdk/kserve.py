@@ -12,6 +12,6 @@ The worker makes JSON or bytes of it, as the client asked for each output. `tens
 the model takes and gives; without it any tensors are accepted.
 """
 
-from msx_sdk._internal.kserve.types import Signature, TensorMeta
+from msx_core.kserve.types import Signature, TensorMeta
 
 __all__ = ["Signature", "TensorMeta"]

@@ -19,26 +19,26 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.bodies import JSON
-from msx_sdk._internal.continuous import ContinuousRunner
-from msx_sdk._internal.expected_reply import ExpectedReplies
-from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.local_archive import given_files, is_archive, read_config, unpacked
-from msx_sdk._internal.manifest import DEFAULT_VERSION
-from msx_sdk._internal.methods import METHOD
-from msx_sdk._internal.packed import unpack
-from msx_sdk._internal.reply_head import ReplyHead
-from msx_sdk._internal.resolve import resolve_object, resolve_packed
-from msx_sdk._internal.typed.replies import to_json
-from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
+from msx_core.batch import Batch
+from msx_core.bodies import JSON
+from msx_core.continuous import ContinuousRunner
+from msx_core.expected_reply import ExpectedReplies
+from msx_core.failures import RequestFailure
+from msx_core.local_archive import given_files, is_archive, read_config, unpacked
+from msx_core.manifest import DEFAULT_VERSION
+from msx_core.methods import METHOD
+from msx_core.packed import unpack
+from msx_core.reply_head import ReplyHead
+from msx_core.resolve import resolve_object, resolve_packed
+from msx_core.typed.replies import to_json
+from msx_core.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.runner import AsyncRunner, Runner
 
 __all__ = ["InferenceRequest", "LocalModel", "Part", "Reply"]
 
-for _name in ("msx", "msx_sdk", "msx_backend"):
+for _name in ("msx", "msx_core", "msx_sdk", "msx_backend"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 os.environ.setdefault("GLOG_v", "3")
 

@@ -12,6 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from msx_core.generation.classify import by_label
+from msx_core.generation.plain import request_of_item
+from msx_core.generation.wire import decode, encode
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import (
@@ -35,9 +38,6 @@ from msx_sdk.generation import (
     TokenizeReply,
     TokenizeRequest,
 )
-from msx_sdk.generation._classify import by_label
-from msx_sdk.generation._plain import request_of_item
-from msx_sdk.generation._wire import decode, encode
 from msx_sdk.handler import Data, Handler
 
 __all__ = ["TextGenerationHandler"]

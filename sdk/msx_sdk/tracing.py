@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from msx_sdk._internal.tracing.current import ENABLED, traced_requests
-from msx_sdk._internal.tracing.span import Span, Value
-from msx_sdk._internal.tracing.trace_context import TraceContext
+from msx_core.tracing.current import ENABLED, traced_requests
+from msx_core.tracing.span import Span, Value
+from msx_core.tracing.trace_context import TraceContext
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.tracing.export import SpanExport
+    from msx_core.tracing.export import SpanExport
 
 __all__ = ["span", "traceparent"]
 
@@ -70,7 +70,7 @@ def _export() -> SpanExport | None:
     if not _exports:
         import atexit
 
-        from msx_sdk._internal.tracing.export import SpanExport
+        from msx_core.tracing.export import SpanExport
 
         made: SpanExport | None = None
         try:

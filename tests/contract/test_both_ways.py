@@ -18,6 +18,9 @@ from unittest.mock import patch
 import httpx
 import msgspec
 
+from msx_core.generation.wire import encode
+from msx_core.kserve.message import join
+from msx_core.reply_head import JSON_TYPE
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.config.address import Address
 from msx_frontend.errors import WorkerDied
@@ -28,10 +31,7 @@ from msx_frontend.models.registry import Registry
 from msx_frontend.net.http.router import Router
 from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_sdk._internal.kserve.message import join
-from msx_sdk._internal.reply_head import JSON_TYPE
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
-from msx_sdk.generation._wire import encode
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.front import front_of
 from tests.unit.frontend.generation.speaker import ALL, words

@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 import pytest
 
+from msx_core.kserve.message import join
+from msx_core.kserve.types import Signature
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
@@ -31,8 +33,6 @@ from msx_frontend.net.grpc.service import Service
 from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener
 from msx_frontend.workflows.workflow import WorkflowRegistry
-from msx_sdk._internal.kserve.message import join
-from msx_sdk._internal.kserve.types import Signature
 from tests.raw_grpc import RawAnswer, RawCall, framed
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from msx_sdk._internal.packed import pack, unpack
+from msx_core.packed import pack, unpack
 from tests.contract.torchserve.grpc_client import INFERENCE, stub_of
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 

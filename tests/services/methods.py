@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from msx_core.methods import MethodInfo
 from msx_sdk import Context, Handler, InvalidInput, method
-from msx_sdk._internal.methods import MethodInfo
 
 
 class Methods(Handler):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
+    "sdk/msx_core",
     "sdk/msx_sdk",
     "archiver/msx_archiver",
     "backend/msx_protocol",

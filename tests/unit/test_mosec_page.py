@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.config import parse_model_config
+from msx_core.safe_yaml import read_yaml
 from msx_frontend.assembly.families import with_encodings
 from msx_frontend.config import ServerConfig
 from msx_sdk import Handler
-from msx_sdk._internal.config import parse_model_config
-from msx_sdk._internal.safe_yaml import read_yaml
 from msx_sdk.testing import LocalModel
 from tests.unit.frontend.apis.families import all_families
 

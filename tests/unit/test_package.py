@@ -57,7 +57,7 @@ def test_the_wheel_has_the_pages_of_the_console(wheel: zipfile.Path) -> None:
 def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     names = {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
     packages = (
-        "sdk/msx_sdk", "sdk/msx_client", "archiver/msx_archiver", "backend/msx_protocol",
+        "sdk/msx_core", "sdk/msx_sdk", "sdk/msx_client", "archiver/msx_archiver", "backend/msx_protocol",
         "backend/msx_backend", "frontend/msx_frontend",
     )  # fmt: skip
     code = {name.partition("/")[2] for name in tracked(*packages)}

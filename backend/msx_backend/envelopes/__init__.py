@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_backend.envelopes.by_name import envelope_named
-from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
+from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 

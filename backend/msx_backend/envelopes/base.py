@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
-from msx_sdk._internal.bodies import read_json
+from msx_core.bodies import read_json
 from msx_sdk.context import Context
 from msx_sdk.errors import InvalidInput
 

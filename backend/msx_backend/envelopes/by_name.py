@@ -7,7 +7,7 @@ import inspect
 from types import ModuleType
 from typing import Any
 
-from msx_sdk._internal.entry_points import load_named, names
+from msx_core.entry_points import load_named, names
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.plugins import ENVELOPES
 

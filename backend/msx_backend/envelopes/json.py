@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from msx_backend.envelopes.base import BaseEnvelope, EntryCounts, body_of, first_error, listed
-from msx_sdk._internal.base64_text import decode_base64
-from msx_sdk._internal.results import plain
+from msx_core.base64_text import decode_base64
+from msx_core.results import plain
 from msx_sdk.errors import InvalidInput
 
 INSTANCES = "instances"

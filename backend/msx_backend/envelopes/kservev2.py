@@ -81,7 +81,7 @@ def _first(item: dict[str, Any]) -> Any:
 
 
 def _shaped(item: dict[str, Any]) -> Any:
-    from msx_sdk._internal.number_range import fit, numbers
+    from msx_core.number_range import fit, numbers
 
     name, shape, datatype = item["name"], item["shape"], item["datatype"]
     if datatype not in NUMPY_TYPES:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.number_range import OutOfRangeError, fit, kind_of, numbers
 from msx_sdk import InvalidInput
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
-from msx_sdk._internal.number_range import OutOfRangeError, fit, kind_of, numbers
 
 Array = np.ndarray[Any, Any]
 npy: Any = np.lib.format  # has no types

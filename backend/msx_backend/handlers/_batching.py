@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from msx_backend.handlers._arrays import Array
+from msx_core.mindspore.joined_rows import run_rows
 from msx_sdk.mindspore import Network
-from msx_sdk.mindspore._joined_rows import run_rows
 
 Result = list[Array] | Exception
 

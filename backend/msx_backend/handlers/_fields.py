@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from msx_backend.handlers._arrays import NPY_MAGIC, is_raw_size, numpy_dtype
+from msx_core.bodies import JSON, fault, json_value, media_type, read_json, says_json
+from msx_core.form_fields import FORM
+from msx_core.mindir import TensorSpec
 from msx_sdk import InvalidInput, PredictionError
-from msx_sdk._internal.bodies import JSON, fault, json_value, media_type, read_json, says_json
-from msx_sdk._internal.form_fields import FORM
-from msx_sdk._internal.mindir import TensorSpec
 
 MULTIPART = "multipart/form-data"
 NPY = "application/x-npy"

@@ -11,10 +11,10 @@ from msgspec import Meta
 from PIL import Image
 
 from msx_backend.handlers._arrays import Array
+from msx_core.base64_text import decode_base64
+from msx_core.mindir import TensorSpec
+from msx_core.number_range import OutOfRangeError, fit, numbers
 from msx_sdk import HandlerLoadError, InvalidInput
-from msx_sdk._internal.base64_text import decode_base64
-from msx_sdk._internal.mindir import TensorSpec
-from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
 from msx_sdk.images import MAX_PIXELS, ImageDecoder
 
 Pixels = Annotated[int, Meta(ge=1)]

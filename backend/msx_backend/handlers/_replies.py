@@ -8,9 +8,9 @@ import numpy as np
 
 from msx_backend.handlers._arrays import Array, to_npy
 from msx_backend.handlers._requests import RequestForm, TensorRequest
+from msx_core.kserve.types import INFER
+from msx_core.methods import answers_packed
 from msx_sdk import Context, InvalidInput, PredictionError
-from msx_sdk._internal.kserve.types import INFER
-from msx_sdk._internal.methods import answers_packed
 
 JSON = "application/json"
 NPY = "application/x-npy"

@@ -9,12 +9,12 @@ from typing import Any
 
 from msx_backend.handlers._arrays import NPY_MAGIC, Array, lacks_axis, to_array
 from msx_backend.handlers._fields import meaning, unsupported
+from msx_core.bodies import media_type
+from msx_core.form_fields import FORM
+from msx_core.kserve.fit import check_inputs, check_names, check_shape
+from msx_core.kserve.request import inputs_of
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk import InvalidInput
-from msx_sdk._internal.bodies import media_type
-from msx_sdk._internal.form_fields import FORM
-from msx_sdk._internal.kserve.fit import check_inputs, check_names, check_shape
-from msx_sdk._internal.kserve.request import inputs_of
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.kserve import TensorMeta
 
 TypeOf = Callable[[str], str | None]

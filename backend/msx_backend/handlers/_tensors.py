@@ -11,12 +11,12 @@ from msx_backend.handlers._arrays import numpy_dtype
 from msx_backend.handlers._batching import run_all
 from msx_backend.handlers._replies import encode_reply
 from msx_backend.handlers._requests import RequestParser, TensorRequest, TypeOf
+from msx_core.bodies import JsonBodies
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.mindspore.joined_rows import batch_axis
 from msx_sdk import Context, Handler, PredictionError
-from msx_sdk._internal.bodies import JsonBodies
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindspore import Network, Parallel, init_parallel
-from msx_sdk.mindspore._joined_rows import batch_axis
 
 Answer = tuple[TensorRequest, dict[str, Any]]
 

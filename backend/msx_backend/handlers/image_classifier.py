@@ -11,16 +11,16 @@ import numpy as np
 from msx_backend.handlers._arrays import Array
 from msx_backend.handlers._batching import run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
+from msx_core.config import parse_model_config
+from msx_core.json_text import json_text
+from msx_core.kserve.fit import check_values, is_sizes
+from msx_core.kserve.types import BYTES
+from msx_core.mindspore.joined_rows import batch_axis
+from msx_core.number_range import OutOfRangeError, fit
+from msx_core.values import show
 from msx_sdk import Context, Handler, HandlerLoadError, InvalidInput
-from msx_sdk._internal.config import parse_model_config
-from msx_sdk._internal.json_text import json_text
-from msx_sdk._internal.kserve.fit import check_values, is_sizes
-from msx_sdk._internal.kserve.types import BYTES
-from msx_sdk._internal.number_range import OutOfRangeError, fit
-from msx_sdk._internal.values import show
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.mindspore import Network, init_parallel, load_network, read_options
-from msx_sdk.mindspore._joined_rows import batch_axis
 
 LABELS = "index_to_name.json"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from msx_backend.handlers._tensors import TensorHandler
+from msx_core.mindspore.rank_models import join_own_groups
 from msx_sdk import Context
 from msx_sdk.mindspore import Network, load_mindir
-from msx_sdk.mindspore._rank_models import join_own_groups
 
 
 class MindIRHandler(TensorHandler):

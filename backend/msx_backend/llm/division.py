@@ -8,8 +8,8 @@ import msgspec
 
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
+from msx_core.mindspore.balance import balance
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._balance import balance
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -12,7 +12,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.sizing.quantised import weight_bytes
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import collectives
 from msx_sdk.mindspore.parallel import Parallel

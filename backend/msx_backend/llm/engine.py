@@ -31,9 +31,9 @@ from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.speculator import Speculator
 from msx_backend.llm.stats import EngineStats
 from msx_backend.llm.text import Tokenizer
-from msx_sdk._internal.config import SpeculativeOptions
-from msx_sdk._internal.failures import summary
-from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_core.config import SpeculativeOptions
+from msx_core.failures import summary
+from msx_core.statuses import PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateRequest
 

@@ -40,10 +40,12 @@ from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.prompts import PromptFiles, Prompts
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_backend.llm.text.requests import RequestTexts
+from msx_core.cgroup import memory_limit
+from msx_core.config import SpeculativeOptions, parse_model_config
+from msx_core.generation.wire import encode
+from msx_core.mindspore.runtime import device_target
+from msx_core.tool_calls import DEFAULT
 from msx_sdk import Context
-from msx_sdk._internal.cgroup import memory_limit
-from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
-from msx_sdk._internal.tool_calls import DEFAULT
 from msx_sdk.generation import (
     GENERATE,
     Capabilities,
@@ -57,9 +59,7 @@ from msx_sdk.generation import (
     TokenizeReply,
     TokenizeRequest,
 )
-from msx_sdk.generation._wire import encode
 from msx_sdk.mindspore import init_parallel
-from msx_sdk.mindspore._runtime import device_target
 from msx_sdk.text_generation import TextGenerationHandler
 
 log = logging.getLogger("msx.llm")

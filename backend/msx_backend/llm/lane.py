@@ -15,8 +15,8 @@ from msx_backend.llm.sampling import Chosen, choose_all, verify_all
 from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.step import UNREAD, Array, Prefill, Step, answers_with_ids
 from msx_backend.llm.step_plan import StepPlan, Written
-from msx_sdk._internal.failures import is_out_of_memory, summary
-from msx_sdk._internal.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
+from msx_core.failures import is_out_of_memory, summary
+from msx_core.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 
 Run = Callable[[Step], Awaitable[Array | None]]

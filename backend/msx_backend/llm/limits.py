@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msx_sdk._internal.config import ModelConfig
+from msx_core.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 
 SLOTS = (1, 4, 8, 16)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_sdk._internal.cgroup import memory_limit
-from msx_sdk._internal.config import ModelConfig
+from msx_core.cgroup import memory_limit
+from msx_core.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 

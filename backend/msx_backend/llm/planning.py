@@ -11,10 +11,10 @@ from msx_backend.llm.memory import measured_budget, stated_budget
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.step import PagedRunner, StepRunner
+from msx_core.config import ModelConfig
+from msx_core.mindspore.runtime import keep_graphs
 from msx_sdk import Context
-from msx_sdk._internal.config import ModelConfig
 from msx_sdk.mindspore import Parallel
-from msx_sdk.mindspore._runtime import keep_graphs
 
 
 def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msx_backend.llm.sampling import Chosen, PromptScore
 from msx_backend.llm.text import TextStream, Tokenizer
+from msx_core.generation.wire import encode
 from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, TopToken, Usage
-from msx_sdk.generation._wire import encode
 
 
 class TextEnd(NamedTuple):

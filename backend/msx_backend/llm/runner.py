@@ -19,7 +19,7 @@ from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Kernels
 from msx_backend.llm.models.weights import Checkpoint
 from msx_backend.llm.slot_runner import SlotRunner
-from msx_sdk.mindspore._loading import parameter_size, without_data
+from msx_core.mindspore.loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 Plan = Callable[[int], EngineLimits]

@@ -8,7 +8,7 @@ from typing import Any
 from msx_backend.llm.blocks import BlockPool
 from msx_backend.llm.draft_model import DraftModel
 from msx_backend.llm.step import Sleep, Step, Wake
-from msx_sdk.generation._sleep import ALL, AWAKE
+from msx_core.generation.sleep import ALL, AWAKE
 
 ASLEEP = "The model is asleep: an operator has released its memory. Ask again when it is awake."
 

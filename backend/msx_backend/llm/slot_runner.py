@@ -20,7 +20,7 @@ from msx_backend.llm.models.decoder import Decoder, DecoderParts
 from msx_backend.llm.models.kernels import Array
 from msx_backend.llm.models.text_angles import TextAngles
 from msx_backend.llm.stage import Finish, StageMessages
-from msx_sdk.mindspore._loading import without_data
+from msx_core.mindspore.loading import without_data
 from msx_sdk.mindspore.layers import counted
 from msx_sdk.mindspore.parallel import Parallel
 

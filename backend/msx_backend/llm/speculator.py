@@ -11,7 +11,7 @@ from msx_backend.llm.speculation.drafts import TextDrafts, learned
 from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.speculation.offered import OfferedDraft
 from msx_backend.llm.step import Decode, Mixed, Step
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 
 log = logging.getLogger("msx.llm")
 

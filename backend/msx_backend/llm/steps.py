@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from msx_backend.llm.sampling.choice import TokenChoice
 from msx_backend.llm.step import Array, Decode, Mixed, Prefill, Step, StepRunner, TokenChunk, encode, prepare
-from msx_sdk._internal.leading import Leading
+from msx_core.leading import Leading
 
 Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]

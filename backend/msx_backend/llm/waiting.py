@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 
 from msx_backend.llm.sequence import TokenSequence
-from msx_sdk._internal.turn_ring import TurnRing
+from msx_core.turn_ring import TurnRing
 
 OVERDUE = -(1 << 64)
 """The priority of a text that has waited enough: before all that requests may name."""

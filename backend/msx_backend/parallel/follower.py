@@ -13,9 +13,9 @@ from msx_backend.open_requests import read_requests
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport
 from msx_backend.replies import ReplyWriter
+from msx_core.runner import RAISED, Runner
 from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_sdk.request import InferenceRequest
-from msx_sdk.runner import RAISED, Runner
 
 log = logging.getLogger("msx.worker")
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from msx_backend.parallel.reports import CallReport, collectives
 from msx_backend.replies import ReplyWriter
-from msx_sdk._internal.leading import Leading
+from msx_core.leading import Leading
 
 
 class LeadingMessage(Leading):

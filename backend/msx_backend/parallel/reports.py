@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 from msx_backend.replies import ReplyWriter, utf8
+from msx_core.failures import summary
 from msx_protocol import CallDone
-from msx_sdk._internal.failures import summary
 from msx_sdk.request import InferenceRequest
 
 COLLECTIVES = "msx_sdk.mindspore.collectives"

@@ -8,8 +8,8 @@ import mmap
 import os
 import time
 
+from msx_core.references import LEAST
 from msx_protocol.segments import SegmentRefused, descriptors_exhausted, seal
-from msx_sdk._internal.references import LEAST
 
 
 def class_size(size: int) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 
 from msx_backend.segments.pool import IDLE, SegmentPool
 from msx_backend.segments.segment import Segment
+from msx_core.references import LEAST, Key
 from msx_protocol.segments import (
     SegmentMade,
     SegmentMessage,
@@ -29,7 +30,6 @@ from msx_protocol.segments import (
     receive_segment_message,
     send_segment_message,
 )
-from msx_sdk._internal.references import LEAST, Key
 
 LATE = 1.0
 """Seconds that a descriptor may come after its request."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msx_backend.segments.space import SegmentSpace
+from msx_core.packed import PACKED, InvalidPacked, pack, pack_shared, unpack
+from msx_core.references import LEAST, Key, Reference
 from msx_protocol.segments import SegmentRefused
-from msx_sdk._internal.packed import PACKED, InvalidPacked, pack, pack_shared, unpack
-from msx_sdk._internal.references import LEAST, Key, Reference
 from msx_sdk.errors import PredictionError
 from msx_sdk.request import Part
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msx_backend.servables.models import Subgraph
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
-from msx_sdk._internal.servables import Model, ModelDeclaration
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.servables import Model, ModelDeclaration
 from msx_sdk.errors import HandlerLoadError
 
 _FAILED = "Raise failed: "

@@ -8,8 +8,8 @@ from typing import Any
 from msx_backend.servables.functions import Instances
 from msx_backend.servables.models import ServedModel
 from msx_backend.servables.values import IllegalResult, from_function, to_function
-from msx_sdk._internal.servables import ModelDeclaration
-from msx_sdk._internal.servables.model import ModelCallError
+from msx_core.servables import ModelDeclaration
+from msx_core.servables.model import ModelCallError
 from msx_sdk.errors import PredictionError
 
 

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from msx_backend.servables.batch_sizes import batch_size_of, check_counts
 from msx_backend.servables.models import ServedModel, Subgraph
 from msx_backend.servables.settings import decryption_of
+from msx_core.mindspore.rank_models import RankModel, load_rank_model
+from msx_core.servables import Model
 from msx_sdk import Context
-from msx_sdk._internal.servables import Model
 from msx_sdk.mindspore import init_parallel
-from msx_sdk.mindspore._rank_models import RankModel, load_rank_model
 
 
 class DistributedModel:

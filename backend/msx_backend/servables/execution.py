@@ -16,7 +16,7 @@ from msx_backend.servables.functions import Instances, Outcome, StageFunction
 from msx_backend.servables.models import ServedModel
 from msx_backend.servables.native import NATIVE
 from msx_backend.servables.values import to_function
-from msx_sdk._internal.servables import ServableMethod, Stage
+from msx_core.servables import ServableMethod, Stage
 from msx_sdk.errors import PredictionError
 
 Place = tuple[int, int]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msx_sdk._internal.servables import Stage
-from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_core.servables import Stage
+from msx_core.statuses import PREDICTION_FAILED
 from msx_sdk.errors import PredictionError
 
 FAILED, INVALID_INPUTS, SYSTEM_ERROR = "1", "2", "3"

@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Any
 
-from msx_sdk._internal.packed import pack, unpack
+from msx_core.packed import pack, unpack
 
 _LENGTH = struct.Struct("<Q")
 MOST_BYTES = 4 << 30

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from msx_backend.servables import function_process as protocol
 from msx_backend.servables.frames import receive, send
 from msx_backend.servables.functions import Instances, Outcome, Raised
-from msx_sdk._internal.servables import Stage
-from msx_sdk._internal.servables.model import ModelCallError
+from msx_core.servables import Stage
+from msx_core.servables.model import ModelCallError
 from msx_sdk.errors import HandlerLoadError
 
 ModelCall = Callable[[str, int, Instances], Sequence[Sequence[Any]]]

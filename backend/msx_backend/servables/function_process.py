@@ -18,9 +18,9 @@ from msx_backend.logs import log_to_stderr
 from msx_backend.servables.frames import receive, send
 from msx_backend.servables.functions import Instances, Outcome, StageFunction
 from msx_backend.servables.values import IllegalResult, from_function, to_function
-from msx_sdk._internal.orphan import die_with_parent
-from msx_sdk._internal.servables import ModelDeclaration, Servable, load_servable
-from msx_sdk._internal.servables.model import ModelCallError
+from msx_core.orphan import die_with_parent
+from msx_core.servables import ModelDeclaration, Servable, load_servable
+from msx_core.servables.model import ModelCallError
 
 PATH, READY, FAILED, RUN, DONE, CALL, CALLED, REFUSED = "path", "ready", "failed", "run", "done", "call", "called", "no"
 """The first item of a message."""

@@ -15,9 +15,9 @@ from msx_backend.servables.methods import with_model_methods
 from msx_backend.servables.networks import ModelFiles
 from msx_backend.servables.settings import decryption_of, options_of
 from msx_backend.servables.values import from_client
+from msx_core.methods import MethodInfo
+from msx_core.servables import ServableMethod, load_servable
 from msx_sdk import Context, Handler, InvalidInput
-from msx_sdk._internal.methods import MethodInfo
-from msx_sdk._internal.servables import ServableMethod, load_servable
 from msx_sdk.errors import HandlerLoadError, PredictionError
 from msx_sdk.handler import Data
 

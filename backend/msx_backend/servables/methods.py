@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msx_backend.servables.models import ServedModel
-from msx_sdk._internal.servables import Servable, ServableMethod, Stage
+from msx_core.servables import Servable, ServableMethod, Stage
 
 
 def with_model_methods(servable: Servable, models: Mapping[str, ServedModel]) -> dict[str, ServableMethod]:

@@ -11,8 +11,8 @@ import numpy as np
 from msx_backend.servables.failures import FAILED, INVALID_INPUTS, SYSTEM_ERROR, failure
 from msx_backend.servables.functions import Instances
 from msx_backend.servables.values import Array, is_tensor, size_of, type_name
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
-from msx_sdk._internal.servables import ModelDeclaration
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.servables import ModelDeclaration
 from msx_sdk.errors import PredictionError
 
 Run = Callable[[list[Array], int], list[Array]]

@@ -10,14 +10,14 @@ from typing import Any
 
 from msx_backend.servables.batch_sizes import batch_size_of, check_counts
 from msx_backend.servables.models import ServedModel, Subgraph
+from msx_core.config import parse_model_config
+from msx_core.mindir_indices import index_limits
+from msx_core.mindspore.encrypted import Decryption
+from msx_core.mindspore.network import load_mindir_file
+from msx_core.mindspore.row_check import check_rows
+from msx_core.servables import Model, ModelDeclaration, Servable
 from msx_sdk import Context, HandlerLoadError
-from msx_sdk._internal.config import parse_model_config
-from msx_sdk._internal.mindir_indices import index_limits
-from msx_sdk._internal.servables import Model, ModelDeclaration, Servable
 from msx_sdk.mindspore import Network, setup
-from msx_sdk.mindspore._encrypted import Decryption
-from msx_sdk.mindspore._network import load_mindir_file
-from msx_sdk.mindspore._row_check import check_rows
 
 log = logging.getLogger("msx.servable")
 _MINDIR = ("mindir", "mindir_opt")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msx_core.config import ServableOptions, parse_model_config
+from msx_core.mindspore.encrypted import Decryption
 from msx_sdk import Context, HandlerLoadError
-from msx_sdk._internal.config import ServableOptions, parse_model_config
-from msx_sdk.mindspore._encrypted import Decryption
 
 KEY_LENGTHS = (16, 24, 32)
 

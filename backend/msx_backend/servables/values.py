@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from msx_core.number_range import OutOfRangeError, fit
+from msx_core.packed import SIZES
 from msx_sdk import InvalidInput
-from msx_sdk._internal.number_range import OutOfRangeError, fit
-from msx_sdk._internal.packed import SIZES
 
 Array = np.ndarray[Any, Any]
 

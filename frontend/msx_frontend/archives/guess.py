@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msx_archiver.servable import YAML
+from msx_core.mindir import answers_beside
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.mindir import answers_beside
 
 MINDIR, PYTHON = ".mindir", ".py"
 SERVABLE = "servable_config.py"

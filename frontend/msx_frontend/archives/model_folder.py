@@ -10,8 +10,8 @@ from pathlib import Path
 from msx_archiver.linked_checkpoint import CONFIG, linked_checkpoint
 from msx_archiver.linked_servable import linked, linked_servable, write_manifest
 from msx_archiver.servable import YAML
+from msx_core.manifest import MANIFEST_PATH, ModelEntry
 from msx_frontend.archives.guess import MANIFEST, SERVABLE, guess, name_of
-from msx_sdk._internal.manifest import MANIFEST_PATH, ModelEntry
 
 VERSION = "1.0"
 

@@ -8,6 +8,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from msx_core.cgroup import memory_limit
+from msx_core.plugins import ENDPOINTS
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.assembly.instance import Instance
@@ -38,8 +40,6 @@ from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.cgroup import memory_limit
-from msx_sdk.plugins import ENDPOINTS
 
 KEY_FILE = "key_file.json"
 MEMORY_SHARE = 4

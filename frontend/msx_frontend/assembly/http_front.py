@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from msx_core.elements import limit_to
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.parts import Sources
 from msx_frontend.apis.kserve.repository import Repository
@@ -34,7 +35,6 @@ from msx_frontend.net.http.v2.listener import RestHttp2
 from msx_frontend.net.listening.listener import Listener, ListenerContext
 from msx_frontend.net.tls.clients import HTTP
 from msx_frontend.workflows.api import WorkflowApi
-from msx_sdk._internal.elements import limit_to
 from msx_sdk.kserve import Signature
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from msx_core.plugins import ENDPOINTS
 from msx_frontend.apis.plugins.view import config_view
 from msx_frontend.archives.model_store import ArchiveFolder
 from msx_frontend.archives.signed import key_ring
@@ -24,7 +25,6 @@ from msx_frontend.net.tls.listeners import server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
-from msx_sdk.plugins import ENDPOINTS
 
 Env = Mapping[str, str]
 

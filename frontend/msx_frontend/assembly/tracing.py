@@ -13,7 +13,7 @@ from msx_frontend.tracing.request_spans import RequestSpans
 from msx_frontend.tracing.settings import TracingSettings, tracing_settings
 
 if TYPE_CHECKING:
-    from msx_sdk._internal.tracing.export import SpanExport
+    from msx_core.tracing.export import SpanExport
 
 SERVICE = "msx-serve"
 END_LIMIT = 3.0
@@ -40,7 +40,7 @@ def start_tracing(config: ServerConfig, env: Mapping[str, str]) -> Tracing | Non
     settings = tracing_settings(config, env)
     if settings is None:
         return None
-    from msx_sdk._internal.tracing.export import SpanExport  # only here: most servers do not trace
+    from msx_core.tracing.export import SpanExport  # only here: most servers do not trace
 
     with _errors_named(settings):
         return Tracing(SpanExport(settings.endpoint, SERVICE), settings)
@@ -51,7 +51,7 @@ def check_tracing(config: ServerConfig, env: Mapping[str, str]) -> str:
     settings = tracing_settings(config, env)
     if settings is None:
         return ""
-    from msx_sdk._internal.tracing.collector import Collector
+    from msx_core.tracing.collector import Collector
 
     with _errors_named(settings):
         return Collector(settings.endpoint, env).shown

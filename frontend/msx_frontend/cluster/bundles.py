@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msx_core.config import ModelConfig, ParallelLayout
 from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.cluster.reservation import CPU, Bundles
 from msx_frontend.devices.choose import resources_of_devices
-from msx_sdk._internal.config import ModelConfig, ParallelLayout
 
 
 def device_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> str:

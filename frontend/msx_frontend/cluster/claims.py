@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from msx_core.config import ModelConfig
 from msx_frontend.cluster.bundles import bundles_of, device_of
 from msx_frontend.cluster.cluster import Cluster
 from msx_frontend.cluster.placements import placement_of
@@ -20,7 +21,6 @@ from msx_frontend.resources.claim_state import ClaimState
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling
 from msx_frontend.resources.supply import UnhealthyDevice
-from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.cluster")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from msx_core.config.keys import ModelKeys
+from msx_core.config.sections import names_of
+from msx_core.values import near_miss
 from msx_frontend.config.keys import ALIASES
 from msx_frontend.config.server_config import ServerConfig
-from msx_sdk._internal.config.keys import ModelKeys
-from msx_sdk._internal.config.sections import names_of
-from msx_sdk._internal.values import near_miss
 
 _KEYS = (*ServerConfig.__struct_fields__, *ALIASES)
 _OPPOSITE = {"enable": "disable", "disable": "enable"}

@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from msx_core import elements
+from msx_core.sequences import SequenceKeys
+from msx_core.text_limits import TextLimits
+from msx_core.values import Count, Positive, Seconds, Switch, Text
 from msx_frontend.config.address import Address
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal import elements
-from msx_sdk._internal.sequences import SequenceKeys
-from msx_sdk._internal.text_limits import TextLimits
-from msx_sdk._internal.values import Count, Positive, Seconds, Switch, Text
 
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from msx_core.values import near_miss
 from msx_frontend.config.meant import meant
 from msx_frontend.config.server_config import ServerConfigError
-from msx_sdk._internal.values import near_miss
 
 KEY = "unknown_keys"
 REFUSE = "refuse"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
+from msx_core.framework_device import FrameworkDevice
 from msx_frontend.findings import Finding
-from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 @dataclass(frozen=True)

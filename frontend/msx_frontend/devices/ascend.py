@@ -10,13 +10,13 @@ from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
 
+from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.cann import check_cann
 from msx_frontend.devices.hccl_ports import hccl_ports
 from msx_frontend.devices.npu_smi import UNKNOWN, Chip, ChipKey, ChipRow, NpuSmi, parse_mapping, parse_table
 from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
 from msx_frontend.findings import Finding
-from msx_sdk._internal.framework_device import FrameworkDevice
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.devices.sharing_terms import SHARED, SharingTerms
-from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
+from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.findings import Finding
-from msx_sdk._internal.framework_device import FrameworkDevice
 
 
 class NoAccelerator:

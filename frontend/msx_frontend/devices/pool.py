@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
 from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
@@ -19,7 +20,6 @@ from msx_frontend.devices.placement import place_group, place_worker
 from msx_frontend.devices.port_blocks import PortBlock, free_block
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_frontend.devices.topology import Topology
-from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.devices")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msx_sdk._internal.config import ModelConfig
+from msx_core.config import ModelConfig
 
 
 class SharingTerms(NamedTuple):

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msx_archiver.uses import Uses
+from msx_core.config import ModelConfig
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.build import Build, WorkerPython, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
-from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")
 

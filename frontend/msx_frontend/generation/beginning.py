@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import GenerateRequest
 from msx_frontend.job import Beginning
-from msx_sdk.generation import GenerateRequest
 
 
 def beginning_of(message: msgspec.Struct) -> Beginning:

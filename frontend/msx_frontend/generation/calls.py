@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msx_core.generation import Capabilities
+from msx_core.reasoning import FORMATS as REASONING
+from msx_core.reasoning import ReasoningFirst
+from msx_core.tool_calls import DEFAULT, WHOLE, ToolCallFormat
+from msx_core.tool_calls import FORMATS as TOOL_CALLS
+from msx_core.tool_calls.json_calls import JsonCalls
+from msx_core.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, ToolCallReader, call_id
 from msx_frontend.generation.tools import Tools
-from msx_sdk._internal.reasoning import FORMATS as REASONING
-from msx_sdk._internal.reasoning import ReasoningFirst
-from msx_sdk._internal.tool_calls import DEFAULT, WHOLE, ToolCallFormat
-from msx_sdk._internal.tool_calls import FORMATS as TOOL_CALLS
-from msx_sdk._internal.tool_calls.json_calls import JsonCalls
-from msx_sdk._internal.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, ToolCallReader, call_id
-from msx_sdk.generation import Capabilities
 
 
 def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> ToolCallReader:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.generation import Capabilities, GenerateRequest
+from msx_core.generation.wire import Positive
 from msx_frontend.generation.calls import keeps_special
 from msx_frontend.generation.constraint import check_offered
 from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
@@ -12,8 +14,6 @@ from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities, GenerateRequest
-from msx_sdk.generation._wire import Positive
 
 
 class ChatRequest(ConversationFields, kw_only=True):

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import Capabilities, Constraint
 from msx_frontend.generation import schemas
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.unserved import UnservedFields
-from msx_sdk.generation import Capabilities, Constraint
 
 
 class StructuredOutputs(msgspec.Struct):

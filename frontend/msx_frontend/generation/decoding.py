@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from msx_core.elements import ElementLimit, TooManyElements, check_json
+from msx_core.validation import wrong_value
 from msx_frontend.errors import MalformedJson
 from msx_frontend.generation.errors import WrongParameter
-from msx_sdk._internal.elements import ElementLimit, TooManyElements, check_json
-from msx_sdk._internal.validation import wrong_value
 
 T = TypeVar("T")
 

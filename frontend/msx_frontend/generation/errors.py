@@ -9,7 +9,7 @@ ServiceError
 ├── IncompleteReply    the handler ended without an end of its text
 ├── FirstLoading       what the model offers is not known, and this request makes it load
 ├── Unhealthy          no language model answers
-└── InvalidReply       the handler sent something else than a message of msx_sdk.generation
+└── InvalidReply       the handler sent something else than a message of msx_core.generation
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ HANDLERS: dict[int, Row] = {
 }
 """Errors that a handler chose by a status."""
 TGI_NAMES = {"max_tokens": "`max_new_tokens`", "prompt": "`inputs`", "constraint": "`grammar`"}
-"""A handler names the parameters of msx_sdk.generation."""
+"""A handler names the parameters of msx_core.generation."""
 
 
 class TextFailure(NamedTuple):

@@ -10,13 +10,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from msx_core.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
+from msx_core.text_limits import TextLimits, too_much
 from msx_frontend.generation.errors import IncompleteReply, InvalidReply, WrongParameter
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import TurnListener, Turns, TurnSink, texts_of
 from msx_frontend.metrics.generation import Meter
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk._internal.text_limits import TextLimits, too_much
-from msx_sdk.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
 
 _decode = msgspec.msgpack.Decoder(GenerateDelta).decode
 MOST_TEXTS = "max_texts_per_request"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sized
 
+from msx_core.generation.wire import Integer
 from msx_frontend.generation.errors import WrongParameter
-from msx_sdk.generation._wire import Integer
 
 Inputs = str | list[str | Integer | list[Integer]]
 

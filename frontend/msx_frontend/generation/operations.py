@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from msx_core.generation import ClassifyReply, EmbedReply
 from msx_frontend.generation.errors import InvalidReply
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import Turns, TurnSink
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import ClassifyReply, EmbedReply
 
 M = TypeVar("M", bound=msgspec.Struct)
 

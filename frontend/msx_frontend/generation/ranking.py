@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
+from msx_core.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
+from msx_core.generation.classify import Scale
+from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
-from msx_sdk.generation._classify import Scale
-from msx_sdk.generation._wire import Positive
 
 RERANK = "rerank"
 """The capability: such models answer to CLASSIFY with one score."""

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from msx_core.generation import BeamSearch, Capabilities, Constraint, SamplingDefaults, SamplingParams
+from msx_core.generation.wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
 from msx_frontend.generation.constraint import ConstraintFields, constraint_name, constraint_of, held_schemas
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import BeamSearch, Capabilities, Constraint, SamplingDefaults, SamplingParams
-from msx_sdk.generation._wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's limit."""

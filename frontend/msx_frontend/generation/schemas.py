@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from msx_core.generation import Constraint
+from msx_core.json_schema import MOST_LEVELS, Schema, not_held, too_deep
 from msx_frontend.generation.errors import WrongParameter
-from msx_sdk._internal.json_schema import MOST_LEVELS, Schema, not_held, too_deep
-from msx_sdk.generation import Constraint
 
 
 class Held(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from msx_core.generation import TOKENIZE, TokenizeReply, TokenizeRequest
+from msx_core.generation.wire import Tokens
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import TOKENIZE, TokenizeReply, TokenizeRequest
-from msx_sdk.generation._wire import Tokens
 
 
 class TokenizeTexts(Struct, kw_only=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
 from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
-from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 
 
 class TextModels:

@@ -8,6 +8,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from msx_core.generation import GenerateRequest, Owner
+from msx_core.generation.long_texts import encode_long
+from msx_core.generation.wire import encode
+from msx_core.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_frontend.errors import MalformedJson, RequestCancelled, ServiceError
 from msx_frontend.generation.beginning import beginning_of
 from msx_frontend.generation.decoding import decode
@@ -24,10 +28,6 @@ from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Names
 from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_frontend.stream_heartbeat import CLOSED, COMMENT
-from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
-from msx_sdk.generation import GenerateRequest, Owner
-from msx_sdk.generation._long_texts import encode_long
-from msx_sdk.generation._wire import encode
 
 LARGE = 1 << 20
 """Bytes of a body that is received, read, and sent to a worker in three turns of the loop, each of which takes

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from msx_sdk.generation import FinishReason, Token
+from msx_core.generation import FinishReason, Token
 
 Finish = Literal["length", "eos_token", "stop_sequence"]
 

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from msx_core.generation import Constraint
+from msx_core.json_schema import Schema, with_references
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, constraint, schema_of
-from msx_sdk._internal.json_schema import Schema, with_references
-from msx_sdk.generation import Constraint
 
 Mode = Literal["none", "auto", "required", "named"]
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import msgspec
 
+from msx_core.generation import GenerateRequest
 from msx_frontend.errors import ServiceError
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.job import Job
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GenerateRequest
 
 AT_ONCE = 32
 """The most texts of one request that its jobs generate at a time, and the most jobs: a list of a thousand prompts must

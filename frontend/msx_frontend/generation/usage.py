@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.generation import FinishReason, Usage
 from msx_frontend.generation.generation import TextDelta
-from msx_sdk.generation import FinishReason, Usage
 
 FINISH: dict[FinishReason, str] = {"stop": "stop", "eos": "stop", "length": "length"}
 

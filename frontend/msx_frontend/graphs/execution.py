@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.references import LEAST
 from msx_frontend.errors import ServiceError
 from msx_frontend.graphs.edges import Edge
 from msx_frontend.graphs.errors import NodeFailed
@@ -18,7 +19,6 @@ from msx_frontend.graphs.running import Running
 from msx_frontend.graphs.step import Step
 from msx_frontend.job import Field, Job
 from msx_frontend.shared_value import SharedValue, StageJob
-from msx_sdk._internal.references import LEAST
 
 log = logging.getLogger("msx.workflows")
 

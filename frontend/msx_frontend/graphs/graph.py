@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from msx_core.methods import PACKED_METHOD
+from msx_core.packed import PACKED
 from msx_frontend.graphs.edges import Bound, Edge, entered_at
 from msx_frontend.job import PREDICT, Job
-from msx_sdk._internal.methods import PACKED_METHOD
-from msx_sdk._internal.packed import PACKED
 
 Headers = list[tuple[str, str]]
 

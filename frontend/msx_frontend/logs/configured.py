@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msx_core.safe_yaml import read_yaml
+from msx_core.values import ConfigError
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.safe_yaml import read_yaml
-from msx_sdk._internal.values import ConfigError
 
 _WANTED = "a logging.config dictionary in YAML or JSON, or an ini file"
 

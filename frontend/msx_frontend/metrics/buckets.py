@@ -8,7 +8,7 @@ from math import inf
 
 from prometheus_client import Histogram
 
-from msx_sdk._internal.metrics.kinds import UNITS
+from msx_core.metrics.kinds import UNITS
 
 _LARGEST = {"Milliseconds": 1e5, "Seconds": 1e3, "Percent": 100, "Bytes": 1e9}
 

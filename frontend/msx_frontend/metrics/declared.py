@@ -9,10 +9,10 @@ from typing import Literal
 
 import msgspec
 
+from msx_core.metrics.descriptors import checked_buckets, checked_help
+from msx_core.safe_yaml import read_yaml
+from msx_core.values import ConfigError
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.metrics.descriptors import checked_buckets, checked_help
-from msx_sdk._internal.safe_yaml import read_yaml
-from msx_sdk._internal.values import ConfigError
 
 Kind = Literal["counter", "gauge", "histogram"]
 

@@ -6,8 +6,8 @@ import time
 
 from prometheus_client import CollectorRegistry
 
+from msx_core.generation import GenerateDelta
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_sdk.generation import GenerateDelta
 
 MODEL = ("model", "version")
 FIRST = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 10, 20, 40, 80)

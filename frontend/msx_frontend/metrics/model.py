@@ -7,6 +7,7 @@ from operator import sub
 from time import monotonic, time
 from typing import Protocol
 
+from msx_core.non_finite import COUNTER, HELP, NonFinite
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.metrics.engines import EngineFigures
@@ -21,7 +22,6 @@ from msx_frontend.metrics.source import SampleSource, worker_name
 from msx_frontend.metrics.traces import FAILED, Traces
 from msx_frontend.priorities import name_of
 from msx_protocol import MetricInfo, MetricSample
-from msx_sdk._internal.non_finite import COUNTER, HELP, NonFinite
 
 log = logging.getLogger("msx.model")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msx_core.methods import MethodInfo
 from msx_frontend.models.schema_examples import NoExample, example_of
 from msx_frontend.models.shared_schemas import Schema, SharedSchemas
 from msx_frontend.models.tensor_schemas import request_example, request_schema, response_schema
-from msx_sdk._internal.methods import MethodInfo
 from msx_sdk.kserve import Signature
 
 JSON_TYPE, MSGPACK_TYPE = "application/json", "application/msgpack"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msx_sdk._internal.config import ConfigError, ModelConfig
+from msx_core.config import ConfigError, ModelConfig
 
 
 def check_for_cluster(config: ModelConfig, *, clustered: bool) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from msx_core.config import StageConfig
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workers.replica import Replica
-from msx_sdk._internal.config import StageConfig
 
 
 def describe(version: ModelVersion) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import logging
 import secrets
 import time
 
+from msx_core.generation import LOAD_ADAPTER, AdapterFiles, LoadAdapterReply, LoadAdapterRequest
+from msx_core.generation.wire import decode, encode
 from msx_frontend.errors import BadRequest, HandlerFailed, ServiceUnavailable
 from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import AdapterNotFound
@@ -18,8 +20,6 @@ from msx_frontend.models.adapter_names import check_name
 from msx_frontend.models.answers import CollectedAnswer
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import LOAD_ADAPTER, AdapterFiles, LoadAdapterReply, LoadAdapterRequest
-from msx_sdk.generation._wire import decode, encode
 
 MOST = 256
 """Adapters of one version."""

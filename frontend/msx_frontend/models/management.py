@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from msx_core.config import ModelConfig
+from msx_core.generation import AdapterFiles
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
@@ -36,8 +38,6 @@ from msx_frontend.models.unregistration import Unregistration
 from msx_frontend.models.version_factory import VersionFactory
 from msx_frontend.models.workflow_nodes import WorkflowNodes
 from msx_frontend.resources.supply import Supply
-from msx_sdk._internal.config import ModelConfig
-from msx_sdk.generation import AdapterFiles
 
 log = logging.getLogger("msx.management")
 

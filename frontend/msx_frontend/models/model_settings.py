@@ -6,11 +6,11 @@ import logging
 from pathlib import Path
 
 from msx_archiver.cache import UnpackedModel
+from msx_core.config import ConfigError, ModelConfig, load_model_config
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.cluster_rules import check_for_cluster
 from msx_frontend.models.registration import Registration
-from msx_sdk._internal.config import ConfigError, ModelConfig, load_model_config
 
 SERVABLE_PLACES = 10_000
 """`jobQueueSize` of a servable whose yaml does not say: MindSpore Serving's limit."""

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from msx_archiver.cache import UnpackedModel
+from msx_core.config import ModelConfig, StageConfig
+from msx_core.servable_start import ServableStart
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import InvalidModel
 from msx_frontend.models.model_settings import model_settings
 from msx_frontend.models.names import check_names
 from msx_frontend.models.registration import Registration
-from msx_sdk._internal.config import ModelConfig, StageConfig
-from msx_sdk._internal.servable_start import ServableStart
 
 log = logging.getLogger("msx.management")
 

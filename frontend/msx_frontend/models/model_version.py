@@ -11,6 +11,9 @@ from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 
+from msx_core.generation import AdapterFiles, Capabilities
+from msx_core.methods import Methods, method_of
+from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import BadRequest, HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.job import OPERATIONS, PLAIN, Job
 from msx_frontend.management_errors import WorkersNotStarted
@@ -35,9 +38,6 @@ from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
-from msx_sdk._internal.methods import Methods, method_of
-from msx_sdk._internal.sequences import SequenceKeys
-from msx_sdk.generation import AdapterFiles, Capabilities
 from msx_sdk.kserve import Signature
 
 log = logging.getLogger("msx.models")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from msx_core.names import name_problem, short_name, version_problem
 from msx_frontend.management_errors import InvalidModel
-from msx_sdk._internal.names import name_problem, short_name, version_problem
 
 
 def check_names(name: str, version: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msx_core.config import Pipeline
 from msx_frontend.graphs.running import Running
 from msx_frontend.models.observed_version import ObservedVersion
 from msx_frontend.models.request_counts import RequestCounts
@@ -11,7 +12,6 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica
-from msx_sdk._internal.config import Pipeline
 
 if TYPE_CHECKING:
     from msx_frontend.models.model_version import ModelVersion

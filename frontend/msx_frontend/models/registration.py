@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.servable_start import ServableStart
-from msx_sdk.generation import AdapterFiles
+from msx_core.generation import AdapterFiles
+from msx_core.servable_start import ServableStart
 
 _OF_THE_CALL = ("synchronous", "replace", "at_startup", "servable")
 """Options that a restarted server does not need."""

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
+from msx_core.config import ModelConfig
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.queueing.batch_target import BatchTarget
@@ -15,7 +16,6 @@ from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.killed_loads import KilledLoads
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
-from msx_sdk._internal.config import ModelConfig
 
 log = logging.getLogger("msx.models")
 

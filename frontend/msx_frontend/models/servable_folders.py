@@ -10,8 +10,8 @@ from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
 from msx_archiver.servable import pack_servable, servable_versions
+from msx_core.servables import CONFIG_NAME
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.servables import CONFIG_NAME
 
 log = logging.getLogger("msx.startup")
 

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from msx_core.generation import SLEEP, SleepRequest
 from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
 from msx_frontend.job import Field, Job
 from msx_frontend.models.answers import CollectedAnswer
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_sdk.generation import SLEEP, SleepRequest
 
 AGAIN = 15.0
 """Seconds after which a refused client may ask again: only an operator knows when the model is awake."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from msx_core.cgroup import cores_by_quota
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
@@ -27,7 +28,6 @@ from msx_frontend.workers.environment import node_environment, worker_environmen
 from msx_frontend.workers.launcher import GroupSpec, Launcher, RankSpec
 from msx_frontend.workers.segments.allowance import READS, SegmentLimits
 from msx_protocol import Load, MetricDeclaration
-from msx_sdk._internal.cgroup import cores_by_quota
 
 log = logging.getLogger("msx.workers")
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from msx_core.config import Pipeline
+from msx_core.generation import Capabilities
+from msx_core.methods import METHOD, PACKED_METHOD, MethodInfo, Methods
+from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.graphs.edges import Bound, enter
 from msx_frontend.graphs.execution import Execution
@@ -19,10 +23,6 @@ from msx_frontend.models.states import ModelState
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.group_end import GroupEnd
-from msx_sdk._internal.config import Pipeline
-from msx_sdk._internal.methods import METHOD, PACKED_METHOD, MethodInfo, Methods
-from msx_sdk._internal.sequences import SequenceKeys
-from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from msx_archiver.cache import UnpackedModel
+from msx_core.config import ConfigError, load_model_config
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.archives.suffixes import stem
@@ -25,7 +26,6 @@ from msx_frontend.models.start_summary import StartSummary, said_of
 from msx_frontend.models.state import State
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.traffic import TrafficRule
-from msx_sdk._internal.config import ConfigError, load_model_config
 
 log = logging.getLogger("msx.startup")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from msx_core.generation import AdapterFiles
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
@@ -22,7 +23,6 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.staged_version import StagedVersion
 from msx_frontend.resources.supply import Supply
-from msx_sdk.generation import AdapterFiles
 
 
 class VersionFactory:

@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msx_core.failures import summary
 from msx_frontend.start_errors import StartError
-from msx_sdk._internal.failures import summary
 
 
 class PluginError(StartError):

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from math import inf as INFINITY
 
+from msx_core.config import ModelConfig
 from msx_frontend.job import ALONE, OWN, PREDICT, Job
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy
 from msx_frontend.queueing.job_queue import JobQueue, Place
-from msx_sdk._internal.config import ModelConfig
 
 Groups = Sequence[BatchTarget]
 

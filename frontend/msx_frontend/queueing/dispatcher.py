@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msx_core.config import ModelConfig
 from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.priorities import asked_priority
@@ -20,7 +21,6 @@ from msx_frontend.queueing.queue_watch import QueueWatch
 from msx_frontend.queueing.refusals import refusal, too_large, too_late
 from msx_frontend.queueing.routing.routed import RoutedJobs
 from msx_frontend.queueing.tickets import free_tickets
-from msx_sdk._internal.config import ModelConfig
 
 
 class Dispatcher:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.held_bytes import Hold
 from msx_frontend.job import Cancellable
@@ -14,7 +15,6 @@ from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
 from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
-from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""

@@ -7,15 +7,15 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from msx_core.config import ModelConfig
+from msx_core.methods import METHOD
+from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.sequences import Sequence, Sequences
-from msx_sdk._internal.config import ModelConfig
-from msx_sdk._internal.methods import METHOD
-from msx_sdk._internal.sequences import SequenceKeys
 
 
 def make_dispatcher(name: str, version: str, config: ModelConfig, keys: SequenceKeys) -> Dispatcher:

@@ -6,10 +6,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from msx_core.config import ModelConfig
 from msx_frontend.job import Job
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
-from msx_sdk._internal.config import ModelConfig
 
 REMEMBERED = 10_000
 """How many ended sequences are remembered, so that late requests hear the reason."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msx_core.generation import Owner
+from msx_core.turn_ring import TurnRing
 from msx_frontend.job import Job
-from msx_sdk._internal.turn_ring import TurnRing
-from msx_sdk.generation import Owner
 
 
 def place_of(owner: Owner) -> str | int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.devices.errors import DevicesHeldError, PortsHeldError
 from msx_frontend.devices.lease import Lease
@@ -12,7 +13,6 @@ from msx_frontend.resources.claim_state import ClaimState
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
-from msx_sdk._internal.config import ModelConfig
 
 
 class Resources:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from msx_core.cgroup import cores
 from msx_frontend.config import ServerConfig
-from msx_sdk._internal.cgroup import cores
 
 LEAST_PROCESSES = 64
 OF_EACH = 4

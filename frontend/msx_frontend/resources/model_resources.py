@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from msx_core.config import ModelConfig
 from msx_frontend.resources.claims import Claim, Resources
 from msx_frontend.resources.starts import Sibling
 from msx_frontend.resources.supply import UnhealthyDevice
-from msx_sdk._internal.config import ModelConfig
 
 
 class ModelResources:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from msx_core.cgroup import memory_available
 from msx_frontend.resources.shortage import Shortage
-from msx_sdk._internal.cgroup import memory_available
 
 MARGIN = 1.2
 """A start needs so many times the memory of a sibling: loading takes more than serving."""

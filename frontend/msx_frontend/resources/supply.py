@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.lease import Lease
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling
-from msx_sdk._internal.config import ModelConfig
 
 
 class UnhealthyDevice(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msx_core.plugins import SNAPSHOTS
 from msx_frontend.config.surroundings import log_location
 from msx_frontend.plugins.loading import load_plugin
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import PluginSerializer, SnapshotSerializer
-from msx_sdk.plugins import SNAPSHOTS
 
 
 def make_serializer(env: Mapping[str, str], plugin: str | None, config: Mapping[str, str]) -> SnapshotSerializer:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from msx_core.plugins import SavedSnapshot, SnapshotSerializer
 from msx_frontend.plugins.loading import Plugin, reason
 from msx_frontend.start_errors import StartError
-from msx_sdk.plugins import SavedSnapshot, SnapshotSerializer
 
 __all__ = ["MODEL_SNAPSHOT", "PluginSerializer", "SavedSnapshot", "SnapshotError", "SnapshotSerializer"]
 

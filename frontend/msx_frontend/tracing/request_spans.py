@@ -13,13 +13,13 @@ from collections.abc import Callable
 from random import random
 from typing import Any, Protocol
 
+from msx_core.tracing.trace_context import STATE, TraceContext, new_trace, parsed
 from msx_frontend.job import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
 from msx_frontend.tracing.request_tree import spans_of
 from msx_frontend.tracing.sampled_request import SampledRequest, Traced, operation_of
 from msx_frontend.tracing.traced_batches import TracedBatches
-from msx_sdk._internal.tracing.trace_context import STATE, TraceContext, new_trace, parsed
 
 SAMPLED_KEPT = 4096
 """Requests whose lines in the access log may still come."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from msx_core.generation import GENERATE
+from msx_core.tracing.otlp_json import BILLION, json_of
 from msx_frontend.metrics.phases import Phases
 from msx_frontend.tracing.sampled_request import SampledRequest
 from msx_frontend.tracing.span_texts import BATCH, event, failed, new_ids, parent_of, state_of, tree
 from msx_frontend.tracing.traced_batches import TracedBatch
-from msx_sdk._internal.tracing.otlp_json import BILLION, json_of
-from msx_sdk.generation import GENERATE
 
 SHORTEST = 0.0001
 """Seconds: a part that took less is left out, but for the worker's."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msx_core.tracing.trace_context import TraceContext
 from msx_frontend.job import PREDICT
 from msx_frontend.metrics.phases import Phases
-from msx_sdk._internal.tracing.trace_context import TraceContext
 
 Traced = tuple[TraceContext, TraceContext | None]
 """What a sampled job keeps until its end: its own span, and the client's."""

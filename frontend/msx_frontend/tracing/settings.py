@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from msx_core.tracing.variables import ENDPOINT, OF_TRACES, TRACING
 from msx_frontend.config import ServerConfig
-from msx_sdk._internal.tracing.variables import ENDPOINT, OF_TRACES, TRACING
 
 SAMPLER, ARGUMENT, DISABLED = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", "OTEL_SDK_DISABLED"
 

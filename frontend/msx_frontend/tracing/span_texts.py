@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from random import getrandbits
 
-from msx_sdk._internal.tracing.otlp_json import (
+from msx_core.tracing.otlp_json import (
     BILLION,
     ERROR,
     INTERNAL,
@@ -18,8 +18,8 @@ from msx_sdk._internal.tracing.otlp_json import (
     json_of,
     span_format,
 )
-from msx_sdk._internal.tracing.span import Value
-from msx_sdk._internal.tracing.trace_context import TraceContext
+from msx_core.tracing.span import Value
+from msx_core.tracing.trace_context import TraceContext
 
 KEPT = 1024
 """Texts of one kind."""

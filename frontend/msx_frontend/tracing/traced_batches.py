@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from msx_core.tracing.trace_context import new_span
 from msx_frontend.tracing.sampled_request import SampledRequest
 from msx_frontend.tracing.span_texts import link_to
-from msx_sdk._internal.tracing.trace_context import new_span
 
 MOST_KNOWN = 1024
 """Batches whose last requests may still end: those of a stream end one by one."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msx_core.sequences import SequenceKeys
 from msx_frontend.devices.nodes import OnNode
-from msx_sdk._internal.sequences import SequenceKeys
 
 THREADS = "OMP_NUM_THREADS"
 

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from msx_core.generation import Capabilities
+from msx_core.methods import Methods
+from msx_core.module_names import first_that_hides
 from msx_frontend.workers import group_end
 from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
 from msx_frontend.workers.group_end import GroupEnd
@@ -43,9 +46,6 @@ from msx_protocol import (
     ToFrontend,
     encode_frame,
 )
-from msx_sdk._internal.methods import Methods
-from msx_sdk._internal.module_names import first_that_hides
-from msx_sdk.generation import Capabilities
 from msx_sdk.kserve import Signature
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msx_core.references import Key
 from msx_frontend.job import TORCHSERVES, Job, KeptHeaders
 from msx_frontend.shared_value import StageJob
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol import LARGE, FieldRow, PredictRows, RequestRow, encode_frame_parts, encode_headers
-from msx_sdk._internal.references import Key
 
 FULL = LARGE // 2
 """Bytes of the bodies in a frame to which no further batch is added: the worker begins when all of it is there."""

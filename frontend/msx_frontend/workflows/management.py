@@ -12,6 +12,9 @@ from weakref import WeakValueDictionary
 
 from msx_archiver.cache import UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
+from msx_core.names import name_problem, short_name
+from msx_core.values import ConfigError
+from msx_core.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.config import ServerConfig
@@ -35,9 +38,6 @@ from msx_frontend.workflows.errors import (
 )
 from msx_frontend.workflows.sources import NodeSources
 from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry, node_model
-from msx_sdk._internal.names import name_problem, short_name
-from msx_sdk._internal.values import ConfigError
-from msx_sdk._internal.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
 
 log = logging.getLogger("msx.workflows")
 

@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from msx_archiver.cache import UnpackedWorkflow
+from msx_core.config import ModelConfig
+from msx_core.manifest import DEFAULT_VERSION, Manifest, ModelEntry
+from msx_core.workflow_spec import WorkflowNode
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.management import Management
@@ -14,9 +17,6 @@ from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.registration import Registration
 from msx_frontend.workflows.errors import InvalidWorkflow
 from msx_frontend.workflows.workflow import node_model
-from msx_sdk._internal.config import ModelConfig
-from msx_sdk._internal.manifest import DEFAULT_VERSION, Manifest, ModelEntry
-from msx_sdk._internal.workflow_spec import WorkflowNode
 
 
 class NodeSources:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msx_core.workflow_spec import WorkflowSpec
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
 from msx_frontend.graphs.execution import Execution
@@ -16,7 +17,6 @@ from msx_frontend.management_errors import Conflict
 from msx_frontend.metrics.server import TracesJobs
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
-from msx_sdk._internal.workflow_spec import WorkflowSpec
 
 
 def node_model(workflow: str, node: str) -> str:

@@ -5,23 +5,39 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 `msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
 """
 
-from msx_sdk.generation._adapters import AdapterFiles, LoadAdapterReply, LoadAdapterRequest
-from msx_sdk.generation._classify import ClassifyReply, ClassifyRequest
-from msx_sdk.generation._embed import EmbedReply, EmbedRequest
-from msx_sdk.generation._operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Capabilities
-from msx_sdk.generation._owner import Owner
-from msx_sdk.generation._sampling import BeamSearch, Constraint, SamplingDefaults, SamplingParams
-from msx_sdk.generation._sleep import SleepReply, SleepRequest
-from msx_sdk.generation._text import (
+from msx_core.generation import (
+    CLASSIFY,
+    EMBED,
+    GENERATE,
+    LOAD_ADAPTER,
+    SLEEP,
+    TOKENIZE,
+    AdapterFiles,
+    BeamSearch,
+    Capabilities,
+    ClassifyReply,
+    ClassifyRequest,
+    Constraint,
     ContextLengthExceeded,
+    EmbedReply,
+    EmbedRequest,
     FinishReason,
     GenerateDelta,
     GenerateRequest,
+    LoadAdapterReply,
+    LoadAdapterRequest,
+    Owner,
+    SamplingDefaults,
+    SamplingParams,
+    SleepReply,
+    SleepRequest,
+    TextSpan,
     Token,
+    TokenizeReply,
+    TokenizeRequest,
     TopToken,
     Usage,
 )
-from msx_sdk.generation._tokenize import TextSpan, TokenizeReply, TokenizeRequest
 
 __all__ = [
     "CLASSIFY",

@@ -7,18 +7,18 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.values import Positive
+from msx_core.mindspore.balance import balance
+from msx_core.mindspore.compute import computation
+from msx_core.mindspore.loading import load_shards, parameter_size, weights_path, without_data
+from msx_core.mindspore.options import read_options
+from msx_core.mindspore.passes import PipelinePasses
+from msx_core.mindspore.rows import split_rows, stack_rows, to_arrays, to_tensors
+from msx_core.mindspore.weights import Weights
+from msx_core.mindspore.wire import StageMessageKind
+from msx_core.values import Positive
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.handler import Data, Handler
-from msx_sdk.mindspore._balance import balance
-from msx_sdk.mindspore._compute import computation
-from msx_sdk.mindspore._loading import load_shards, parameter_size, weights_path, without_data
-from msx_sdk.mindspore._options import read_options
-from msx_sdk.mindspore._passes import PipelinePasses
-from msx_sdk.mindspore._rows import split_rows, stack_rows, to_arrays, to_tensors
-from msx_sdk.mindspore._weights import Weights
-from msx_sdk.mindspore._wire import StageMessageKind
 from msx_sdk.mindspore.parallel import Parallel, init_parallel
 
 Layers = Sequence[Any] | Mapping[str, Any]
@@ -132,6 +132,6 @@ class PipelineHandler(Handler):
 
 
 def _stage(cells: Mapping[str, Any]) -> Any:
-    from msx_sdk.mindspore._stage import PipelineStage
+    from msx_core.mindspore.stage import PipelineStage
 
     return PipelineStage(list(cells.values()))

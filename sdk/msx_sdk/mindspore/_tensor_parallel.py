@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.mindspore.compute import computation
+from msx_core.mindspore.loading import load_shards, weights_path, without_data
+from msx_core.mindspore.rows import split_rows, stack_rows, to_arrays, to_tensors
+from msx_core.mindspore.weights import Weights
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.handler import Data, Handler
-from msx_sdk.mindspore._compute import computation
-from msx_sdk.mindspore._loading import load_shards, weights_path, without_data
-from msx_sdk.mindspore._rows import split_rows, stack_rows, to_arrays, to_tensors
-from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.parallel import Parallel, init_parallel
 
 

@@ -21,7 +21,7 @@ from msx_archiver.extract import extract
 from msx_archiver.identity import content_digest
 from msx_archiver.reader import open_as
 from msx_archiver.schema import ArchiveSchema, M
-from msx_sdk._internal.manifest import Manifest
+from msx_core.manifest import Manifest
 from tests.unit.archiver.conftest import FILES, small_files_only, tree, write_folder, write_tgz, write_zip
 from tests.unit.archiver.test_extract import sealed
 

@@ -16,8 +16,8 @@ from msx_archiver.cache import ArchiveCache
 from msx_archiver.errors import ArchiveError, HostileArchiveError
 from msx_archiver.reader import open_archive, open_workflow
 from msx_archiver.workflow_cli import main
-from msx_sdk._internal.manifest import ManifestError
-from msx_sdk._internal.workflow_manifest import parse_workflow_manifest
+from msx_core.manifest import ManifestError
+from msx_core.workflow_manifest import parse_workflow_manifest
 from tests.unit.archiver.conftest import Entry, tree, write_folder, write_zip
 
 InFolder = Callable[..., Path]

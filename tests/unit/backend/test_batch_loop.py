@@ -14,6 +14,7 @@ from msx_backend.control import CallClock
 from msx_backend.open_requests import OpenRequests
 from msx_backend.replies import ReplyWriter
 from msx_backend.worker_link import WorkerLink
+from msx_core.resolve import resolve_object
 from msx_protocol import (
     Chunk,
     Drain,
@@ -26,7 +27,6 @@ from msx_protocol import (
     ToWorker,
     encode_frame,
 )
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.runner import Runner
 from tests.frames import fed

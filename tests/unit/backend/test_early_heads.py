@@ -9,8 +9,8 @@ from weakref import ref
 import pytest
 
 from msx_backend.early_heads import EarlyHeads
+from msx_core.batch import Batch
 from msx_protocol import Chunk, Failed
-from msx_sdk._internal.batch import Batch
 from tests.unit.backend.harness import Worker, serving
 from tests.unit.sdk.recording import Sink, requests
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from msx_backend.envelopes import wrapped
+from msx_core.batch import Batch
+from msx_core.resolve import resolve_object
 from msx_sdk import HandlerLoadError, method
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
 from tests.installed import install

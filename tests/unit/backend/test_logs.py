@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from msx_backend.logs import RECORD_SEPARATOR, RecordFormatter
-from msx_sdk._internal.batch import current_request_ids
+from msx_core.batch import current_request_ids
 
 
 def formatted(message: str, *args: Any, exc_info: Any = None, **extra: Any) -> dict[str, Any]:

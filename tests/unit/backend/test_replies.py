@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msx_backend.replies import ReplyWriter
+from msx_core.failures import RequestFailure
+from msx_core.reply_head import ReplyHead
 from msx_protocol import LARGE, Chunk, Chunks, CompleteReplies, Dropped, Failed, FrameReader, Loaded, ToFrontend
-from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.reply_head import ReplyHead
 from msx_sdk.request import InferenceRequest
 from tests.frames import fed
 from tests.unit.backend.harness import one_by_one

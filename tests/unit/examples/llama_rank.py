@@ -13,7 +13,7 @@ import numpy as np
 from msx_backend.llm.limits import limits_of
 from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.text import Tokenizer
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import Parallel, collectives, init_parallel
 from tests.unit.sdk.mindspore_parallel.rank import leave

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.reply_credit import ReplyCredit
 from msx_frontend.stream_credit import FIRST, WHOLE, StreamBuffers, StreamCredit
-from msx_sdk._internal.reply_credit import ReplyCredit
 
 
 class Stream:

@@ -6,10 +6,10 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.reply_head import ReplyHead
-from msx_sdk._internal.resolve import resolve_object
+from msx_core.batch import Batch
+from msx_core.failures import RequestFailure
+from msx_core.reply_head import ReplyHead
+from msx_core.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.runner import AsyncRunner, Runner

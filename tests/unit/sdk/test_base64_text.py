@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from msx_sdk._internal.base64_text import decode_base64
-from msx_sdk._internal.typed.codec import Misfit, codec_of
+from msx_core.base64_text import decode_base64
+from msx_core.typed.codec import Misfit, codec_of
 
 DATA = bytes(range(256)) * 2
 LINES = base64.encodebytes(DATA).decode()

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.batch import Batch, InvalidResult
-from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.reply_head import JSON_TYPE, ReplyHead
-from msx_sdk._internal.results import Last
+from msx_core.batch import Batch, InvalidResult
+from msx_core.failures import RequestFailure
+from msx_core.reply_head import JSON_TYPE, ReplyHead
+from msx_core.results import Last
 from msx_sdk.errors import InvalidInput
 from msx_sdk.request import InferenceRequest
 from tests.unit.sdk.recording import LAST, Sink, requests

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.bodies import fault, json_value, lenient, media_type, read_json, says_json, strict
 from msx_sdk import InvalidInput
-from msx_sdk._internal.bodies import fault, json_value, lenient, media_type, read_json, says_json, strict
 
 JSON_TYPES = [
     "application/json",

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from msx_sdk._internal import cgroup as _cgroup
-from msx_sdk._internal.cgroup import cores, cores_by_quota, memory_available, memory_limit
+from msx_core import cgroup as _cgroup
+from msx_core.cgroup import cores, cores_by_quota, memory_available, memory_limit
 
 MB = 1 << 20
 V1_UNLIMITED = "9223372036854771712"

@@ -11,7 +11,7 @@ from msx_sdk.errors import HandlerLoadError
 
 np = pytest.importorskip("numpy")
 
-from msx_sdk.mindspore._ckpt import CkptFile  # noqa: E402
+from msx_core.mindspore.ckpt import CkptFile  # noqa: E402
 
 VALUES = np.arange(24, dtype=np.float32).reshape(6, 4)
 

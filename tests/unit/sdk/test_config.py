@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal import config as module
-from msx_sdk._internal.config import (
+from msx_core import config as module
+from msx_core.config import (
     AutoscalingOptions,
     ConfigError,
     LauncherOptions,
@@ -17,7 +17,7 @@ from msx_sdk._internal.config import (
     load_model_config,
     parse_model_config,
 )
-from msx_sdk._internal.config.sections import names_of
+from msx_core.config.sections import names_of
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "model-configs").glob("*.yaml"))

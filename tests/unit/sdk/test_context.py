@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.batch import Batch, current_request_ids
+from msx_core.batch import Batch, current_request_ids
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
 from tests.unit.sdk.recording import LAST, Sink, requests

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from msx_core.continuous import ContinuousRunner
+from msx_core.resolve import resolve_object
+from msx_core.warmup import warm_up, warmup_requests
 from msx_sdk import Last
-from msx_sdk._internal.continuous import ContinuousRunner
-from msx_sdk._internal.resolve import resolve_object
-from msx_sdk._internal.warmup import warm_up, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part

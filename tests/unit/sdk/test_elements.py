@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_sdk._internal import elements
-from msx_sdk._internal.bodies import strict
-from msx_sdk._internal.elements import DEFAULT, TooManyElements, check_json, check_msgpack, limit_to
-from msx_sdk._internal.packed import PACKED
-from msx_sdk._internal.typed.codec import Codec, Misfit, codec_of
+from msx_core import elements
+from msx_core.bodies import strict
+from msx_core.elements import DEFAULT, TooManyElements, check_json, check_msgpack, limit_to
+from msx_core.generation.plain import request_of_item
+from msx_core.packed import PACKED
+from msx_core.typed.codec import Codec, Misfit, codec_of
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Capabilities
-from msx_sdk.generation._plain import request_of_item
 
 NUMBERS = (
     st.integers(-(1 << 63), (1 << 64) - 1)

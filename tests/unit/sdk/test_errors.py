@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.failures import RequestFailure, is_out_of_memory, summary
+from msx_core.failures import RequestFailure, is_out_of_memory, summary
 from msx_sdk.errors import InvalidInput, PredictionError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.expected_reply import ExpectedReplies, difference
 from msx_sdk import HandlerLoadError
-from msx_sdk._internal.expected_reply import ExpectedReplies, difference
 from msx_sdk.testing import LocalModel
 
 

@@ -8,8 +8,8 @@ from importlib.metadata import requires
 
 import pytest
 
-from msx_sdk._internal.extras import EXTRAS
-from msx_sdk._internal.failures import RequestFailure, summary
+from msx_core.extras import EXTRAS
+from msx_core.failures import RequestFailure, summary
 
 MODULES = {"pillow": "PIL"}
 

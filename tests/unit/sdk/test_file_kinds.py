@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.file_kinds import CKPT, MINDIR, SAFETENSORS, foreign_kind, head_of, mistaken
+from msx_core.file_kinds import CKPT, MINDIR, SAFETENSORS, foreign_kind, head_of, mistaken
 
 DATA = Path(__file__).parent / "data"
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 1\n"

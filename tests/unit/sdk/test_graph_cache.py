@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk.mindspore import _graph_cache as graph_cache
-from msx_sdk.mindspore._graph_cache import loaded, take_folder
+from msx_core.mindspore import graph_cache
+from msx_core.mindspore.graph_cache import loaded, take_folder
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.group_config import GroupConfigError, GroupOfRanks, read_group_config
+from msx_core.group_config import GroupConfigError, GroupOfRanks, read_group_config
 from tests.unit.sdk.test_mindir import field, varint
 
 

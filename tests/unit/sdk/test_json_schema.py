@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.json_schema import MOST_LEVELS, not_held, subschemas, too_deep, with_references
+from msx_core.json_schema import MOST_LEVELS, not_held, subschemas, too_deep, with_references
 
 SCHEMA: dict[str, Any] = {
     "properties": {

@@ -4,7 +4,7 @@ import codecs
 
 import pytest
 
-from msx_sdk._internal.json_text import json_text
+from msx_core.json_text import json_text
 
 TEXT = '{"0": "Käse"}'
 

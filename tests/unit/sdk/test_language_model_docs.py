@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation.wire import encode
 from msx_sdk.generation import GenerateDelta, GenerateRequest
-from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 

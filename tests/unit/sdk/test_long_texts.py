@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.generation.long_texts import SLICE, encode_long
+from msx_core.generation.wire import encode
 from msx_sdk.generation import EmbedRequest, GenerateRequest, SamplingParams, TokenizeRequest
-from msx_sdk.generation._long_texts import SLICE, encode_long
-from msx_sdk.generation._wire import encode
 
 ACCENTS, CHINESE, ASCII = "é x" * SLICE, "模型🙂 " * SLICE, "abc " * SLICE
 PARTS: list[dict[str, Any]] = [{"type": "text", "text": CHINESE}, {"type": "image_url", "image_url": {"url": ASCII}}]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.manifest import FileEntry, Manifest, ManifestError, ModelEntry, parse_manifest
+from msx_core.manifest import FileEntry, Manifest, ManifestError, ModelEntry, parse_manifest
 
 # As torch-model-archiver 0.12 writes it.
 TORCHSERVE = {

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from msx_core.methods import MethodInfo, announced
+from msx_core.packed import PACKED, pack, unpack
+from msx_core.resolve import resolve_object
 from msx_sdk import Context, Handler, HandlerLoadError, PredictionError, method
-from msx_sdk._internal.methods import MethodInfo, announced
-from msx_sdk._internal.packed import PACKED, pack, unpack
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.handler import Data
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel

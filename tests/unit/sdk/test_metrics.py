@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.batch import current_request_ids
-from msx_sdk._internal.metrics.descriptors import LONGEST_HELP, MOST_FORMS, MetricDescriptor
-from msx_sdk._internal.metrics.samples import Sample
+from msx_core.batch import current_request_ids
+from msx_core.metrics.descriptors import LONGEST_HELP, MOST_FORMS, MetricDescriptor
+from msx_core.metrics.samples import Sample
 from msx_sdk.metrics import Metrics
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.mindir import (
+from msx_core.mindir import (
     DYNAMIC_RANK,
     EncryptedMindIRError,
     MindIRError,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.mindir import MindIRError
-from msx_sdk._internal.mindir_collectives import WORLD_GROUPS, Collective, group_spans, read_collectives
+from msx_core.mindir import MindIRError
+from msx_core.mindir_collectives import WORLD_GROUPS, Collective, group_spans, read_collectives
 from tests.unit.sdk.test_mindir import DATA, field, varint
 
 GRAPH, FUNCTION, PRIMITIVE = 7, 8, 12

@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from msx_sdk._internal.config import ConfigError
-from msx_sdk._internal.framework_device import FrameworkDevice
-from msx_sdk._internal.mindir import MindIRError, MindIRSignature
+from msx_core.config import ConfigError
+from msx_core.framework_device import FrameworkDevice
+from msx_core.mindir import MindIRError, MindIRSignature
+from msx_core.mindspore import runtime as runtime
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.mindspore import _runtime as runtime
 from msx_sdk.mindspore import setup
 
 FAKE = FrameworkDevice("Fake", "libfake.so")
@@ -34,7 +34,7 @@ def ms(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 def environ(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What set-up sees and sets instead of the environment of the tests."""
     environ: dict[str, str] = {}
-    monkeypatch.setattr("msx_sdk.mindspore._runtime.os", SimpleNamespace(environ=environ))
+    monkeypatch.setattr("msx_core.mindspore.runtime.os", SimpleNamespace(environ=environ))
     return environ
 
 

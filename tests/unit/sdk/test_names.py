@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.manifest import Manifest, ManifestError
-from msx_sdk._internal.names import name_problem, short_name, version_problem
+from msx_core.manifest import Manifest, ManifestError
+from msx_core.names import name_problem, short_name, version_problem
 
 
 @pytest.mark.parametrize("name", ["m", "a.b-c_d", "9", "m" * 200])

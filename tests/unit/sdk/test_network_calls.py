@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.mindspore import Network
 
 np = pytest.importorskip("numpy")

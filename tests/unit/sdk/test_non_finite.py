@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from msx_sdk._internal import non_finite as module
-from msx_sdk._internal.kserve.message import join
-from msx_sdk._internal.non_finite import TELL_EVERY, NonFinite, finite, first_place, non_finite
-from msx_sdk._internal.results import encode
-from msx_sdk._internal.typed.replies import TypedReply
+from msx_core import non_finite as module
+from msx_core.kserve.message import join
+from msx_core.non_finite import TELL_EVERY, NonFinite, finite, first_place, non_finite
+from msx_core.results import encode
+from msx_core.typed.replies import TypedReply
 
 NAN, INF = math.nan, math.inf
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_sdk._internal.bodies import json_value, lenient
-from msx_sdk._internal.kserve.fit import check_values
-from msx_sdk._internal.number_range import OutOfRangeError, fit, numbers
+from msx_core.bodies import json_value, lenient
+from msx_core.kserve.fit import check_values
+from msx_core.number_range import OutOfRangeError, fit, numbers
 from msx_sdk.errors import InvalidInput
 
 INF = float("inf")

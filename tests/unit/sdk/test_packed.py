@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal.packed import TENSOR, InvalidPacked, OneBytes, OneText, Tensor, pack, unpack, unpack_tensors
+from msx_core.packed import TENSOR, InvalidPacked, OneBytes, OneText, Tensor, pack, unpack, unpack_tensors
 
 FLOATS = Tensor("float32", (2,), b"\0\0\x80?\0\0\0@")
 

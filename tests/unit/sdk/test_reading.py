@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from msx_core.continuous import ContinuousRunner
+from msx_core.packed import PACKED, pack, unpack
+from msx_core.reading import RequestReader
+from msx_core.resolve import resolve_object
 from msx_sdk import Context, Handler, InvalidInput, ModelInfo
-from msx_sdk._internal.continuous import ContinuousRunner
-from msx_sdk._internal.packed import PACKED, pack, unpack
-from msx_sdk._internal.reading import RequestReader
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.kserve import Signature, TensorMeta
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.runner import AsyncRunner, Runner

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.reasoning import FORMATS, ReasoningFirst
-from msx_sdk._internal.tool_calls import hermes
+from msx_core.reasoning import FORMATS, ReasoningFirst
+from msx_core.tool_calls import hermes
 from tests.unit.sdk.tool_calls.reading import Calls, read
 
 CASES: list[tuple[str, str, str, Calls]] = [

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from msx_sdk._internal.reply_credit import UNLIMITED, ReplyCredit, wait_for_any
+from msx_core.reply_credit import UNLIMITED, ReplyCredit, wait_for_any
 
 WATCHDOG = 30.0
 

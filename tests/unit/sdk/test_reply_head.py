@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.reply_head import JSON_TYPE, MAX_HEAD, PLAIN, PLAIN_JSON, ROOM, ReplyHead, size_of
+from msx_core.reply_head import JSON_TYPE, MAX_HEAD, PLAIN, PLAIN_JSON, ROOM, ReplyHead, size_of
 
 
 def refusal(name: Any, value: Any) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from msx_core import handler_modules
+from msx_core.resolve import resolve_handler, resolve_object, resolve_packed
+from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk import Handler, HandlerLoadError
-from msx_sdk._internal import handler_modules
-from msx_sdk._internal.resolve import resolve_handler, resolve_object, resolve_packed
-from msx_sdk._internal.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk.context import Context, ModelInfo
 from tests.installed import install
 

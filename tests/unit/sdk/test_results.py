@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_sdk._internal.results import encode
+from msx_core.results import encode
 from msx_sdk.errors import PredictionError
 
 

@@ -10,12 +10,12 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.mindspore import stored_rows
+from msx_core.mindspore.row_check import COUNTER, check_rows, check_stored
+from msx_core.mindspore.stored_rows import StoredRows
 from msx_sdk import HandlerLoadError
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.context import Context, ModelInfo
-from msx_sdk.mindspore import _stored_rows
-from msx_sdk.mindspore._row_check import COUNTER, check_rows, check_stored
-from msx_sdk.mindspore._stored_rows import StoredRows
 
 np = pytest.importorskip("numpy")
 
@@ -274,7 +274,7 @@ def test_stored_answers_that_are_damaged(tmp_path: Path) -> None:
     (tmp_path / "net.expected.npz").write_bytes(b"PK nonsense")
     with pytest.raises(HandlerLoadError, match=r"net\.expected\.npz cannot be read, export the network anew"):
         check_stored(Plain(doubled), tmp_path / "net.mindir", None)
-    with patch.object(_stored_rows, "LARGEST", 100):
+    with patch.object(stored_rows, "LARGEST", 100):
         StoredRows([np.zeros((3, 4))], [np.zeros((3, 4))]).write(tmp_path / "net.mindir")
         with pytest.raises(HandlerLoadError, match="it has 448 bytes of arrays, and at most 100 are read"):
             check_stored(Plain(doubled), tmp_path / "net.mindir", None)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.resolve import resolve_object
 from msx_sdk import InvalidInput, PredictionError
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from msx_sdk._internal.config import load_model_config
-from msx_sdk._internal.safe_yaml import MOST_BYTES, MOST_NODES, parse_yaml, read_yaml
-from msx_sdk._internal.values import ConfigError
-from msx_sdk._internal.workflow_spec import load_workflow_spec
+from msx_core.config import load_model_config
+from msx_core.safe_yaml import MOST_BYTES, MOST_NODES, parse_yaml, read_yaml
+from msx_core.values import ConfigError
+from msx_core.workflow_spec import load_workflow_spec
 
 KEYS = ", ".join(f"k{number}: 1" for number in range(9_000))
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import msgspec
 
+from msx_core.servable_start import ServableStart
 from msx_frontend.models.registration import Registration
-from msx_sdk._internal.servable_start import ServableStart
 
 KEY = b"0123456789abcdef"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.config import ModelConfig, Pipeline, parse_model_config
-from msx_sdk._internal.values import ConfigError
+from msx_core.config import ModelConfig, Pipeline, parse_model_config
+from msx_core.values import ConfigError
 
 H = {"handler": "h.py"}
 

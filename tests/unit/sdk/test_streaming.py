@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from msx_core.batch import Batch
 from msx_sdk import send_intermediate_predict_response as send
-from msx_sdk._internal.batch import Batch
 from msx_sdk.context import Context, ModelInfo
 from tests.unit.sdk.recording import Sink, requests
 

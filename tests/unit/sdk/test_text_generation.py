@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.generation.wire import encode
 from msx_sdk import Context, InvalidInput, PredictionError
 from msx_sdk.generation import (
     Capabilities,
@@ -23,7 +24,6 @@ from msx_sdk.generation import (
     TokenizeReply,
     TokenizeRequest,
 )
-from msx_sdk.generation._wire import encode
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from msx_sdk.text_generation import TextGenerationHandler

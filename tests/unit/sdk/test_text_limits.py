@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal.text_limits import RULES, TextLimits, TooMuch, check, rules_of
+from msx_core.generation.plain import request_of_item
+from msx_core.text_limits import RULES, TextLimits, TooMuch, check, rules_of
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import (
     Capabilities,
@@ -17,7 +18,6 @@ from msx_sdk.generation import (
     SamplingParams,
     TokenizeRequest,
 )
-from msx_sdk.generation._plain import request_of_item
 
 KEYS = TextLimits.__struct_fields__
 SMALL = TextLimits(**dict.fromkeys(KEYS, 3))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from msx_core.non_finite import non_finite
+from msx_core.resolve import resolve_object
+from msx_core.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk import HandlerLoadError, InvalidInput
-from msx_sdk._internal.non_finite import non_finite
-from msx_sdk._internal.resolve import resolve_object
-from msx_sdk._internal.warmup import warm_up, warm_up_async, warmup_requests
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.runner import AsyncRunner, Runner
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from msx_sdk._internal.values import ConfigError
-from msx_sdk._internal.workflow_spec import InvalidDag, NodeSettings, load_workflow_spec, parse_workflow_spec
+from msx_core.values import ConfigError
+from msx_core.workflow_spec import InvalidDag, NodeSettings, load_workflow_spec, parse_workflow_spec
 
 SPEC = """
 models:

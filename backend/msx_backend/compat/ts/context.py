@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msx_sdk._internal.request_processor
+import msx_core.request_processor
 import msx_sdk.context
-from msx_sdk._internal.batch import Batch, ReplyState
+from msx_core.batch import Batch, ReplyState
 from msx_sdk.context import ModelInfo
 from msx_sdk.metrics import Metrics
 from msx_sdk.request import Headers, InferenceRequest
@@ -19,7 +19,7 @@ from msx_sdk.request import Headers, InferenceRequest
 __all__ = ["Context", "RequestProcessor"]
 
 
-class RequestProcessor(msx_sdk._internal.request_processor.RequestProcessor):
+class RequestProcessor(msx_core.request_processor.RequestProcessor):
     """One request of the given headers."""
 
     def __init__(self, request_header: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Context(msx_sdk.context.Context):
         self._batch = Batch(requests, None)
 
     @property
-    def request_processor(self) -> list[msx_sdk._internal.request_processor.RequestProcessor]:
+    def request_processor(self) -> list[msx_core.request_processor.RequestProcessor]:
         return super().request_processor
 
     @request_processor.setter

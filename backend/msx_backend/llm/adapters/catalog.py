@@ -11,7 +11,7 @@ from msx_backend.llm.adapters.peft import CONFIG, WEIGHTS, read_peft
 from msx_backend.llm.adapters.weights import adaptable, check_pairs
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.config import DecoderConfig
-from msx_sdk._internal.config import AdapterOptions
+from msx_core.config import AdapterOptions
 from msx_sdk.errors import HandlerLoadError, PredictionError
 from msx_sdk.generation import GenerateRequest
 

@@ -14,7 +14,7 @@ from msx_backend.llm.adapters.weights import Pair, read_pairs
 from msx_backend.llm.models.adapted import AdaptedLinears
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderBody
-from msx_sdk._internal.statuses import PREDICTION_FAILED
+from msx_core.statuses import PREDICTION_FAILED
 from msx_sdk.errors import HandlerLoadError, PredictionError
 
 HELD = 16

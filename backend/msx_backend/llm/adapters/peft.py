@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from msx_sdk._internal.json_text import json_text
-from msx_sdk._internal.values import show
+from msx_core.json_text import json_text
+from msx_core.values import show
 from msx_sdk.errors import HandlerLoadError
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"

@@ -13,9 +13,9 @@ from msx_backend.llm.adapters.peft import WEIGHTS, PeftConfig, read_peft
 from msx_backend.llm.models.arrangement import layer_sources
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import layer_shapes
-from msx_sdk._internal.values import show
+from msx_core.mindspore.weights import Weights
+from msx_core.values import show
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._weights import Weights
 
 PREFIX = "base_model.model."
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")

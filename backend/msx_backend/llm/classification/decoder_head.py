@@ -16,8 +16,8 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.weights import HEAD, SCORES, Checkpoint
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.files import read_object
+from msx_core.mindspore.weights import Weights
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._weights import Weights
 
 ANSWERS = ("yes", "no")
 """The words of a model that does not name others, as in sentence-transformers."""

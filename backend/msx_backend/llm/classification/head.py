@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from msx_backend.llm.embedding.dense import ACTIVATIONS, Dense
+from msx_core.mindspore.weights import Weights
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._weights import Weights
 
 HEADS: dict[str, tuple[tuple[str, str], ...]] = {
     "bert": (("bert.pooler.dense", "Tanh"), ("classifier", "Identity")),

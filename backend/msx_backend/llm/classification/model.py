@@ -23,11 +23,11 @@ from msx_backend.llm.models.registry import read_config
 from msx_backend.llm.text import Tokenizer
 from msx_backend.llm.text.files import read_object
 from msx_backend.llm.text.tokenizing import Tokenizing
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
+from msx_core.mindspore.options import read_options
+from msx_core.mindspore.runtime import setup
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._options import read_options
-from msx_sdk.mindspore._runtime import setup
 
 if TYPE_CHECKING:
     from msx_backend.llm.embedding.network import EmbeddingNetwork

@@ -11,8 +11,8 @@ import numpy as np
 
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.text.files import read_object
+from msx_core.generation.classify import Scale
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.generation._classify import Scale
 
 Activation = Callable[[Array], Array]
 

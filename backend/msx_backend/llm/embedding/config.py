@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from msx_backend.llm.models.members import IGNORED, ConfigMembers
-from msx_sdk._internal.validation import wrong_value
+from msx_core.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
 
 Size = Annotated[int, Meta(ge=1)]

@@ -14,7 +14,7 @@ from msx_backend.llm.embedding.attention import UncachedKernels
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.decoder import DecoderBody, DecoderParts
 from msx_backend.llm.models.weights import SCORES, Checkpoint
-from msx_sdk.mindspore._loading import load_shards, without_data
+from msx_core.mindspore.loading import load_shards, without_data
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.text.files import read_object
+from msx_core.mindspore.weights import Weights
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._weights import Weights
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "Tanh": np.tanh,

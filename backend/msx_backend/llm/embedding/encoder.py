@@ -14,9 +14,9 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.embedding.activations import make_activation
 from msx_backend.llm.embedding.config import ENCODERS, SEGMENTED, EncoderConfig
+from msx_core.mindspore.loading import fill, load_shards, without_data
+from msx_core.mindspore.weights import Weights
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._loading import fill, load_shards, without_data
-from msx_sdk.mindspore._weights import Weights
 from msx_sdk.mindspore.layers import ColumnParallelLinear, RowParallelLinear
 from msx_sdk.mindspore.parallel import Parallel
 

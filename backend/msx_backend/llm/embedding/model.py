@@ -12,11 +12,11 @@ from msx_backend.llm.embedding.pooling import Array
 from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
 from msx_backend.llm.text.tokenizing import Tokenizing
-from msx_sdk._internal.config import ModelConfig, parse_model_config
+from msx_core.config import ModelConfig, parse_model_config
+from msx_core.mindspore.options import read_options
+from msx_core.mindspore.runtime import setup
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._options import read_options
-from msx_sdk.mindspore._runtime import setup
 
 if TYPE_CHECKING:
     from msx_backend.llm.embedding.network import EmbeddingNetwork

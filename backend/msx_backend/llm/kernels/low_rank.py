@@ -10,7 +10,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.initializer import initializer
 
-from msx_sdk.mindspore._loading import fill, load_shards
+from msx_core.mindspore.loading import fill, load_shards
 
 WHOLE = slice(None)
 Place = tuple[slice, slice]

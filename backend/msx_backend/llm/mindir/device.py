@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import ops
 
 from msx_backend.llm.step import Array
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 
 
 class MindSporeDevice:

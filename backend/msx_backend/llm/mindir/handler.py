@@ -17,13 +17,13 @@ from msx_backend.llm.mindir.inputs import GraphInputs
 from msx_backend.llm.mindir.options import SECTION, TwoFiles
 from msx_backend.llm.mindir.pool import RowPool
 from msx_backend.llm.mindir.runner import ExportedGraph, TwoFileRunner
+from msx_core.config import ModelConfig as YamlConfig
+from msx_core.config import SpeculativeOptions, parse_model_config
+from msx_core.mindspore.network import load_mindir_file
+from msx_core.mindspore.rows import flat
 from msx_sdk import Context, HandlerLoadError, InvalidInput
-from msx_sdk._internal.config import ModelConfig as YamlConfig
-from msx_sdk._internal.config import SpeculativeOptions, parse_model_config
 from msx_sdk.generation import GenerateRequest
 from msx_sdk.mindspore import model_file, read_options, setup
-from msx_sdk.mindspore._network import load_mindir_file
-from msx_sdk.mindspore._rows import flat
 
 log = logging.getLogger("msx.llm")
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from msx_backend.llm.mindir.options import SECTION, InputNames
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError
 
 TOKENS, POSITION, VALID_LENGTH, MASK, CACHE = "tokens", "position", "validLength", "mask", "caches"

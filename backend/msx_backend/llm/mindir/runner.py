@@ -10,7 +10,7 @@ import numpy as np
 from msx_backend.llm.mindir.inputs import GraphInputs, TextRow
 from msx_backend.llm.stage import Finish
 from msx_backend.llm.step import Array
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError
 
 

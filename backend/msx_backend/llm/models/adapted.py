@@ -10,8 +10,8 @@ from mindspore import Tensor, nn
 
 from msx_backend.llm.models.adapter_shape import AdapterShape
 from msx_backend.llm.models.kernels import Kernels, Projection
-from msx_sdk.mindspore._loading import load_shards
-from msx_sdk.mindspore._weights import part
+from msx_core.mindspore.loading import load_shards
+from msx_core.mindspore.weights import part
 from msx_sdk.mindspore.parallel import Parallel
 
 WHOLE = slice(None)

@@ -12,8 +12,8 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.models.expert_weights import ExpertWeights
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.mxfp4 import unpacked
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 BIASES = "gate_up_bias", "down_bias"

@@ -21,7 +21,7 @@ from msx_backend.llm.models.linears import LayerLinears
 from msx_backend.llm.models.quantised.scheme import ROOT
 from msx_backend.llm.models.sparse import SparseMLP
 from msx_backend.llm.models.weights import Checkpoint
-from msx_sdk.mindspore._loading import fill, load_shards
+from msx_core.mindspore.loading import fill, load_shards
 from msx_sdk.mindspore.parallel import Parallel
 
 

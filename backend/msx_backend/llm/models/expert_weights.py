@@ -11,9 +11,9 @@ from msx_backend.llm.models.experts import ExpertsConfig, read_experts
 from msx_backend.llm.models.quantised.expert_matrices import expert_matrices
 from msx_backend.llm.models.quantised.format import LinearFormat
 from msx_backend.llm.models.quantised.matrix import ArrangedTensors
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights, part
-from msx_sdk.mindspore.layers._shards import check_divisible
+from msx_core.mindspore.layers.shards import check_divisible
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights, part
 from msx_sdk.mindspore.parallel import Parallel
 
 

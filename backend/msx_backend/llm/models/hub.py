@@ -16,8 +16,8 @@ from msx_backend.llm.models.experts import EXPERT_KEYS
 from msx_backend.llm.models.latent import LATENT_KEYS, LatentKeys
 from msx_backend.llm.models.members import FILE
 from msx_backend.llm.models.quantised.detect import METHODS
-from msx_sdk._internal.json_text import json_text
-from msx_sdk._internal.validation import wrong_value
+from msx_core.json_text import json_text
+from msx_core.validation import wrong_value
 from msx_sdk.errors import HandlerLoadError
 
 Positive = Annotated[int, Meta(ge=1)]

@@ -9,8 +9,8 @@ from mindspore import nn
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.models.kernels import Heads, Kernels, Projection
 from msx_backend.llm.models.latent import LatentConfig, read_absorbed
-from msx_sdk.mindspore._loading import fill, load_shards
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.loading import fill, load_shards
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 EPS = 1e-6

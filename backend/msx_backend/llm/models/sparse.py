@@ -9,7 +9,7 @@ from mindspore import nn
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.kernels import Kernels
 from msx_backend.llm.models.linears import LayerLinears
-from msx_sdk.mindspore._loading import load_shards
+from msx_core.mindspore.loading import load_shards
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -19,8 +19,8 @@ from msx_backend.llm.models.quantised.matrix import read_matrix
 from msx_backend.llm.models.quantised.scheme import ROOT
 from msx_backend.llm.models.quantised.stored import WEIGHT, stored_shapes
 from msx_backend.llm.models.text_part import OTHERS, PREFIXES
+from msx_core.mindspore.weights import Weights
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._weights import Weights
 
 HEAD = "lm_head.weight"
 SCORES = "score.weight"

@@ -10,7 +10,7 @@ import numpy as np
 from llguidance import LLMatcher, LLParserLimits, LLTokenizer
 
 from msx_backend.llm.sampling.grammar import grammar
-from msx_sdk._internal.failures import shortened
+from msx_core.failures import shortened
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
 

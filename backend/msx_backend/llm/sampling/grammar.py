@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from llguidance import LLMatcher
 
 from msx_backend.llm.sampling.regex import with_ascii_classes
-from msx_sdk._internal.json_schema import COUNTED, MOST_LEVELS, too_deep
+from msx_core.json_schema import COUNTED, MOST_LEVELS, too_deep
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
 

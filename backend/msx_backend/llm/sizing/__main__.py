@@ -7,7 +7,7 @@ import sys
 import msgspec
 
 from msx_backend.llm.sizing.estimate import estimate
-from msx_sdk._internal.sizing import Sizing, SizingRefusal, SizingRequest
+from msx_core.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_sdk.errors import HandlerLoadError
 
 

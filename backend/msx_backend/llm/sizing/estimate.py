@@ -20,7 +20,7 @@ from msx_backend.llm.sizing.npus import NpuPeaks, device_of
 from msx_backend.llm.sizing.parts import model_parameters
 from msx_backend.llm.sizing.remedies import remedies
 from msx_backend.llm.sizing.roofline import decode_time, prefill_time
-from msx_sdk._internal.sizing import Sizing, SizingRequest, StepTime
+from msx_core.sizing import Sizing, SizingRequest, StepTime
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 

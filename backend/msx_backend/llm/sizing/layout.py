@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msx_sdk._internal.config import ModelConfig
+from msx_core.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 

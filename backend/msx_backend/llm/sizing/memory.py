@@ -13,7 +13,7 @@ from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.sizing.npus import NpuPeaks
 from msx_backend.llm.sizing.parts import activation_bytes, adapter_bytes, cache_bytes, graph_bytes
 from msx_backend.llm.sizing.quantised import weight_bytes
-from msx_sdk._internal.sizing import RankSizing
+from msx_core.sizing import RankSizing
 from msx_sdk.mindspore.parallel import Parallel
 
 PROCESS = 900 << 20

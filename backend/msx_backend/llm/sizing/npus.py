@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msx_sdk._internal.cgroup import memory_limit
+from msx_core.cgroup import memory_limit
 from msx_sdk.errors import HandlerLoadError
 
 GIB = 1 << 30

@@ -13,7 +13,7 @@ from msx_backend.llm.sizing.parts import (
     vocabulary_parameters,
 )
 from msx_backend.llm.sizing.quantised import saved_bytes
-from msx_sdk._internal.sizing import StepTime
+from msx_core.sizing import StepTime
 from msx_sdk.mindspore.parallel import Parallel
 
 

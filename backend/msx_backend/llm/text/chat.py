@@ -13,7 +13,7 @@ from msx_backend.llm.text.conversation import conversation
 from msx_backend.llm.text.files import special_tokens, tokenizer_config
 from msx_backend.llm.text.messages import Message
 from msx_backend.llm.text.sandbox import environment, failure_of
-from msx_sdk._internal.tool_calls import format_of_template
+from msx_core.tool_calls import format_of_template
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 
 DEFAULT, TOOLS = "default", "tool_use"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_backend.llm.text.files import read_object
-from msx_sdk._internal.validation import wrong_value
+from msx_core.validation import wrong_value
 from msx_sdk.generation import SamplingDefaults, SamplingParams
 
 log = logging.getLogger("msx.llm")

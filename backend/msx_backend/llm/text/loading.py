@@ -8,7 +8,7 @@ from typing import Any
 
 import tokenizers
 
-from msx_sdk._internal.json_text import json_text
+from msx_core.json_text import json_text
 from msx_sdk.errors import HandlerLoadError
 
 FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")

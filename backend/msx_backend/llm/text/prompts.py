@@ -9,9 +9,9 @@ from msx_backend.llm.text.chat import ChatTemplate
 from msx_backend.llm.text.length import check_size, too_long
 from msx_backend.llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_backend.llm.text.tokenizer import Tokenizer
+from msx_core.generation.wire import encode
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
-from msx_sdk.generation._wire import encode
 
 MOST_SPANS = 131_072
 """Tokens of one reply: some megabytes."""

@@ -20,8 +20,8 @@ import msgspec
 from msx_backend.llm.text.conversation import conversation
 from msx_backend.llm.text.messages import Message
 from msx_backend.llm.text.sandbox import environment, failure_of
+from msx_core.generation.wire import decode, encode
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation._wire import decode, encode
 
 CPU_SECONDS = 2
 """Seconds of processor time; the start takes a quarter of a second."""

@@ -10,9 +10,9 @@ from msx_backend.llm.text.prompts import PromptCall, PromptFiles, Prompts, check
 from msx_backend.llm.text.request_template import RequestTemplates
 from msx_backend.llm.text.text_calls import TokenizeCall
 from msx_backend.llm.text.tokenizing import SHORT, Tokenizing
+from msx_core.generation.wire import encode
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, SamplingParams, TokenizeRequest
-from msx_sdk.generation._wire import encode
 
 R = TypeVar("R", GenerateRequest, TokenizeRequest)
 

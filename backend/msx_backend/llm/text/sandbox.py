@@ -11,7 +11,7 @@ from jinja2.ext import Extension
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from msx_sdk._internal.failures import shortened
+from msx_core.failures import shortened
 
 MAX_MESSAGE = 500
 

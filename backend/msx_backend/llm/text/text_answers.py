@@ -24,9 +24,9 @@ from msx_backend.llm.text.text_calls import (
     packed,
     sendable,
 )
-from msx_sdk._internal.orphan import die_with_parent
+from msx_core.generation.wire import decode
+from msx_core.orphan import die_with_parent
 from msx_sdk.errors import PredictionError
-from msx_sdk.generation._wire import decode
 
 NICENESS = 10
 """Added to the worker's: a tenth of its share of a processor that both want."""

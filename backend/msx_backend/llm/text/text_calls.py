@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Meta
 
+from msx_core.generation.wire import WireStruct, encode
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded, TokenizeRequest
-from msx_sdk.generation._wire import WireStruct, encode
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)

@@ -30,8 +30,8 @@ from msx_backend.llm.text.text_calls import (
     message_limit,
     packed,
 )
+from msx_core.generation.long_texts import slices_of
 from msx_sdk.errors import InvalidInput, PredictionError
-from msx_sdk.generation._long_texts import slices_of
 
 R = TypeVar("R")
 

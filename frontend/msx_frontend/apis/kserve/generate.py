@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, JsonReply, StreamedTextReply, event
@@ -13,7 +14,6 @@ from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_o
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, Finish, TextToken, described
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateRequest, Token
 
 
 class GenerateParameters(SamplingFields, kw_only=True):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from msx_core.kserve.message import split
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text
 from msx_frontend.errors import HandlerFailed
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk._internal.kserve.message import split
 
 
 class InferenceMessage(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msx_core.kserve.types import HEADER_LENGTH
 from msx_frontend.apis.kserve.errors import ManyReplies, failure
 from msx_frontend.apis.kserve.infer import check, opened
 from msx_frontend.errors import ServiceError
@@ -14,7 +15,6 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.job_reply import TranslatedReply
 from msx_frontend.net.http.parse import fields_parser
 from msx_frontend.net.http.wire import JSON_HEADERS
-from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
 BINARY = ("content-type", "application/octet-stream")
 JSON = "application/json"

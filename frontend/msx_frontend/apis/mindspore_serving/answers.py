@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msx_core.packed import InvalidPacked, unpack_tensors
 from msx_frontend.apis.mindspore_serving.errors import FAILED, SYSTEM_ERROR, ErrorText, Spec, error_text
 from msx_frontend.errors import ServiceError
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
-from msx_sdk._internal.packed import InvalidPacked, unpack_tensors
 
 Outputs = Mapping[str, Any]
 

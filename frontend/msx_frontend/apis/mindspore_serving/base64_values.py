@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.base64_text import without_white_space
+from msx_core.packed import MOST_DIMENSIONS, SIZES, OneBytes, OneText, Tensor
 from msx_frontend.apis.mindspore_serving.errors import ServingError, quoted
 from msx_frontend.apis.mindspore_serving.values import WrongShape, hollow
-from msx_sdk._internal.base64_text import without_white_space
-from msx_sdk._internal.packed import MOST_DIMENSIONS, SIZES, OneBytes, OneText, Tensor
 
 KEYS = ("b64", "type", "shape")
 BYTES, TEXT = "bytes", "str"

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from msx_core.elements import TooManyElements, check_json
 from msx_frontend.apis.mindspore_serving.errors import ServingError
 from msx_frontend.apis.mindspore_serving.json_values import parse_value
-from msx_sdk._internal.elements import TooManyElements, check_json
 
 _BOM = b"\xef\xbb\xbf"
 _ILLEGAL = "Illegal JSON format."

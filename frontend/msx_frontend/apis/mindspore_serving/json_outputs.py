@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from msx_core.non_finite import NULL, first_place
+from msx_core.packed import OneBytes, OneText, Tensor
 from msx_frontend.apis.mindspore_serving.answers import Outputs, outputs_of
 from msx_frontend.apis.mindspore_serving.errors import ErrorText, Spec, same_for_all
 from msx_frontend.queueing.instances import InstanceAnswer
-from msx_sdk._internal.non_finite import NULL, first_place
-from msx_sdk._internal.packed import OneBytes, OneText, Tensor
 
 _LETTERS = {
     "bool": "?",

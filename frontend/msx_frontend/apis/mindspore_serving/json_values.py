@@ -7,6 +7,8 @@ from itertools import chain
 from math import inf, prod
 from typing import Any
 
+from msx_core.float_limits import FLOATS
+from msx_core.packed import OneText, Tensor
 from msx_frontend.apis.mindspore_serving.base64_values import (
     BYTES,
     DTYPES,
@@ -18,8 +20,6 @@ from msx_frontend.apis.mindspore_serving.base64_values import (
 )
 from msx_frontend.apis.mindspore_serving.errors import ServingError, quoted
 from msx_frontend.apis.mindspore_serving.values import WrongShape
-from msx_sdk._internal.float_limits import FLOATS
-from msx_sdk._internal.packed import OneText, Tensor
 
 _ARRAYS = {int: ("int32", "i"), float: ("float32", "f"), bool: ("bool", "b")}
 """By the type of the leaves: the type of the array, and the letter of Python's own arrays."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msx_core.methods import PACKED_METHOD, MethodInfo
+from msx_core.packed import PACKED, pack
 from msx_frontend.apis.mindspore_serving.errors import ServingError, Spec, unavailable
 from msx_frontend.apis.mindspore_serving.values import InvalidTensor
 from msx_frontend.errors import ModelNotFound
@@ -14,8 +16,6 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.queueing.instances import InstanceRequest, InstancesSink
 from msx_frontend.queueing.refusals import too_large
-from msx_sdk._internal.methods import PACKED_METHOD, MethodInfo
-from msx_sdk._internal.packed import PACKED, pack
 
 _NO_HEADERS = KeptHeaders()
 

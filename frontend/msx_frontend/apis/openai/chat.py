@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
+from msx_core.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
 from msx_frontend.apis.openai.logprobs import chat_logprobs, prompt_logprobs
 from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
@@ -24,8 +26,6 @@ from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
-from msx_sdk.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 
 
 def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from msx_core.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
+from msx_core.generation.wire import Integer, Natural
 from msx_frontend.apis.openai.logprobs import Offsets, completion_logprobs, prompt_logprobs
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text, TextDelta
@@ -33,8 +35,6 @@ from msx_frontend.generation.sampling import (
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GENERATE, Capabilities, GenerateRequest, SamplingParams, Token
-from msx_sdk.generation._wire import Integer, Natural
 
 DEFAULT_TOKENS = 16
 """OpenAI's limit."""

@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from msx_core.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
+from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, text_inputs
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
-from msx_sdk.generation._wire import Positive
 
 
 class EmbeddingRequest(msgspec.Struct, kw_only=True):

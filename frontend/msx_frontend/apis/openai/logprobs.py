@@ -9,7 +9,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msx_sdk.generation import Token, TopToken
+from msx_core.generation import Token, TopToken
 
 LEAST = -9999.0
 """JSON does not have infinity; OpenAI writes this value for a token that is nearly impossible."""

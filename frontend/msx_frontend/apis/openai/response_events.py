@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from msx_core.tool_calls.parts import Part, Reasoning, ToolCall
 from msx_frontend.generation import replies
-from msx_sdk._internal.tool_calls.parts import Part, Reasoning, ToolCall
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:

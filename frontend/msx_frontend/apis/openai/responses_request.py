@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation.wire import Natural, Positive
 from msx_frontend.generation.chat_request import ChatRequest, chat_names
 from msx_frontend.generation.conversation_fields import ConversationFields
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.messages import text_of
 from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.tools import Tools
-from msx_sdk.generation._wire import Natural, Positive
 
 
 class TextFormat(msgspec.Struct):

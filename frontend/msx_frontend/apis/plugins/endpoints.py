@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
+from msx_core.errors import PredictionError
+from msx_core.failures import summary
+from msx_core.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
 from msx_frontend.plugins.loading import Plugin, PluginError, reason
-from msx_sdk._internal.failures import summary
-from msx_sdk.errors import PredictionError
-from msx_sdk.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
 
 log = logging.getLogger("msx.plugins")
 
@@ -79,7 +79,7 @@ def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEnd
     """Raises PluginError for a class that is not an endpoint, or cannot be made."""
     kind = plugin.value
     if not (inspect.isclass(kind) and issubclass(kind, Endpoint)):
-        raise PluginError(f"The plugin {plugin.label} is not a subclass of msx_sdk.plugins.Endpoint.")
+        raise PluginError(f"The plugin {plugin.label} is not a subclass of msx_core.plugins.Endpoint.")
     path, listener = getattr(kind, "path", None), kind.listener
     if not isinstance(path, str) or not _SEGMENT.fullmatch(path):
         raise PluginError(f"The plugin {plugin.label}: path is {path!r}, not one segment of a path, without slashes.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
+from msx_core.plugins import EndpointRequest, EndpointResponse, ServerView
+from msx_core.request import Headers as RequestHeaders
 from msx_frontend.apis.plugins.endpoints import PluginEndpoint, make_endpoint
 from msx_frontend.errors import ServiceError
 from msx_frontend.keys.key import Kind
@@ -13,8 +15,6 @@ from msx_frontend.net.http.family import Family, Headers, ListenerName, Reply, R
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.wire import BODYLESS, json_bytes, own_headers
 from msx_frontend.plugins.loading import Plugin, PluginError
-from msx_sdk.plugins import EndpointRequest, EndpointResponse, ServerView
-from msx_sdk.request import Headers as RequestHeaders
 
 LISTENERS: tuple[ListenerName, ...] = ("inference", "management", "metrics")
 KEYS: dict[str, Kind | None] = {"inference": "inference", "management": "management", "metrics": None}

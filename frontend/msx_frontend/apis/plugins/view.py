@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from msx_core.plugins import ModelView, WorkerView
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.snapshots.content import text_of
-from msx_sdk.plugins import ModelView, WorkerView
 
 SECRET = {"keystore_pass"}
 

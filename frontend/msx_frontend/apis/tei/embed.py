@@ -6,6 +6,8 @@ import struct
 
 import msgspec
 
+from msx_core.generation import EMBED, EmbedReply, EmbedRequest
+from msx_core.generation.wire import Positive
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, check_some, text_inputs
@@ -13,8 +15,6 @@ from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import EMBED, EmbedReply, EmbedRequest
-from msx_sdk.generation._wire import Positive
 
 
 class EmbedTexts(msgspec.Struct, kw_only=True):

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from msx_core.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
+from msx_core.generation.classify import by_label
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
@@ -13,8 +15,6 @@ from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.ranking import scale_of
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import CLASSIFY, Capabilities, ClassifyReply, ClassifyRequest
-from msx_sdk.generation._classify import by_label
 
 Inputs = str | list[str | list[str]]
 

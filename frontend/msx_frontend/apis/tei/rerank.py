@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from msx_core.generation import CLASSIFY, ClassifyReply, ClassifyRequest
+from msx_core.generation.wire import Positive
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
@@ -20,8 +22,6 @@ from msx_frontend.generation.ranking import (
 )
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import CLASSIFY, ClassifyReply, ClassifyRequest
-from msx_sdk.generation._wire import Positive
 
 
 class RerankTexts(msgspec.Struct, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import EMBED, TOKENIZE, ClassifyReply, EmbedReply
 from msx_frontend.apis.tei.embed import embed, similarity
 from msx_frontend.apis.tei.predict import predict
 from msx_frontend.apis.tei.rerank import rerank
@@ -14,7 +15,6 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import operations_of
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import EMBED, TOKENIZE, ClassifyReply, EmbedReply
 
 
 class RootRequest(msgspec.Struct, kw_only=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from msx_core.generation import Capabilities
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import Capabilities
 
 
 def is_left(direction: str) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from msx_core.generation import EmbedReply
 from msx_frontend.generation.errors import Invalid
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.text_request import TextRequest
-from msx_sdk.generation import EmbedReply
 
 
 class SparseValue(msgspec.Struct):

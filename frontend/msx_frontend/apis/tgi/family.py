@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msx_core.generation import TextSpan
 from msx_frontend.apis.tgi import reply_schemas as schemas
 from msx_frontend.apis.tgi.generate import generate, generate_compatible, generate_stream
 from msx_frontend.apis.tgi.request import TgiRequest
@@ -17,7 +18,6 @@ from msx_frontend.generation.simple_tokens import SimpleToken
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
 from msx_frontend.net.http.family import Failure, Family, JobRoute, Route
-from msx_sdk.generation import TextSpan
 
 
 def tgi(models: TextModels) -> Family:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from msx_core.generation import GENERATE, Capabilities, GenerateDelta, Token
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type
 from msx_frontend.generation.directory import checked
@@ -16,7 +17,6 @@ from msx_frontend.generation.schemas import ignored
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import GENERATE, Capabilities, GenerateDelta, Token
 
 
 def generate(request: TextRequest) -> CompleteTextReply:

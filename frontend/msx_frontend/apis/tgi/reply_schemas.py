@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from msgspec import UNSET, Struct, UnsetType
 
+from msx_core.generation import TextSpan
 from msx_frontend.generation.tgi_tokens import Finish, PrefillToken, TextToken
-from msx_sdk.generation import TextSpan
 
 
 class TextDetails(Struct, kw_only=True):

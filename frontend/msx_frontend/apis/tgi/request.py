@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
+from msx_core.generation.wire import Integer
 from msx_frontend.generation.constraint import check_offered, held_by_format, response_format
 from msx_frontend.generation.errors import Invalid, WrongParameter
 from msx_frontend.generation.schemas import Held
-from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
-from msx_sdk.generation._wire import Integer
 
 
 class Parameters(msgspec.Struct, kw_only=True):

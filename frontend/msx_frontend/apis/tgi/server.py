@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.encoder_info import encoder_info
 from msx_frontend.apis.tgi.request import TgiRequest
@@ -22,7 +23,6 @@ from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.net.http.family import JSON, Reply
 from msx_frontend.net.http.request import Request
-from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 
 
 class _TokenizeForm(msgspec.Struct, kw_only=True):

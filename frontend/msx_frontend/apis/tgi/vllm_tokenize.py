@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from msx_core.generation import TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
+from msx_core.generation.wire import Tokens
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools
 from msx_frontend.generation.conversation_fields import check_template
 from msx_frontend.generation.messages import template_messages
@@ -14,8 +16,6 @@ from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.model_version import ModelVersion
-from msx_sdk.generation import TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
-from msx_sdk.generation._wire import Tokens
 
 
 class _TokenizePrompt(msgspec.Struct, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from msx_core.bodies import says_json
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.errors import BadRequest
@@ -20,7 +21,6 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.parse import fields_of_query, fields_parser, merge_fields
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.wire import json_bytes
-from msx_sdk._internal.bodies import says_json
 
 Submit = Callable[[Job], None]
 

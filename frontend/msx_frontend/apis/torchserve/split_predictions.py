@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
+from msx_core.reply_head import JSON_TYPE
 from msx_frontend.apis.torchserve.split_request import LARGE, MANY, SplitBody, first_failure, joined, split
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.job import PREDICT
@@ -14,7 +15,6 @@ from msx_frontend.net.http.failures import reported
 from msx_frontend.net.http.family import Headers, ReplySink
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply, InstanceRequest
 from msx_frontend.stream_credit import StreamCredit
-from msx_sdk._internal.reply_head import JSON_TYPE
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.statuses import PREDICTION_FAILED
 from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.job import Field
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
-from msx_sdk._internal.statuses import PREDICTION_FAILED
 
 LARGE = 1 << 17
 """Bytes. To split or join as many takes up to 3 ms; more is done on a thread."""

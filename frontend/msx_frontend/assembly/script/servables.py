@@ -16,6 +16,8 @@ import msgspec
 
 from msx_archiver.errors import ArchiveError
 from msx_archiver.linked_servable import linked_servable
+from msx_core.errors import HandlerLoadError
+from msx_core.servable_start import ServableStart
 from msx_frontend.assembly.script.channel import CommandError
 from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
@@ -23,8 +25,6 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_sdk._internal.servable_start import ServableStart
-from msx_sdk.errors import HandlerLoadError
 
 log = logging.getLogger("msx.script")
 

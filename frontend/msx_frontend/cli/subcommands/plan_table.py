@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from msx_archiver.sizes import human
-from msx_sdk._internal.sizing import RankSizing, Sizing, StepTime
+from msx_core.sizing import RankSizing, Sizing, StepTime
 
 WIDTH = 80
 LEFT_OUT = (

@@ -14,11 +14,11 @@ import msgspec
 
 from msx_archiver.errors import ArchiveError
 from msx_archiver.reader import open_archive
+from msx_core.config.sections import MOST_ADAPTER_RANK, MOST_ADAPTERS
+from msx_core.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 from msx_frontend.archives.schemes import is_hub
 from msx_frontend.cli.subcommands.hub_file import hub_file, last_line
 from msx_frontend.cli.subcommands.plan_table import table
-from msx_sdk._internal.config.sections import MOST_ADAPTER_RANK, MOST_ADAPTERS
-from msx_sdk._internal.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 
 CONFIG = "config.json"
 LIMIT = 60.0

@@ -14,8 +14,8 @@ import platformdirs
 from msx_archiver import record
 from msx_archiver.sizes import human
 from msx_archiver.uses import Uses
+from msx_core.manifest import FileEntry
 from msx_frontend.cluster.listing import Listing
-from msx_sdk._internal.manifest import FileEntry
 
 CACHE = "MSX_NODE_CACHE"
 KEEP = "MSX_NODE_CACHE_DAYS"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sized
 from typing import Any
 
+from msx_core.config import AutoscalingOptions, ModelConfig
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.autoscaling.decide import decide
 from msx_frontend.models.autoscaling.history import History
@@ -17,7 +18,6 @@ from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.replicas import Replicas
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_sdk._internal.config import AutoscalingOptions, ModelConfig
 
 log = logging.getLogger("msx.autoscaling")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from math import ceil, inf
 
+from msx_core.config import AutoscalingOptions
 from msx_frontend.models.autoscaling.history import History, TooFew
 from msx_frontend.models.autoscaling.reading import Decision, Reading
 from msx_frontend.models.autoscaling.staffing import enough_for_in_flight, enough_for_queue_time
-from msx_sdk._internal.config import AutoscalingOptions
 
 CATCH_UP = 30.0
 """Seconds in which new workers should have worked off what waits when they are ready."""

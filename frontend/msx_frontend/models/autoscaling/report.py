@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from msx_core.config import AutoscalingOptions
 from msx_frontend.models.autoscaling.reading import Decision, Reading
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_sdk._internal.config import AutoscalingOptions
 
 
 def line(labels: tuple[str, str], options: AutoscalingOptions, reading: Reading, decision: Decision) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.generation import AdapterFiles
 from msx_frontend.errors import BadRequest
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.changes.registering import check_kept
@@ -15,7 +16,6 @@ from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.records import current_record, with_options
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import State
-from msx_sdk.generation import AdapterFiles
 
 
 class Setting(Change):

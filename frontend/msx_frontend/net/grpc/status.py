@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.statuses import PREDICTION_FAILED
 from msx_frontend.errors import (
     BadRequest,
     HandlerFailed,
@@ -17,7 +18,6 @@ from msx_frontend.errors import (
 from msx_frontend.net.grpc.codes import Code
 from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.retry import AFTER_MS, retry_metadata
-from msx_sdk._internal.statuses import PREDICTION_FAILED
 
 _Status = message_class("google.rpc.Status")
 _ErrorInfo = message_class("google.rpc.ErrorInfo")

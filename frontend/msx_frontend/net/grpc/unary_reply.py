@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.errors import ServiceError
 from msx_frontend.priorities import NORMAL
-from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class ResponseTooLarge(ServiceError):

@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
+from msx_core.reply_head import JSON_TYPE
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.net.http.head import Head
 from msx_frontend.net.http.request import Request
 from msx_frontend.net.http.wire import RawHeaders
-from msx_sdk._internal.reply_head import JSON_TYPE
 
 ListenerName = Literal["inference", "management", "metrics"]
 Names = Mapping[str, str]

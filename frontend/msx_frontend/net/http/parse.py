@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from msx_core.form_fields import FORM, FORM_ADVICE
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import Field
-from msx_sdk._internal.form_fields import FORM, FORM_ADVICE
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks

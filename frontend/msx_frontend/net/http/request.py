@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 from starlette.datastructures import QueryParams
 
+from msx_core.elements import TooManyElements, check_json
 from msx_frontend.errors import BadRequest, MalformedJson
 from msx_frontend.net.http.asgi_request import AsgiRequest
 from msx_frontend.net.http.disconnect import DisconnectWatch
 from msx_frontend.net.http.wire import Receive
-from msx_sdk._internal.elements import TooManyElements, check_json
 
 
 class Request:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msx_core.config import ModelConfig, RoutingOptions
+from msx_core.generation import GENERATE, Capabilities
 from msx_frontend.job import INFER, PREDICT, STREAM, Job
 from msx_frontend.metrics.generation import TextMetrics
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.routing.blocks import blocks_of
 from msx_frontend.queueing.routing.router import Wanted, WorkerRouter
-from msx_sdk._internal.config import ModelConfig, RoutingOptions
-from msx_sdk.generation import GENERATE, Capabilities
 
 TEXTS = frozenset({GENERATE, PREDICT, STREAM, INFER})
 """Kinds of jobs that a language model may answer with a text. What the others compute is not kept."""

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 
+from msx_core.references import Key
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedSegment, SharedValue
 from msx_frontend.workers.segments.allowance import SegmentLimits
@@ -24,7 +25,6 @@ from msx_protocol.segments import (
     receive_segment_message,
     send_segment_message,
 )
-from msx_sdk._internal.references import Key
 
 log = logging.getLogger("msx.workers")
 

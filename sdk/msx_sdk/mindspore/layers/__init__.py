@@ -5,10 +5,16 @@ files may have them as [out, in] (Hugging Face, `nn.Dense`). Importing this modu
 `init_parallel`, in `build` or `layers`, or in a module imported there.
 """
 
-from msx_sdk.mindspore.layers._collectives import AllGather, AllReduce, counted
-from msx_sdk.mindspore.layers._linear import ColumnParallelLinear, RowParallelLinear
-from msx_sdk.mindspore.layers._shards import Stored
-from msx_sdk.mindspore.layers._vocabulary import VocabParallelEmbedding, VocabParallelHead
+from msx_core.mindspore.layers import (
+    AllGather,
+    AllReduce,
+    ColumnParallelLinear,
+    RowParallelLinear,
+    Stored,
+    VocabParallelEmbedding,
+    VocabParallelHead,
+    counted,
+)
 
 __all__ = [
     "AllGather",

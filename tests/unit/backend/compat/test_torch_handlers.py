@@ -19,8 +19,8 @@ from msx_backend.compat.ts.torch_handler.image_classifier import ImageClassifier
 from msx_backend.compat.ts.torch_handler.image_segmenter import ImageSegmenter
 from msx_backend.compat.ts.torch_handler.object_detector import ObjectDetector
 from msx_backend.compat.ts.torch_handler.text_classifier import TextClassifier
+from msx_core.results import encode
 from msx_sdk import HandlerLoadError
-from msx_sdk._internal.results import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from tests.torch_models import Colours, Doubled, png, saved, scripted, torch

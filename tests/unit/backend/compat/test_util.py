@@ -20,8 +20,8 @@ from msx_backend.compat.ts.utils.util import (
     load_label_mapping,
     map_class_to_label,
 )
+from msx_core.failures import RequestFailure
 from msx_sdk import PredictionError
-from msx_sdk._internal.failures import RequestFailure
 
 
 @pytest.mark.parametrize(

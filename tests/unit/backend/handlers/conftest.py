@@ -72,7 +72,7 @@ def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _import(path: Path) -> dict[str, Any]:
-    from msx_sdk.mindspore._cells import import_source
+    from msx_core.mindspore.cells import import_source
 
     return vars(import_source(path))
 

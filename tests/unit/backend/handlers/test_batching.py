@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from msx_backend.handlers._batching import run_all
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
+from msx_core.mindspore.joined_rows import ANY, batch_axis
 from msx_sdk.mindspore import Network
-from msx_sdk.mindspore._joined_rows import ANY, batch_axis
 
 
 class Plain(Network):

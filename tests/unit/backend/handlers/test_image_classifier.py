@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from msx_backend.handlers._images import ImageOptions, image_reader
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel
@@ -36,7 +36,7 @@ class Brightness(nn.Cell):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from msx_sdk.mindspore._cells import import_source
+    from msx_core.mindspore.cells import import_source
 
     folder = tmp_path_factory.mktemp("images")
     (folder / "brightness.py").write_text(SOURCE)

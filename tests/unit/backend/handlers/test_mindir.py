@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from msx_sdk._internal.kserve.message import split
-from msx_sdk._internal.kserve.types import INFER
-from msx_sdk._internal.packed import PACKED, pack, unpack
+from msx_core.kserve.message import split
+from msx_core.kserve.types import INFER
+from msx_core.packed import PACKED, pack, unpack
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import Reply

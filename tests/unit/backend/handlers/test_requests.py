@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from msx_backend.handlers._requests import RequestForm, RequestParser, TensorRequest
+from msx_core.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk import InvalidInput, PredictionError
-from msx_sdk._internal.mindir import DYNAMIC_RANK, TensorSpec
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.handlers.conftest import Serve

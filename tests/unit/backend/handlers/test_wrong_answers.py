@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from msx_archiver.cli import main
 from msx_archiver.weights import find_weights
+from msx_core.mindir_indices import index_limits
+from msx_core.mindspore.stored_rows import read_stored
+from msx_core.model_options import ModelOptions
 from msx_sdk import HandlerLoadError
-from msx_sdk._internal.mindir_indices import index_limits
-from msx_sdk._internal.model_options import ModelOptions
 from msx_sdk.mindspore import export
-from msx_sdk.mindspore._stored_rows import read_stored
 from tests.unit.backend.handlers.conftest import Serve
 
 ms = pytest.importorskip("mindspore")
@@ -93,7 +93,7 @@ _numbers = itertools.count()
 
 def cell(folder: Path, name: str = "Checked") -> Any:
     """Each has a class of its own: MindSpore cannot compile branches of one function twice in a process."""
-    from msx_sdk.mindspore._cells import create_cell
+    from msx_core.mindspore.cells import create_cell
 
     number = next(_numbers)
     source = folder / f"wrong_net_{number}.py"
@@ -159,7 +159,7 @@ def test_a_fixed_number_of_rows_is_right_and_its_answers_are_compared_again(serv
 
 @pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE, ms.GRAPH_MODE])
 def test_any_number_of_rows_that_is_right(nets: Path, tmp_path: Path, mode: int) -> None:
-    from msx_sdk.mindspore._cells import import_source
+    from msx_core.mindspore.cells import import_source
 
     ms.set_context(mode=mode)
     net = import_source(nets / "net.py").Affine()

@@ -22,7 +22,7 @@ from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.sampling.choice import TOKEN_MADE, TokenChoice
 from msx_backend.llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_backend.llm.text import Tokenizer
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 
 EMPTY = -1

@@ -20,7 +20,7 @@ from msx_backend.llm.planning import pool_of
 from msx_backend.llm.sampling import Constraints
 from msx_backend.llm.slots import SlotPool
 from msx_backend.llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 from tests.unit.backend.llm.fakes import Steps, make_tokenizer
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.runners import limits, make_runner

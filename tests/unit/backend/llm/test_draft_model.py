@@ -14,7 +14,7 @@ import pytest
 from msx_backend.llm import speculator as module
 from msx_backend.llm.draft_model import Drafting, DraftModel
 from msx_backend.llm.step import Array, Decode, Mixed
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 from tests.unit.backend.llm.fakes import (
     EngineHarness,
     FakeFollowingRunner,

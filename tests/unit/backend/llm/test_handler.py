@@ -18,7 +18,7 @@ from msx_backend.llm.memory import MIB
 from msx_backend.llm.models.config import DecoderConfig
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.planning import planned, pool_of
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import Parallel

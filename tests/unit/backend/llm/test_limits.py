@@ -8,7 +8,7 @@ import pytest
 
 from msx_backend.llm.limits import EngineLimits, check_context, limits_of
 from msx_backend.llm.memory import MIB
-from msx_sdk._internal.config import parse_model_config
+from msx_core.config import parse_model_config
 from msx_sdk.errors import HandlerLoadError
 
 TOKEN = 16 << 10

@@ -9,7 +9,7 @@ import pytest
 
 from msx_backend.llm import memory
 from msx_backend.llm.memory import MIB, free_memory, measured_budget, stated_budget
-from msx_sdk._internal.config import ConfigError, ModelConfig, parse_model_config
+from msx_core.config import ConfigError, ModelConfig, parse_model_config
 from msx_sdk.errors import HandlerLoadError
 
 GIB = 1 << 30

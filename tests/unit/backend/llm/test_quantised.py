@@ -51,7 +51,7 @@ class Made:
     def load(self, cell: Any, name: str) -> Any:
         from msx_backend.llm.models.registry import read_config
         from msx_backend.llm.models.weights import Checkpoint
-        from msx_sdk.mindspore._loading import load_shards
+        from msx_core.mindspore.loading import load_shards
 
         with Checkpoint(self.folder, read_config(self.folder)) as checkpoint:
             load_shards(cell, checkpoint, name)

@@ -7,8 +7,8 @@ import pytest
 from msx_backend.llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
 from msx_backend.llm.sampling import Chosen
 from msx_backend.llm.text import TextStream
+from msx_core.generation.wire import decode
 from msx_sdk.generation import GenerateDelta
-from msx_sdk.generation._wire import decode
 from tests.unit.backend.llm.fakes import END, make_tokenizer, request
 
 

@@ -11,7 +11,7 @@ from msx_backend.llm.sequence import TokenSequence
 from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.speculator import Speculator
 from msx_backend.llm.step import Decode, Mixed, Prefill, TokenChunk
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 
 PATTERN = [3, 1, 4, 1, 5, 9, 2, 6]
 BUCKETS = (1, 4, 8, 16)

@@ -22,7 +22,7 @@ from msx_backend.llm.step import (
     decode,
 )
 from msx_backend.llm.steps import StartedSteps
-from msx_sdk._internal.leading import Leading
+from msx_core.leading import Leading
 
 WATCHDOG = 20.0
 

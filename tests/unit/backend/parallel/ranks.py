@@ -15,8 +15,8 @@ from msx_backend.open_requests import OpenRequests
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.replies import ReplyWriter
+from msx_core.resolve import resolve_object
 from msx_protocol import CallDone, FieldHead, FrameReader, Predict, RequestHead, ToFrontend, encode_headers
-from msx_sdk._internal.resolve import resolve_object
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner

@@ -9,6 +9,7 @@ from typing import Any
 
 from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.worker_link import WorkerLink
+from msx_core.continuous import ContinuousRunner
 from msx_protocol import (
     Chunk,
     Drain,
@@ -21,7 +22,6 @@ from msx_protocol import (
     encode_frame,
     encode_headers,
 )
-from msx_sdk._internal.continuous import ContinuousRunner
 from msx_sdk.context import Context
 from tests.unit.backend.parallel.ranks import WATCHDOG, Rank, Ranks
 

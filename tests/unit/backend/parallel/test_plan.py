@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msx_core.resolve import resolve_object
+from msx_core.results import Last
 from msx_protocol import Chunk
 from msx_sdk import method
-from msx_sdk._internal.resolve import resolve_object
-from msx_sdk._internal.results import Last
 from msx_sdk.context import Context
 from tests.unit.backend.parallel.ranks import Ranks, ranks_of, steps_of
 

@@ -13,6 +13,10 @@ import pytest
 from msx_backend.open_requests import OpenRequests
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.segments.values import RequestValues
+from msx_core.batch import Batch
+from msx_core.methods import PACKED_METHOD
+from msx_core.packed import PACKED, InvalidPacked, pack, unpack
+from msx_core.references import Key
 from msx_protocol import FieldHead, Predict, RequestHead, encode_headers
 from msx_protocol.segments import (
     OFFERED,
@@ -22,10 +26,6 @@ from msx_protocol.segments import (
     send_segment_message,
 )
 from msx_sdk import Context, ModelInfo
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.methods import PACKED_METHOD
-from msx_sdk._internal.packed import PACKED, InvalidPacked, pack, unpack
-from msx_sdk._internal.references import Key
 from msx_sdk.request import InferenceRequest
 from tests.unit.sdk.recording import Sink
 
@@ -219,7 +219,7 @@ def test_a_client_cannot_refer_to_shared_memory(stages: Stages) -> None:
 
 
 def test_a_reference_beyond_its_segment_is_refused(stages: Stages) -> None:
-    from msx_sdk._internal.references import Reference
+    from msx_core.references import Reference
 
     _, keys = stages.write(bytes(SIZE))
     values = RequestValues(stages.second, keys)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msx_sdk._internal.packed import PACKED, pack, unpack
+from msx_core.packed import PACKED, pack, unpack
 from msx_sdk.testing import InferenceRequest, LocalModel, Part
 from tests.unit.sdk.mindspore_serving.servables import write
 

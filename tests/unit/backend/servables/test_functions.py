@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_sdk._internal.packed import OneBytes, OneText
+from msx_core.packed import OneBytes, OneText
 from tests.unit.backend.servables.calling import call, served
 
 ONE = """

@@ -10,9 +10,9 @@ import pytest
 
 from msx_backend.servables import networks
 from msx_backend.servables.networks import ModelFiles
+from msx_core.mindir import TensorSpec
+from msx_core.servables import Model, ModelDeclaration
 from msx_sdk import HandlerLoadError
-from msx_sdk._internal.mindir import TensorSpec
-from msx_sdk._internal.servables import Model, ModelDeclaration
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import Network
 

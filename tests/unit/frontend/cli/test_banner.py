@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.mindir import MindIRSignature, TensorSpec
 from msx_frontend.cli.serve import banner
 from msx_frontend.cli.serve.banner import curl
-from msx_sdk._internal.mindir import MindIRSignature, TensorSpec
 from tests.unit.frontend.cli.test_status import info
 
 

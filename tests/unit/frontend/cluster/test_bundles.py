@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import ModelConfig, parse_model_config
 from msx_frontend.cluster.bundles import bundles_of, device_of
 from msx_frontend.cluster.messages import ClusterNode
 from msx_frontend.cluster.room import missing_room
-from msx_sdk._internal.config import ModelConfig, parse_model_config
 from tests.unit.frontend.cluster.fake_cluster import make_node
 from tests.unit.frontend.devices.fake_accelerator import FakeAccelerator, add_accelerator
 

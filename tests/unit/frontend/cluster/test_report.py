@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
+from msx_core.config import ModelConfig, parse_model_config
 from msx_frontend.cluster.claims import ClusterResources
 from msx_frontend.cluster.messages import Nodes, Unreachable
 from msx_frontend.cluster.report import cluster_report
-from msx_sdk._internal.config import ModelConfig, parse_model_config
 from tests.unit.frontend.cluster.fake_cluster import FakeCluster, make_node
 
 

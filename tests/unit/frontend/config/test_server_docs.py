@@ -13,6 +13,7 @@ import msgspec
 import pytest
 import yaml
 
+from msx_core.workflow_spec import NodeSettings
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.apis.torchserve.description import described
@@ -23,7 +24,6 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
 from msx_frontend.net.http.router import Router
 from msx_frontend.workflows import errors as workflow_errors
-from msx_sdk._internal.workflow_spec import NodeSettings
 from msx_sdk.plugins import Endpoint, EndpointRequest
 from tests.unit.frontend.apis.families import all_families, of_listener
 

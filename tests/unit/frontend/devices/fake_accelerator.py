@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import pytest
 
+from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices import choose
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, NoMorePortsError
 from msx_frontend.devices.ascend import Ascend, Npu
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.findings import Finding, ok
-from msx_sdk._internal.framework_device import FrameworkDevice
 
 VISIBLE = "FAKE_VISIBLE_DEVICES"
 PORTS = "FAKE_PORTS"

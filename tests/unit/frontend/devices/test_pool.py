@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.config import ModelConfig, parse_model_config
 from msx_frontend.devices import hccl_ports
 from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
-from msx_sdk._internal.config import ModelConfig, parse_model_config
 from tests.unit.frontend.devices.fake_accelerator import npu_pool
 
 PLAIN = ModelConfig()

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.accelerator import Device, Links
 from msx_frontend.devices.ascend import Ascend
 from msx_frontend.devices.npu_smi_topo import LINKS, parse_topo
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.topology import MOST_DEVICES, Topology
-from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.devices.test_ascend import DATA, install_sample
 from tests.unit.frontend.devices.test_pool import PLAIN, group
 

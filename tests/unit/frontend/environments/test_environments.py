@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from msx_archiver.uses import Uses
+from msx_core.config import ModelConfig
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments import build as build_module
 from msx_frontend.environments.environments import Environment, Environments
@@ -21,7 +22,6 @@ from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.model_source import ModelSource
-from msx_sdk._internal.config import ModelConfig
 from tests.unit.backend.harness import wait_until
 from tests.unit.frontend.jobs import run
 

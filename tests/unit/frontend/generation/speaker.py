@@ -10,6 +10,8 @@ from typing import Any, cast
 
 import msgspec
 
+from msx_core.generation.wire import decode, encode
+from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
@@ -26,7 +28,6 @@ from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
 from msx_frontend.net.http.admission import ChecksKeys
 from msx_frontend.net.http.family import Route
 from msx_frontend.net.http.router import Router
-from msx_sdk._internal.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_sdk.generation import (
     CLASSIFY,
     EMBED,
@@ -42,7 +43,6 @@ from msx_sdk.generation import (
     TokenizeRequest,
     Usage,
 )
-from msx_sdk.generation._wire import decode, encode
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, begin
 from tests.unit.frontend.net.http.exchanges import TORCHSERVE, exchange_of
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.tool_calls.parts import ToolCall, ToolCallReader
 from msx_frontend.generation.calls import format_of, keeps_special, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
-from msx_sdk._internal.tool_calls.parts import ToolCall, ToolCallReader
 from msx_sdk.generation import Capabilities
 from tests.unit.sdk.tool_calls.reading import read
 

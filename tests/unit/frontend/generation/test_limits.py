@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.elements import DEFAULT, limit_to
+from msx_core.text_limits import TextLimits, rules_of
 from msx_frontend.config import ServerConfig
-from msx_sdk._internal.elements import DEFAULT, limit_to
-from msx_sdk._internal.text_limits import TextLimits, rules_of
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.generation.speaker import ALL, Speaker, refused
 from tests.unit.frontend.generation.test_text_routes import ROUTES

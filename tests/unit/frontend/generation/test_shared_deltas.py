@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.generation.wire import encode
 from msx_frontend.generation import generation
 from msx_sdk.generation import GenerateDelta, Token, Usage
-from msx_sdk.generation._wire import encode
 from tests.unit.frontend.generation.speaker import Speaker, events
 from tests.unit.frontend.jobs import run
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import ConfigError, ModelConfig, parse_model_config
 from msx_frontend.models.cluster_rules import check_for_cluster
-from msx_sdk._internal.config import ConfigError, ModelConfig, parse_model_config
 
 TP2: dict[str, Any] = {"parallelType": "tp", "parallelLevel": 2}
 PP2: dict[str, Any] = {"parallelType": "pp", "parallelLevel": 2, "placement": "stagesApart"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msx_core.methods import MethodInfo
 from msx_frontend.errors import WorkerDied
 from msx_frontend.models.describe import describe
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_protocol import CompleteReplies
-from msx_sdk._internal.methods import MethodInfo
 from tests.prometheus import samples
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness
 from tests.unit.frontend.jobs import sink_of

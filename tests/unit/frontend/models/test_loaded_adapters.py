@@ -11,6 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_core.generation.wire import decode, encode
 from msx_frontend.apis.adapters.family import adapters_api
 from msx_frontend.config import ServerConfig
 from msx_frontend.errors import HandlerFailed
@@ -20,7 +21,6 @@ from msx_frontend.keys.key import Key
 from msx_frontend.models.adapter_folder import FILES, AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_sdk.generation import GENERATE, AdapterFiles, Capabilities, LoadAdapterReply, LoadAdapterRequest
-from msx_sdk.generation._wire import decode, encode
 from tests.unit.frontend.harness import FakeGroup, Harness, open_harness
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, ask

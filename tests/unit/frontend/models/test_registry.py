@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from msx_core.methods import MethodInfo
 from msx_frontend.errors import (
     HandlerMethodNotFound,
     ModelNotFound,
@@ -16,7 +17,6 @@ from msx_frontend.errors import (
 )
 from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
-from msx_sdk._internal.methods import MethodInfo
 from tests.unit.frontend.harness import Harness, Scenario, open_harness
 from tests.unit.frontend.jobs import RecordingSink, run
 

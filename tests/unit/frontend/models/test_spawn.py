@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import parse_model_config
+from msx_core.framework_device import FrameworkDevice
+from msx_core.servable_start import ServableStart
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Device
@@ -19,9 +22,6 @@ from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.spawn import Spawner
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
 from msx_protocol import Load, MetricDeclaration
-from msx_sdk._internal.config import parse_model_config
-from msx_sdk._internal.framework_device import FrameworkDevice
-from msx_sdk._internal.servable_start import ServableStart
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher
 
 FRAMEWORK = FrameworkDevice("Fake", "libfake.so")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import ModelConfig
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import queue_watch
@@ -18,7 +19,6 @@ from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELO
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_sdk._internal.config import ModelConfig
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run
 

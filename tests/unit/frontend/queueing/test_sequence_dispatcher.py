@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import ModelConfig
+from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_dispatcher
-from msx_sdk._internal.config import ModelConfig
-from msx_sdk._internal.sequences import SequenceKeys
 from tests.unit.frontend.jobs import error_of, make_job, sink_of
 from tests.unit.frontend.queueing.instance_requests import make_request
 from tests.unit.frontend.queueing.test_dispatcher import FakeGroup, on_a_loop

@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from msx_core.tracing.trace_context import parsed
 from msx_frontend.generation.text_request import TextJob
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.tracing import request_spans
 from msx_frontend.tracing.request_spans import SAMPLED_KEPT, WRITTEN_AT, RequestSpans
-from msx_sdk._internal.tracing.trace_context import parsed
 from msx_sdk.generation import GENERATE
 
 PARENT = f"00-{'a' * 32}-{'b' * 16}-01"

@@ -15,8 +15,8 @@ from typing import Any
 
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.segments.values import RequestValues
+from msx_core.packed import unpack
 from msx_protocol.segments import SegmentUse
-from msx_sdk._internal.packed import unpack
 
 
 class SegmentWorker:

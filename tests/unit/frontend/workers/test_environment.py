@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from msx_core.sequences import SequenceKeys
 from msx_frontend.devices.nodes import OnNode
 from msx_frontend.workers.environment import node_environment, worker_environment
-from msx_sdk._internal.sequences import SequenceKeys
 
 MODEL = Path("/models/abc")
 

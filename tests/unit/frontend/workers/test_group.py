@@ -17,6 +17,7 @@ import psutil
 import pytest
 from msgspec import structs
 
+from msx_core.non_finite import COUNTER
 from msx_frontend.errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
@@ -29,7 +30,6 @@ from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank
 from msx_protocol import MetricInfo, MetricSample
-from msx_sdk._internal.non_finite import COUNTER
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
 from tests.unit.frontend.workers.handlers import ranks_of, spec_of
 

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.lease import Lease
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
@@ -27,7 +28,6 @@ from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import LoadProgress, MetricInfo, MetricSample
-from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.jobs import error_of, make_job, run, sink_of
 from tests.unit.frontend.workers.fake_launcher import MEMORY, PID, FakeLauncher, FakeRank, spec_of
 from tests.unit.frontend.workers.test_replica import resources_of

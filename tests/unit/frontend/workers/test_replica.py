@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_core.config import ModelConfig
 from msx_frontend.devices.lease import Lease
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
@@ -27,7 +28,6 @@ from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
-from msx_sdk._internal.config import ModelConfig
 from tests.unit.frontend.devices.fake_accelerator import npu_pool
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.workers.fake_launcher import FakeLauncher, spec_of

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from msx_core.workflow_spec import parse_workflow_spec
 from msx_frontend.errors import (
     DeadlineExceeded,
     HandlerFailed,
@@ -21,7 +22,6 @@ from msx_frontend.errors import (
 from msx_frontend.job import Field, Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_frontend.workflows.workflow import Workflow
-from msx_sdk._internal.workflow_spec import parse_workflow_spec
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 

@@ -216,7 +216,7 @@ def test_an_image_that_is_turned() -> None:
 
 def test_a_band_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many rows are computed at once, the image is the same."""
-    monkeypatch.setattr("msx_sdk._internal.images.readers._BAND", 7)
+    monkeypatch.setattr("msx_core.images.readers._BAND", 7)
     same(decoded(png(COLOUR, [12] * 3), 3), COLOUR / 4095)
     same(decoded(png(GREY, [12])), grey(GREY))
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from msx_sdk._internal.kserve.message import split
-from msx_sdk._internal.kserve.request import InferRequest, read_request
-from msx_sdk._internal.kserve.tensors import Array, datatype_of, to_raw
-from msx_sdk._internal.kserve.types import HEADER_LENGTH, INFER
+from msx_core.kserve.message import split
+from msx_core.kserve.request import InferRequest, read_request
+from msx_core.kserve.tensors import Array, datatype_of, to_raw
+from msx_core.kserve.types import HEADER_LENGTH, INFER
 from msx_sdk.kserve import Signature
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply

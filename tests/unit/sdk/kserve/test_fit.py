@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.kserve.fit import check_inputs
+from msx_core.mindir import DYNAMIC_RANK
 from msx_sdk import InvalidInput
-from msx_sdk._internal.kserve.fit import check_inputs
-from msx_sdk._internal.mindir import DYNAMIC_RANK
 from msx_sdk.kserve import TensorMeta
 
 X = TensorMeta("x", "FP32", (-1, 3))

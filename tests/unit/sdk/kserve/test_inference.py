@@ -6,8 +6,8 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+from msx_core.kserve.inference import announced  # noqa: E402
 from msx_sdk import Context, HandlerLoadError  # noqa: E402
-from msx_sdk._internal.kserve.inference import announced  # noqa: E402
 from msx_sdk.kserve import Signature, TensorMeta  # noqa: E402
 from tests.unit.sdk.kserve.messages import binary, opened, parted, request, served, tensor  # noqa: E402
 

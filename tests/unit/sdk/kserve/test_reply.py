@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 np = pytest.importorskip("numpy")
 
+from msx_core.kserve.classification import ClassLabels  # noqa: E402
+from msx_core.kserve.message import split  # noqa: E402
+from msx_core.kserve.reply import encode_reply  # noqa: E402
+from msx_core.kserve.request import InferRequest  # noqa: E402
+from msx_core.kserve.tensors import DTYPES, from_raw  # noqa: E402
 from msx_sdk import PredictionError  # noqa: E402
-from msx_sdk._internal.kserve.classification import ClassLabels  # noqa: E402
-from msx_sdk._internal.kserve.message import split  # noqa: E402
-from msx_sdk._internal.kserve.reply import encode_reply  # noqa: E402
-from msx_sdk._internal.kserve.request import InferRequest  # noqa: E402
-from msx_sdk._internal.kserve.tensors import DTYPES, from_raw  # noqa: E402
 from msx_sdk.kserve import Signature, TensorMeta  # noqa: E402
 from tests.unit.sdk.kserve.messages import parted, same  # noqa: E402
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from msx_core.batch import Batch
+from msx_core.failures import RequestFailure
+from msx_core.mindspore.loading import parameter_size, without_data
+from msx_core.reply_head import ReplyHead
+from msx_core.resolve import resolve_object
+from msx_core.servable_start import ServableStart
 from msx_sdk import Context, InvalidInput
-from msx_sdk._internal.batch import Batch
-from msx_sdk._internal.failures import RequestFailure
-from msx_sdk._internal.reply_head import ReplyHead
-from msx_sdk._internal.resolve import resolve_object
-from msx_sdk._internal.servable_start import ServableStart
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import PipelineHandler, TensorParallelHandler, Weights, collectives, load_shards
-from msx_sdk.mindspore._loading import parameter_size, without_data
 from msx_sdk.mindspore.parallel import init_parallel
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
@@ -254,7 +254,7 @@ def load_and_measure(context: Context) -> Any:
 
 def rank_models(context: Context) -> dict[str, Any]:
     """A MindIR a rank: with inputs and an all-reduce on all of them, or, on a second stage, without inputs."""
-    from msx_sdk.mindspore._rank_models import load_rank_model
+    from msx_core.mindspore.rank_models import load_rank_model
 
     parallel = init_parallel(context)
     from tests.unit.sdk.mindspore_parallel.exported import export_stage, export_tp

@@ -70,8 +70,8 @@ def square_layers(layers: int, side: int, parallel: Parallel) -> Any:
 
 def one_rank(folder: Path) -> Model:
     """The whole model, undivided."""
-    from msx_sdk.mindspore._loading import load_shards
-    from msx_sdk.mindspore._weights import Weights
+    from msx_core.mindspore.loading import load_shards
+    from msx_core.mindspore.weights import Weights
 
     model = Model(Parallel())
     with Weights(folder) as weights:

@@ -26,7 +26,7 @@ def leave(path: Path, result: Any) -> NoReturn:
     unfinished = path.with_suffix(".part")
     unfinished.write_text(json.dumps(result))
     unfinished.rename(path)
-    from msx_sdk.mindspore import collectives
+    from msx_core.mindspore import collectives
 
     if any(len(ranks) > 1 for ranks in collectives._members.values()):
         sys.stdin.read()

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.mindir_collectives import Collective, read_collectives
+from msx_core.mindir_collectives import Collective, read_collectives
+from msx_core.mindspore import collectives
+from msx_core.mindspore.encrypted import Decryption, encrypted, read_encrypted
+from msx_core.mindspore.groups import check_groups, counted, with_own_groups
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore import collectives
-from msx_sdk.mindspore._encrypted import Decryption, encrypted, read_encrypted
-from msx_sdk.mindspore._groups import check_groups, counted, with_own_groups
 
 REDUCE = Collective("AllReduce", "hccl_world_group")
 DATA = Path(__file__).parents[1] / "data"

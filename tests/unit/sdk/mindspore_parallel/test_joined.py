@@ -50,7 +50,7 @@ def test_a_transposition_moves_them_alone() -> None:
         return call
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("msx_sdk.mindspore.layers._collectives.ops", Noted(ms.ops))
+        patch.setattr("msx_core.mindspore.layers.collectives.ops", Noted(ms.ops))
         gathering(2).side_by_side(ms.Tensor(np.zeros((4, 3), np.float32)), (2, 3))
     assert used == ["Reshape", "Transpose", "Reshape"]
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from msx_core.mindspore import collectives, parallel
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore import collectives, parallel
 from tests.free_ports import free_port
 from tests.unit.sdk.mindspore_parallel.ranks import config, end, needs_mindspore, run_ranks, start_rank
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.mindspore import collectives
+from msx_core.mindspore.balance import balance
+from msx_core.mindspore.rows import split_rows, stack_rows
+from msx_core.mindspore.weights import part
 from msx_sdk.errors import HandlerLoadError, InvalidInput
-from msx_sdk.mindspore import Parallel, Weights, collectives
-from msx_sdk.mindspore._balance import balance
-from msx_sdk.mindspore._rows import split_rows, stack_rows
-from msx_sdk.mindspore._weights import part
+from msx_sdk.mindspore import Parallel, Weights
 
 
 def test_ranks_lie_stage_by_stage() -> None:

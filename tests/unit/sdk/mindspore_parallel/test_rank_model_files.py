@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from msx_core.mindspore import rank_models
+from msx_core.mindspore.rank_models import load_rank_model
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore import Parallel, _rank_models
-from msx_sdk.mindspore._rank_models import load_rank_model
+from msx_sdk.mindspore import Parallel
 
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Files in the order in which they were loaded, the groups first."""
     files: list[Path] = []
-    monkeypatch.setattr(_rank_models, "join_group_files", lambda groups, _parallel: files.extend(groups))
-    monkeypatch.setattr(_rank_models, "load_mindir_file", lambda file, _context, _key: files.append(file))
-    monkeypatch.setattr(_rank_models, "RankModel", lambda _parallel, networks, *_: networks)
+    monkeypatch.setattr(rank_models, "join_group_files", lambda groups, _parallel: files.extend(groups))
+    monkeypatch.setattr(rank_models, "load_mindir_file", lambda file, _context, _key: files.append(file))
+    monkeypatch.setattr(rank_models, "RankModel", lambda _parallel, networks, *_: networks)
     return files
 
 

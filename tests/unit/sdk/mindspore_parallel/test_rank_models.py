@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
+from msx_core.mindspore.rank_models import RankModel
 from msx_sdk.mindspore import Parallel
-from msx_sdk.mindspore._rank_models import RankModel
 
 Queues = defaultdict[tuple[int, int], "SimpleQueue[Any]"]
 Compute = Callable[[Any], Any]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.servables import Servable, load_servable
+from msx_core.servables import Servable, load_servable
 from msx_sdk.errors import HandlerLoadError
 
 ADD = """

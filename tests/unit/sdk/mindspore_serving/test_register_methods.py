@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk._internal.servables import Model
+from msx_core.servables import Model
 from msx_sdk.compat.mindspore_serving.server import register
 from tests.unit.sdk.mindspore_serving.servables import ADD, declared, refused
 

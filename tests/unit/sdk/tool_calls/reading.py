@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_sdk._internal.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
+from msx_core.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
 
 Calls = list[tuple[str, str]]
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_sdk._internal.tool_calls import FORMATS, format_of_template
-from msx_sdk._internal.tool_calls.parts import ToolCall, ToolCallReader
+from msx_core.tool_calls import FORMATS, format_of_template
+from msx_core.tool_calls.parts import ToolCall, ToolCallReader
 from tests.unit.sdk.tool_calls.reading import Calls, read
 
 SCHEMAS: dict[str, dict[str, Any]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.tool_calls import FORMATS, format_of_template, gpt_oss
+from msx_core.tool_calls import FORMATS, format_of_template, gpt_oss
 from tests.unit.sdk.tool_calls.reading import Calls, read
 
 THOUGHT = "<|channel|>analysis<|message|>hm<|end|>"

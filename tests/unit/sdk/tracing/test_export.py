@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from msx_core.tracing import export
+from msx_core.tracing.collector import Collector, SpansRefused
+from msx_core.tracing.export import SpanExport
+from msx_core.tracing.otlp_json import encoded, request_of
+from msx_core.tracing.span import Span
+from msx_core.tracing.trace_context import TraceContext
 from msx_sdk import tracing
-from msx_sdk._internal.tracing import export
-from msx_sdk._internal.tracing.collector import Collector, SpansRefused
-from msx_sdk._internal.tracing.export import SpanExport
-from msx_sdk._internal.tracing.otlp_json import encoded, request_of
-from msx_sdk._internal.tracing.span import Span
-from msx_sdk._internal.tracing.trace_context import TraceContext
 
 CONTEXT = TraceContext(f"{1:032x}", f"{2:016x}", True, "a=b")
 URL = "http://127.0.0.1:4318"

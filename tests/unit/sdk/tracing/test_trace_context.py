@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.tracing.trace_context import PARENT_LENGTH, TraceContext, new_trace, parsed
+from msx_core.tracing.trace_context import PARENT_LENGTH, TraceContext, new_trace, parsed
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from msx_sdk._internal.typed.arrays import array_of
+from msx_core.typed.arrays import array_of
 
 
 @pytest.mark.parametrize(

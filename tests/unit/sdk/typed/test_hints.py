@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from msx_core.json_schema import subschemas
+from msx_core.resolve import resolve_object
+from msx_core.typed.functions import with_types
+from msx_core.typed.schemas import ARRAY, is_closed, schema_of
 from msx_sdk import Context, Handler, HandlerLoadError
-from msx_sdk._internal.json_schema import subschemas
-from msx_sdk._internal.resolve import resolve_object
-from msx_sdk._internal.typed.functions import with_types
-from msx_sdk._internal.typed.schemas import ARRAY, is_closed, schema_of
 from tests.unit.sdk.typed.models import Found, Model, OfDataclass, OfPydantic, OfRows, Point, Query, Rows, of_function
 
 if TYPE_CHECKING:

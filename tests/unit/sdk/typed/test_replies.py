@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.typed.media import wanted_msgpack
+from msx_core.typed.replies import TypedReply
 from msx_sdk import Context, Handler
-from msx_sdk._internal.typed.media import wanted_msgpack
-from msx_sdk._internal.typed.replies import TypedReply
 from msx_sdk.request import Headers
 from msx_sdk.testing import InferenceRequest, LocalModel, Part, Reply
 from tests.unit.sdk.typed.models import Found, Model, Query

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from msx_core.packed import PACKED, OneText, pack, unpack
+from msx_core.typed.functions import with_types
 from msx_sdk import Context, Handler, method
-from msx_sdk._internal.packed import PACKED, OneText, pack, unpack
-from msx_sdk._internal.typed.functions import with_types
 from msx_sdk.request import Headers
 from msx_sdk.testing import InferenceRequest, LocalModel, Part, Reply
 from tests.unit.sdk.typed.models import Found, Model, OfDataclass, OfPydantic, OfRows, Point, Query, Rows, of_function

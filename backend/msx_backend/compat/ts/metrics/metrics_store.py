@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msx_sdk._internal.metrics.samples import Sample
+from msx_core.metrics.samples import Sample
 from msx_sdk.metrics import Metrics
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_sdk._internal.metrics.kinds import UNITS
+from msx_core.metrics.kinds import UNITS
 
 
 class Units:

@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import yaml
 
+from msx_core.json_text import json_text
+from msx_core.safe_yaml import MOST_BYTES, parse_yaml
+from msx_core.values import ConfigError
 from msx_sdk import PredictionError
-from msx_sdk._internal.json_text import json_text
-from msx_sdk._internal.safe_yaml import MOST_BYTES, parse_yaml
-from msx_sdk._internal.values import ConfigError
 
 log = logging.getLogger(__name__)
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from msx_sdk._internal.config.sections import MOST_CAPTURES
+from msx_core.config.sections import MOST_CAPTURES
 
 VARIABLES = {
     "MS_ENABLE_INTERNAL_BOOST": "on",  # the kernels for inference: attention over blocks has no others

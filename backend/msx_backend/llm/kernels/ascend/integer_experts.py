@@ -14,7 +14,7 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.experts import BY_ROWS, COUNTS, ROWS, RoutedExperts
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
-from msx_sdk.mindspore._loading import fill
+from msx_core.mindspore.loading import fill
 
 
 class IntegerStack(nn.Cell):  # type: ignore[misc]

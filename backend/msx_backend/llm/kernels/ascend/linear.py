@@ -13,10 +13,10 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.models.kernels import Projection
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights, part
+from msx_core.mindspore.layers.shards import check_divisible, check_shape
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights, part
 from msx_sdk.mindspore.layers import AllGather
-from msx_sdk.mindspore.layers._shards import check_divisible, check_shape
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -17,10 +17,10 @@ from msx_backend.llm.kernels.ascend.reduce import Reduce
 from msx_backend.llm.models.kernels import Projection
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
 from msx_backend.llm.models.quantised.matrix import ArrangedTensors, read_matrix
+from msx_core.mindspore.layers.shards import check_divisible
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights, part
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights, part
-from msx_sdk.mindspore.layers._shards import check_divisible
 from msx_sdk.mindspore.parallel import Parallel
 
 MULTIPLE = 32

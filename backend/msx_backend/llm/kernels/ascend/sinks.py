@@ -16,8 +16,8 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.kernels.ascend import operators
 from msx_backend.llm.models.config import DecoderConfig, with_sink
 from msx_backend.llm.models.kernels import Heads
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -12,8 +12,8 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.models.expert_weights import ExpertWeights
 from msx_backend.llm.models.experts import ExpertsConfig
 from msx_backend.llm.models.routing import ExpertChoice
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 

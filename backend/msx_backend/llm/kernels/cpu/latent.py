@@ -14,7 +14,7 @@ from msx_backend.llm.kernels.cpu.slots import SlotAttention, SlotLayout
 from msx_backend.llm.models.kernels import Heads
 from msx_backend.llm.models.latent import LatentConfig
 from msx_backend.llm.models.latent_attention import EPS, load_absorbed
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 

@@ -13,7 +13,7 @@ from mindspore.common.initializer import initializer
 from msx_backend.llm.kernels.cpu.experts import BlockedExperts
 from msx_backend.llm.kernels.cpu.packed import in_bytes, of_bytes, scaled_zeros, stored
 from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
-from msx_sdk.mindspore._loading import fill
+from msx_core.mindspore.loading import fill
 
 
 class PackedStack(nn.Cell):  # type: ignore[misc]

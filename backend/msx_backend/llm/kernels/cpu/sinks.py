@@ -10,8 +10,8 @@ from mindspore.common.initializer import initializer
 
 from msx_backend.llm.kernels.cpu.slots import SlotAttention
 from msx_backend.llm.models.kernels import Heads
-from msx_sdk.mindspore._loading import fill
-from msx_sdk.mindspore._weights import Weights
+from msx_core.mindspore.loading import fill
+from msx_core.mindspore.weights import Weights
 from msx_sdk.mindspore.parallel import Parallel
 
 

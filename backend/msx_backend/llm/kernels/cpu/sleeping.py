@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msx_backend.llm.kernels.cpu.pages import release
-from msx_sdk.mindspore._loading import loading_again
+from msx_core.mindspore.loading import loading_again
 
 
 class SleepingMemory:

@@ -9,7 +9,7 @@ import numpy as np
 from mindspore import Tensor, nn, ops
 
 from msx_backend.llm.kernels.low_rank import FirstProducts
-from msx_sdk.mindspore._loading import load_shards
+from msx_core.mindspore.loading import load_shards
 
 
 class WidenedLinears(nn.Cell):  # type: ignore[misc]

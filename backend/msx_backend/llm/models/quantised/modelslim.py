@@ -18,7 +18,7 @@ from msx_backend.llm.models.quantised.format import (
     Tensors,
 )
 from msx_backend.llm.models.quantised.scheme import LAYERS, ROOT, Quantisation
-from msx_sdk._internal.json_text import json_text
+from msx_core.json_text import json_text
 from msx_sdk.errors import HandlerLoadError
 
 DESCRIPTIONS = "quant_model_description*.json"

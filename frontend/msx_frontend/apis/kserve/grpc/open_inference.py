@@ -7,6 +7,7 @@ from typing import Any
 
 from google.protobuf.json_format import ParseDict
 
+from msx_core.kserve.types import HEADER_LENGTH
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
 from msx_frontend.apis.kserve.grpc.typed_contents import use_typed_contents
@@ -26,7 +27,6 @@ from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, descr
 from msx_frontend.net.grpc.status import open_inference_code, sentence
 from msx_frontend.priorities import class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk._internal.kserve.types import HEADER_LENGTH
 
 PACKAGE = "inference"
 TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
+from msx_core.sequences import SequenceKeys
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
@@ -19,7 +20,6 @@ from msx_frontend.net.grpc.status import status_message, torchserve_code
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.priorities import NAMES, NORMAL, class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_sdk._internal.sequences import SequenceKeys
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 

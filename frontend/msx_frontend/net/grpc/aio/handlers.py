@@ -10,6 +10,7 @@ from typing import Any
 import grpc
 from grpc import StatusCode
 
+from msx_core.tracing.trace_context import PARENT, STATE, TraceHeaders
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.ids import new_request_id, valid_request_id
 from msx_frontend.job import SESSION
@@ -22,7 +23,6 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.priorities import HEADER as PRIORITY
 from msx_frontend.stream_heartbeat import CLOSED
-from msx_sdk._internal.tracing.trace_context import PARENT, STATE, TraceHeaders
 
 PAGE = ("origin", "sec-fetch-site", "x-forwarded-host")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from msx_core.tracing.trace_context import PARENT as PARENT_TEXT
+from msx_core.tracing.trace_context import STATE as STATE_TEXT
+from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.errors import ServiceError
 from msx_frontend.ids import valid_request_id
 from msx_frontend.job import SESSION as SESSION_TEXT
@@ -16,9 +19,6 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.headers import Headers
 from msx_frontend.net.page_guard import PageGuard
 from msx_frontend.priorities import HEADER
-from msx_sdk._internal.tracing.trace_context import PARENT as PARENT_TEXT
-from msx_sdk._internal.tracing.trace_context import STATE as STATE_TEXT
-from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key, granted_priority
@@ -17,7 +18,6 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.priorities import NORMAL
-from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class JobCall(DirectCall):

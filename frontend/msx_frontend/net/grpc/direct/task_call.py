@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.errors import RequestCancelled
 from msx_frontend.keys.key import Key
 from msx_frontend.net.grpc.admission import SentKey
@@ -20,7 +21,6 @@ from msx_frontend.net.grpc.served import ServedMethod
 from msx_frontend.net.http2.stream import Stream
 from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.stream_heartbeat import CLOSED
-from msx_sdk._internal.tracing.trace_context import TraceHeaders
 
 
 class TaskCall(DirectCall):

@@ -10,7 +10,7 @@ import pytest
 
 from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters
 from msx_backend.llm.adapters.peft import read_peft
-from msx_sdk._internal.config import AdapterOptions
+from msx_core.config import AdapterOptions
 from msx_sdk.errors import HandlerLoadError, PredictionError
 
 

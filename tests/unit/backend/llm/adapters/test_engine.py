@@ -17,7 +17,7 @@ from msx_backend.llm.limits import EngineLimits
 from msx_backend.llm.paged import PagedPool
 from msx_backend.llm.speculation.ngram import NgramIndex
 from msx_backend.llm.step import Adapt
-from msx_sdk._internal.config import SpeculativeOptions
+from msx_core.config import SpeculativeOptions
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import AdapterFiles, GenerateRequest, SamplingParams
 from tests.unit.backend.llm.fakes import VOCAB, FakeMixingRunner, FakeRunner, Steps, ids, make_tokenizer, read, request

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from msx_core.generation.wire import encode
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import CLASSIFY, ClassifyReply, ClassifyRequest
-from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from tests.unit.backend.llm.classification.checkpoints import (

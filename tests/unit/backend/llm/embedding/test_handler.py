@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from msx_backend.llm.embedding.model import load_model
+from msx_core.generation.wire import encode
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import EMBED, TOKENIZE, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
-from msx_sdk.generation._wire import encode
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
 from tests.unit.backend.llm.embedding.checkpoints import HIDDEN, write_checkpoint, write_modules

@@ -12,7 +12,7 @@ def expert_cell(kernels: Any, folder: Path, rank: int = 0, ranks: int = 1, whole
     from msx_backend.llm.models.linears import LayerLinears
     from msx_backend.llm.models.registry import read_config
     from msx_backend.llm.models.weights import Checkpoint
-    from msx_sdk.mindspore._loading import load_shards
+    from msx_core.mindspore.loading import load_shards
     from msx_sdk.mindspore.parallel import Parallel
 
     config = read_config(folder)

@@ -10,7 +10,7 @@ import numpy as np
 from msx_backend.llm.mindir.inputs import GraphInputs
 from msx_backend.llm.mindir.options import InputNames
 from msx_backend.llm.mindir.runner import ExportedGraph
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 
 VOCAB, CONTEXT, PROMPT = 11, 12, 6
 NAMES = InputNames()

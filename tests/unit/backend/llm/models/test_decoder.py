@@ -94,7 +94,7 @@ def test_a_tied_head_is_the_embeddings_weight(kernels: str, family: str, stages:
     from msx_backend.llm.kernels.cpu.factory import CpuKernels
     from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_backend.llm.models.registry import read_config
-    from msx_sdk.mindspore._loading import without_data
+    from msx_core.mindspore.loading import without_data
     from msx_sdk.mindspore.parallel import Parallel
 
     made = CpuKernels() if kernels == "cpu" else AscendKernels(ms.float16)

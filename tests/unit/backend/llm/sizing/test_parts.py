@@ -99,8 +99,8 @@ def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards:
     from msx_backend.llm.kernels.cpu.factory import CpuKernels
     from msx_backend.llm.models.adapter_shape import AdapterShape
     from msx_backend.llm.models.decoder import Decoder, DecoderParts
+    from msx_core.mindspore.loading import parameter_size, without_data
     from msx_sdk.mindspore import collectives
-    from msx_sdk.mindspore._loading import parameter_size, without_data
 
     config = read_config(GOLDENS / family)
     targets = adaptable(config)

@@ -24,7 +24,7 @@ def resident(config: DecoderConfig, parallel: Parallel) -> int:
     """Bytes of the network's parameters."""
     from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_backend.llm.runner import kernels_of
-    from msx_sdk.mindspore._loading import parameter_size, without_data
+    from msx_core.mindspore.loading import parameter_size, without_data
 
     with without_data():
         parts = DecoderParts(parallel, kernels_of(config, parallel.target))

@@ -10,9 +10,9 @@ import pytest
 from msx_backend.llm.text import ChatTemplate, Tokenizer
 from msx_backend.llm.text.pieces import PIECE
 from msx_backend.llm.text.prompts import MOST_SPANS, PromptFiles, Prompts
+from msx_core.generation.wire import decode
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
-from msx_sdk.generation._wire import decode
 from tests.unit.backend.llm.fakes import END, VOCAB, make_tokenizer
 from tests.unit.backend.llm.text.watched import tokenized_texts
 

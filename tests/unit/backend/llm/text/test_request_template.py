@@ -7,8 +7,8 @@ import pytest
 
 from msx_backend.llm.text import request_template
 from msx_backend.llm.text.request_template import RenderTask, RequestTemplates, outcome_of, written_apart
+from msx_core.generation.wire import decode, encode
 from msx_sdk import InvalidInput
-from msx_sdk.generation._wire import decode, encode
 from tests.unit.backend.llm.text.chats import assistant, user
 
 ENDLESS = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"

@@ -20,9 +20,9 @@ from msx_backend.llm.text import text_process
 from msx_backend.llm.text.text_answers import NICENESS
 from msx_backend.llm.text.text_calls import HEAD, ROOM, TextCall, length_in, message_limit
 from msx_backend.llm.text.text_process import AT_ONCE, TextProcesses
+from msx_core.generation.long_texts import SLICE, slices_of
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
-from msx_sdk.generation._long_texts import SLICE, slices_of
 from tests.unit.backend.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
 
 Ran = Callable[[TextProcesses], Awaitable[None]]

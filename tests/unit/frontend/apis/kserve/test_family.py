@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from msx_core.kserve.message import join
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -13,7 +14,6 @@ from msx_frontend.errors import InvalidKey, Overloaded
 from msx_frontend.job import INFER, PREDICT
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.models.health import Health
-from msx_sdk._internal.kserve.message import join
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key

@@ -9,6 +9,9 @@ from typing import Any
 
 import msgspec
 
+from msx_core.methods import MethodInfo, Methods
+from msx_core.non_finite import NonFinite
+from msx_core.packed import OneBytes, OneText, Tensor, pack, unpack
 from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_service
 from msx_frontend.apis.mindspore_serving.rest_call import serving_route
 from msx_frontend.apis.mindspore_serving.servables import Servables
@@ -19,9 +22,6 @@ from msx_frontend.net.http.head import Head
 from msx_frontend.priorities import NORMAL, asked_priority
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
-from msx_sdk._internal.methods import MethodInfo, Methods
-from msx_sdk._internal.non_finite import NonFinite
-from msx_sdk._internal.packed import OneBytes, OneText, Tensor, pack, unpack
 
 Values = dict[str, Any]
 Function = Callable[[Values], Any]

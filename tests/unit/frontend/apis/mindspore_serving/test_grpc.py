@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.packed import OneBytes, OneText, Tensor
 from msx_frontend.errors import Bug, DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable
-from msx_sdk._internal.packed import OneBytes, OneText, Tensor
 from tests.unit.frontend.apis.mindspore_serving.fakes import (
     FakeServables,
     Request,

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_sdk._internal.elements import DEFAULT, limit_to
-from msx_sdk._internal.packed import OneBytes, OneText
+from msx_core.elements import DEFAULT, limit_to
+from msx_core.packed import OneBytes, OneText
 from tests.unit.frontend.apis.mindspore_serving.fakes import FakeServables, ask_rest, plain
 
 

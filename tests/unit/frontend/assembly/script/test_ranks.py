@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import parse_model_config
 from msx_frontend.assembly.script.servables import RanksOfServable
-from msx_sdk._internal.config import parse_model_config
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msx_core.config import AutoscalingOptions
 from msx_frontend.models.autoscaling.decide import decide
 from msx_frontend.models.autoscaling.history import History
 from msx_frontend.models.autoscaling.reading import Decision, Reading
 from msx_frontend.models.autoscaling.staffing import enough_for_in_flight, enough_for_queue_time, queue_time
-from msx_sdk._internal.config import AutoscalingOptions
 
 STEP = 0.5
 IN_FLIGHT = AutoscalingOptions(target_in_flight=4.0)

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from msx_core.config import ModelConfig, RoutingOptions
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.queueing.routing.routed import routed_jobs
-from msx_sdk._internal.config import ModelConfig, RoutingOptions
 from msx_sdk.generation import EMBED, GENERATE, Capabilities
 from tests.unit.frontend.jobs import make_job
 from tests.unit.frontend.queueing.test_dispatcher import Bench, FakeGroup, on_a_loop

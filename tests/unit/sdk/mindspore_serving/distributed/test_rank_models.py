@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_sdk._internal.mindir import TensorSpec
+from msx_core.mindir import TensorSpec
 from msx_sdk.compat.mindspore_serving.server.distributed import rank_models
 from msx_sdk.compat.mindspore_serving.server.distributed.rank_models import RankGraph, check_models
 from tests.unit.sdk.test_mindir import DATA

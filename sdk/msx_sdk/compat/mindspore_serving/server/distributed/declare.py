@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_sdk._internal.servables import Model, ModelDeclaration, current_servable
+from msx_core.servables import Model, ModelDeclaration, current_servable
 
 from ..._checks import as_ints, check_bool, check_int
 

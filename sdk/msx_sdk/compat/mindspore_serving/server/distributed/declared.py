@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from msx_sdk._internal.servables import load_servable
+from msx_core.servables import load_servable
 from msx_sdk.errors import HandlerLoadError
 
 MOST_SECONDS = 300

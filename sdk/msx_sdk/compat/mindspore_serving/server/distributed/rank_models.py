@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msx_sdk._internal.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
+from msx_core.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_signature
 
 
 class RankGraph(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from msx_sdk._internal.servables import Servable, ServableMethod, Stage, TensorDef
+from msx_core.servables import Servable, ServableMethod, Stage, TensorDef
 
 from .source import CallSource
 

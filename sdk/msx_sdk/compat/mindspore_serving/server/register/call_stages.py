@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msx_sdk._internal.servables import Model, TensorDef
+from msx_core.servables import Model, TensorDef
 
 from .body import MethodBody, current_body
 from .stage import stage_added

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from msx_sdk._internal.servables import TensorDef, current_servable
+from msx_core.servables import TensorDef, current_servable
 
 from ..._checks import as_strs
 from .body import MethodBody, running

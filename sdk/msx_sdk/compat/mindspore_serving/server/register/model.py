@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from msx_sdk._internal.servables import Model, ModelDeclaration, current_servable
+from msx_core.servables import Model, ModelDeclaration, current_servable
 
 from ..._checks import as_ints, as_strs, check_bool, check_str
 from .context import Context

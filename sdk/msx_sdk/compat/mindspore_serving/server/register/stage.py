@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from msx_sdk._internal.servables import Model, Stage, TensorDef
-from msx_sdk._internal.servables.servable import FunctionUse
+from msx_core.servables import Model, Stage, TensorDef
+from msx_core.servables.servable import FunctionUse
 
 from ..._checks import check_int, check_str
 from .body import MethodBody, current_body

@@ -11,6 +11,8 @@ import grpc
 import msgspec
 import pytest
 
+from msx_core.kserve.message import join, split
+from msx_core.kserve.types import HEADER_LENGTH
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import AT_ONCE
 from msx_frontend.apis.kserve.grpc.open_inference import OpenInferenceService
@@ -23,8 +25,6 @@ from msx_frontend.net.grpc.admission import Admission
 from msx_frontend.net.grpc.direct.listener import DirectListener
 from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
 from msx_frontend.net.grpc.messages import message_class
-from msx_sdk._internal.kserve.message import join, split
-from msx_sdk._internal.kserve.types import HEADER_LENGTH
 from tests.retry import told_wait
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.grpc.harness import Health, answer, begin, failure, told

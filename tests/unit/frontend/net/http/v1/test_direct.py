@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from msx_core.reply_head import JSON_TYPE
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
@@ -22,7 +23,6 @@ from msx_frontend.net.http.v1.incoming import IncomingRequest
 from msx_frontend.net.http.v1.kept_head import KeptHead
 from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.stream_credit import FIRST, StreamBuffers, StreamCredit
-from msx_sdk._internal.reply_head import JSON_TYPE
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
