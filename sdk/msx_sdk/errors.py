@@ -6,14 +6,6 @@ Exception
     └── InvalidInput     400: this request is wrong; its neighbours in the batch are not
 """
 
-from msx_core.errors import (
-    HandlerLoadError,
-    InvalidInput,
-    PredictionError,
-)
+from msx_core.errors import HandlerLoadError, InvalidInput, PredictionError
 
-__all__ = [
-    "HandlerLoadError",
-    "InvalidInput",
-    "PredictionError",
-]
+__all__ = ["HandlerLoadError", "InvalidInput", "PredictionError"]
