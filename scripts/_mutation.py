@@ -54,10 +54,7 @@ SUBJECTS = {
         ("tests/unit/archiver", "tests/unit/frontend/archives"),
     ),
     "scheduler": Subject(
-        tuple(
-            f"backend/msx_backend/llm/{name}.py"
-            for name in ("scheduler", "steps", "step", "slots", "blocks", "sequence")
-        ),
+        tuple(f"backend/msx_llm/{name}.py" for name in ("scheduler", "steps", "step", "slots", "blocks", "sequence")),
         tuple(
             f"tests/unit/backend/llm/{name}.py"
             for name in (

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from msx_backend.llm.handler import TextGenerator
-from msx_backend.llm.limits import limits_of
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import TokenChunk
 from msx_core.config import parse_model_config
+from msx_llm.handler import TextGenerator
+from msx_llm.limits import limits_of
+from msx_llm.models.registry import read_config
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.step import TokenChunk
 
 Logits = NDArray[np.float32]
 MEMORY = 1 << 40

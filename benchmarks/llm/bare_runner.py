@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.llm import static
 from benchmarks.llm.arrivals import Arrival
 from benchmarks.llm.orders import Answer, serve
-from msx_backend.llm.adapters.catalog import packed_adapters, shape_of
-from msx_backend.llm.limits import limits_of
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.runner import load_runner
 from msx_core.config import parse_model_config
 from msx_core.mindspore import graph_cache
+from msx_llm.adapters.catalog import packed_adapters, shape_of
+from msx_llm.limits import limits_of
+from msx_llm.models.registry import read_config
+from msx_llm.runner import load_runner
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore.parallel import init_parallel
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.reports.figures import figure, median, spread
 from benchmarks.reports.table import Report, Table, Target
-from msx_backend.llm.sampling import Sampler, choose_all
+from msx_llm.sampling import Sampler, choose_all
 from msx_sdk.generation import SamplingParams
 
 QUICK = ("--rounds", "2", "--words", "20000")

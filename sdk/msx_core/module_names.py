@@ -6,7 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-_OF_WORKERS = frozenset({"mindspore", "msgspec", "msx_backend", "msx_core", "msx_protocol", "msx_sdk", "numpy"})
+_OF_WORKERS = frozenset(
+    {"mindspore", "msgspec", "msx_backend", "msx_core", "msx_llm", "msx_protocol", "msx_sdk", "numpy"},
+)
 
 
 def hides(file: str) -> str | None:

@@ -6,12 +6,12 @@ import asyncio
 import re
 from functools import cache
 
-from msx_backend.llm.gauges import EngineGauges
-from msx_backend.llm.stats import RequestTimes
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import CLUSTER, ModelGauges
+from msx_llm.gauges import EngineGauges
+from msx_llm.stats import RequestTimes
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk.metrics import Metrics
 from tests.prometheus import samples

@@ -45,8 +45,8 @@ def make_model(folder: Path) -> Path:
     """The example's tokenizer, and random weights."""
     from safetensors.numpy import save_file
 
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import shapes
+    from msx_llm.models.registry import read_config
+    from msx_llm.models.weights import shapes
 
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(json.loads((EXAMPLE / "config.json").read_text()) | SIZES))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.sampling.draw import draw
-from msx_backend.llm.sampling.filters import weights
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.sampling.draw import draw
+from msx_llm.sampling.filters import weights
 from msx_sdk.generation import SamplingParams
 
 KEYS = ("temperature", "top_k", "top_p", "min_p")

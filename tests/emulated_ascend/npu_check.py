@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.kernels.ascend.environment import set_variables
+from msx_llm.kernels.ascend.environment import set_variables
 
 NOT_ONE = "not asked: the emulation stands for the NPU"
 SEVERAL = "not asked: it takes several NPUs"
@@ -39,7 +39,7 @@ def machine(emulated: bool) -> Iterator[str]:
     if emulated:
         yield "- no NPU: the emulation stands for it"
         return
-    from msx_backend.llm.kernels.ascend.soc import soc_name
+    from msx_llm.kernels.ascend.soc import soc_name
 
     ms.set_device("Ascend", 0)
     properties = ms.hal.get_device_properties(0, "Ascend")

@@ -10,8 +10,8 @@ from typing import Any
 import mindspore as ms
 import numpy as np
 
-from msx_backend.llm.kernels.ascend.choosing import TokenChooser
-from msx_backend.llm.sampling.choice import TokenChoice
+from msx_llm.kernels.ascend.choosing import TokenChooser
+from msx_llm.sampling.choice import TokenChoice
 from tests.emulated_ascend import inputs
 from tests.emulated_ascend.calls import HEADS, PROMPTS, Case
 from tests.emulated_ascend.device import BLOCK_INPUTS, BlockCall, graph, on_device, prepared

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "ascend.md").read_text()
-OPERATORS = ROOT / "backend" / "msx_backend" / "llm" / "kernels" / "ascend" / "operators.py"
+OPERATORS = ROOT / "backend" / "msx_llm" / "kernels" / "ascend" / "operators.py"
 TESTS = ROOT / "tests" / "unit" / "backend" / "llm"
 
 

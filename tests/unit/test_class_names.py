@@ -13,6 +13,7 @@ PACKAGES = (
     "archiver/msx_archiver",
     "backend/msx_protocol",
     "backend/msx_backend",
+    "backend/msx_llm",
     "frontend/msx_frontend",
 )
 

@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 FRONTEND = ROOT / "frontend" / "msx_frontend"
 ABOUT_CODE = ["CONTRIBUTING.md", "docs/architecture.md", "docs/families.md"]
 ABOUT_CODE += sorted(str(page.relative_to(ROOT)) for page in (DOCS / "internals").glob("*.md"))
-EXAMPLES = {"llm/models/olmo2.py"}
+EXAMPLES = {"msx_llm/models/olmo2.py"}
 """Files that a page asks its reader to write."""
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

@@ -16,6 +16,7 @@ LIBRARIES = {
     "mindspore",
     "msx_frontend",
     "msx_backend",
+    "msx_llm",
     "msx_core",
     "msx_sdk",
 }

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.limits import limits_of
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.text import Tokenizer
 from msx_core.config import parse_model_config
+from msx_llm.limits import limits_of
+from msx_llm.models.registry import read_config
+from msx_llm.text import Tokenizer
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import Parallel, collectives, init_parallel
 from tests.unit.sdk.mindspore_parallel.rank import leave
@@ -59,7 +59,7 @@ def batches_of_prompts() -> list[list[list[int]]]:
 
 
 def runner(parallel: Parallel, config: dict[str, Any]) -> Any:
-    from msx_backend.llm.runner import load_runner
+    from msx_llm.runner import load_runner
 
     yaml = parse_model_config({**config, "slotBuckets": [BATCH], "prefillBuckets": [64]})[0]
     limits = limits_of(yaml, 256, 6144, 1 << 26)

@@ -87,10 +87,10 @@ def test_what_is_trained_is_what_transformers_computes(example: None) -> None:
 
 
 def test_what_is_served_is_what_was_trained() -> None:
-    from msx_backend.llm.limits import limits_of
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import load_runner
     from msx_core.config import parse_model_config
+    from msx_llm.limits import limits_of
+    from msx_llm.models.registry import read_config
+    from msx_llm.runner import load_runner
     from msx_sdk.mindspore import Parallel, collectives
 
     alone = Parallel()

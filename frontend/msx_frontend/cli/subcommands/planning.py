@@ -25,7 +25,7 @@ LIMIT = 60.0
 """Seconds."""
 MOST_CONFIG = 1 << 20
 NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
-_COMMAND = [sys.executable, "-m", "msx_backend.llm.sizing"]
+_COMMAND = [sys.executable, "-m", "msx_llm.sizing"]
 
 
 @click.command()

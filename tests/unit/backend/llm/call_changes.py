@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.step import TokenChunk
+from msx_llm.step import TokenChunk
 from tests.unit.backend.llm.flat_models import TOKENS, make_flat
 
 ms = pytest.importorskip("mindspore")

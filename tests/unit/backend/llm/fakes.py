@@ -12,17 +12,17 @@ import numpy as np
 from tokenizers import Tokenizer as RawTokenizer
 from tokenizers import decoders, models, pre_tokenizers
 
-from msx_backend.llm.blocks import blocks_for
-from msx_backend.llm.draft_model import DraftModel
-from msx_backend.llm.engine import Engine
-from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.sampling.choice import TOKEN_MADE, TokenChoice
-from msx_backend.llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
-from msx_backend.llm.text import Tokenizer
 from msx_core.config import SpeculativeOptions
+from msx_llm.blocks import blocks_for
+from msx_llm.draft_model import DraftModel
+from msx_llm.engine import Engine
+from msx_llm.handle import RequestHandle
+from msx_llm.limits import EngineLimits
+from msx_llm.paged import PagedPool
+from msx_llm.sampling import Constraints
+from msx_llm.sampling.choice import TOKEN_MADE, TokenChoice
+from msx_llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
+from msx_llm.text import Tokenizer
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 
 EMPTY = -1

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.limits import EngineLimits
+from msx_llm.limits import EngineLimits
 from tests.unit.backend.llm.runners import limits, make_runner
 
 ROUNDING = {"float16": 2e-3, "bfloat16": 2e-2}
@@ -20,7 +20,7 @@ TOKENS = [(7 * place + place * place) % 96 for place in range(300)]
 @contextmanager
 def emulation(mutate: Callable[[Any], None] | None = None) -> Iterator[Any]:
     """The calls of the engine go to the emulation until it ends."""
-    from msx_backend.llm.kernels.ascend import operators
+    from msx_llm.kernels.ascend import operators
     from tests.emulated_ascend.registry import emulated
 
     with emulated(operators, mutate=mutate) as calls:
@@ -41,7 +41,7 @@ def make_flat(
     """`own`: each slot gets blocks of its own; else somebody must `assign` them."""
     import mindspore as ms
 
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     kernels = AscendKernels(getattr(ms, dtype))
     runner = make_runner(family, shape or limits(), parallel, folder, kernels, adapters, chooses, whole)

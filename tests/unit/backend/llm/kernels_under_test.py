@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.blocks import BlockPool
-from msx_backend.llm.draft_model import DraftModel
-from msx_backend.llm.engine import Engine
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.planning import pool_of
-from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute
 from msx_core.config import SpeculativeOptions
+from msx_llm.blocks import BlockPool
+from msx_llm.draft_model import DraftModel
+from msx_llm.engine import Engine
+from msx_llm.limits import EngineLimits
+from msx_llm.paged import PagedPool
+from msx_llm.planning import pool_of
+from msx_llm.sampling import Constraints
+from msx_llm.slots import SlotPool
+from msx_llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute
 from tests.unit.backend.llm.fakes import Steps, make_tokenizer
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.runners import limits, make_runner
@@ -102,7 +102,7 @@ def kernels_under_test(kind: str, model: Path) -> Iterator[KernelsUnderTest]:
         return
     import mindspore as ms
 
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     with emulation():
         make = partial(make_runner, kind, shape(), folder=model, kernels=AscendKernels(ms.float16))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.registry import read_config
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.registry import read_config
 
 Tensors = dict[str, Any]
 LAYERS = (

@@ -46,7 +46,7 @@ def merged(model: Path, adapter: Path, folder: Path, scale: float) -> Path:
 
 
 def room(places: int = 2) -> Any:
-    from msx_backend.llm.adapters.weights import ATTENTION, MLP
-    from msx_backend.llm.models.adapter_shape import AdapterShape
+    from msx_llm.adapters.weights import ATTENTION, MLP
+    from msx_llm.models.adapter_shape import AdapterShape
 
     return AdapterShape(places, 8, frozenset(ATTENTION + MLP))

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm import memory
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import UNREAD, TokenChunk
 from msx_core.config import ModelConfig
+from msx_llm import memory
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.step import UNREAD, TokenChunk
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
 from tests.unit.backend.llm.flat_models import TOKENS, emulation, make_flat

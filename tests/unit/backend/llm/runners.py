@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.limits import EngineLimits
+from msx_llm.limits import EngineLimits
 
 GOLDENS = Path(__file__).parents[3] / "goldens" / "llm"
 VARIANTS = GOLDENS.with_name("llm_variants")
@@ -44,9 +44,9 @@ def make_runner(
     whole: bool = False,
 ) -> Any:
     """`whole`: each rank has some experts whole."""
-    from msx_backend.llm.division import with_whole_experts
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import load_runner
+    from msx_llm.division import with_whole_experts
+    from msx_llm.models.registry import read_config
+    from msx_llm.runner import load_runner
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 

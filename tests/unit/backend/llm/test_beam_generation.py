@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.beam_generation import BeamGeneration
-from msx_backend.llm.beams import BeamRounds
-from msx_backend.llm.sampling.logprobs import Logprobs
+from msx_llm.beam_generation import BeamGeneration
+from msx_llm.beams import BeamRounds
+from msx_llm.sampling.logprobs import Logprobs
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import BeamSearch, Constraint, GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.beams import BeamRounds, Tops
-from msx_backend.llm.sampling.logprobs import Logprobs
+from msx_llm.beams import BeamRounds, Tops
+from msx_llm.sampling.logprobs import Logprobs
 from msx_sdk.generation import BeamSearch
 from tests.unit.backend.llm.runners import GOLDENS, limits, make_runner
 

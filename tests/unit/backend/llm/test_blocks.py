@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.blocks import STRIDE, blocks_for, common
+from msx_llm.blocks import STRIDE, blocks_for, common
 
 
 @pytest.mark.parametrize("place", [0, 1, STRIDE - 1, STRIDE, STRIDE + 1, 2 * STRIDE + 5, 3 * STRIDE - 1])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msx_backend.llm.choosing import DeviceChoices
-from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.step import Mixed, Recount, TokenChunk
-from msx_backend.llm.step_plan import StepPlan
+from msx_llm.choosing import DeviceChoices
+from msx_llm.sampling import Sampler
+from msx_llm.sequence import TokenSequence
+from msx_llm.step import Mixed, Recount, TokenChunk
+from msx_llm.step_plan import StepPlan
 from msx_sdk.generation import SamplingParams
 
 PROMPT = [4, 4, 2]

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.draft_loading import draft_config, draft_weights, load_draft_model
-from msx_backend.llm.sizing.quantised import weight_bytes
 from msx_core.config import SpeculativeOptions
+from msx_llm.draft_loading import draft_config, draft_weights, load_draft_model
+from msx_llm.sizing.quantised import weight_bytes
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import Parallel
 from tests.unit.backend.llm.models.test_config import read

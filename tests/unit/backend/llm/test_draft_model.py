@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm import speculator as module
-from msx_backend.llm.draft_model import Drafting, DraftModel
-from msx_backend.llm.step import Array, Decode, Mixed
 from msx_core.config import SpeculativeOptions
+from msx_llm import speculator as module
+from msx_llm.draft_model import Drafting, DraftModel
+from msx_llm.step import Array, Decode, Mixed
 from tests.unit.backend.llm.fakes import (
     EngineHarness,
     FakeFollowingRunner,

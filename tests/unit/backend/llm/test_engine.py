@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm import lane
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.step import CopyPositions, Decode, Prefill, Step, Stretch
+from msx_llm import lane
+from msx_llm.limits import EngineLimits
+from msx_llm.sampling import Constraints
+from msx_llm.step import CopyPositions, Decode, Prefill, Step, Stretch
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import (

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.limits import EngineLimits
+from msx_llm.handle import RequestHandle
+from msx_llm.limits import EngineLimits
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import VOCAB, EngineHarness, alone, ids, limits, read, request

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.engine import Engine
-from msx_backend.llm.engine_thread import EngineThread
-from msx_backend.llm.step import Array
-from msx_backend.llm.steps import StartedSteps
+from msx_llm.engine import Engine
+from msx_llm.engine_thread import EngineThread
+from msx_llm.step import Array
+from msx_llm.steps import StartedSteps
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import GenerateDelta
 from tests.unit.backend.llm.fakes import VOCAB, FakeRunner, alone, ids, limits, make_tokenizer, read, request

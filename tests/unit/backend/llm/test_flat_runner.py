@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import UNREAD, ChoosingRunner, Mixed, TokenChunk, decode, encode
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.step import UNREAD, ChoosingRunner, Mixed, TokenChunk, decode, encode
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.runners import FAMILIES, all_logits, limits, make_runner, some
@@ -183,7 +183,7 @@ def test_a_step_is_data() -> None:
 
 @pytest.mark.parametrize("pins", [False, True])
 def test_inputs_of_an_npu_are_pinned(pins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from msx_backend.llm.flat_runner import host_tensor
+    from msx_llm.flat_runner import host_tensor
 
     monkeypatch.setattr(ms.Tensor, "pin_memory", lambda tensor: ("pinned", tensor.asnumpy().tolist()))
     made = host_tensor(np.array([3, 1]), pins)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from msx_backend.llm.step import UNREAD, Mixed, Recount, Step
+from msx_llm.step import UNREAD, Mixed, Recount, Step
 from msx_sdk.errors import PredictionError
 from tests.unit.backend.llm.fakes import END, EngineHarness, alone, ids, limits, read, request
 from tests.unit.backend.llm.test_engine import answer, play

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm import gauges as module
-from msx_backend.llm.gauges import EngineGauges
-from msx_backend.llm.stats import EngineStats, RequestTimes, StepSeconds
+from msx_llm import gauges as module
+from msx_llm.gauges import EngineGauges
+from msx_llm.stats import EngineStats, RequestTimes, StepSeconds
 from msx_sdk.metrics import Metrics
 
 STATS = EngineStats(

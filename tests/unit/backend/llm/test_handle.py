@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from msx_backend.llm.handle import RequestHandle
-from msx_backend.llm.stats import RequestTimes
+from msx_llm.handle import RequestHandle
+from msx_llm.stats import RequestTimes
 from msx_sdk.generation import GenerateDelta
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm import handler, planning
-from msx_backend.llm.draft_loading import draft_weights
-from msx_backend.llm.handler import TextGenerator
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.memory import MIB
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.planning import planned, pool_of
 from msx_core.config import parse_model_config
+from msx_llm import handler, planning
+from msx_llm.draft_loading import draft_weights
+from msx_llm.handler import TextGenerator
+from msx_llm.limits import EngineLimits
+from msx_llm.memory import MIB
+from msx_llm.models.config import DecoderConfig
+from msx_llm.paged import PagedPool
+from msx_llm.planning import planned, pool_of
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import Parallel
@@ -106,6 +106,6 @@ def test_the_runner_is_told_who_chooses_tokens(
 
     read(tmp_path)
     monkeypatch.setattr(handler, "init_parallel", lambda context: Parallel())
-    monkeypatch.setitem(sys.modules, "msx_backend.llm.runner", SimpleNamespace(load_runner=load_runner))
+    monkeypatch.setitem(sys.modules, "msx_llm.runner", SimpleNamespace(load_runner=load_runner))
     TextGenerator().initialize(Context(ModelInfo("m", model_dir=tmp_path, config=keys, rank=1, world_size=2)))
     assert given["chooses"] is chooses

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm import speculator
-from msx_backend.llm.draft_model import DraftModel
-from msx_backend.llm.speculation.ngram import NgramIndex
-from msx_backend.llm.step import UNREAD, Mixed
 from msx_core.config import SpeculativeOptions
+from msx_llm import speculator
+from msx_llm.draft_model import DraftModel
+from msx_llm.speculation.ngram import NgramIndex
+from msx_llm.step import UNREAD, Mixed
 from msx_sdk.generation import Constraint
 from tests.unit.backend.llm.fakes import ids, read, request
 from tests.unit.backend.llm.kernels_under_test import (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.limits import EngineLimits, check_context, limits_of
-from msx_backend.llm.memory import MIB
 from msx_core.config import parse_model_config
+from msx_llm.limits import EngineLimits, check_context, limits_of
+from msx_llm.memory import MIB
 from msx_sdk.errors import HandlerLoadError
 
 TOKEN = 16 << 10

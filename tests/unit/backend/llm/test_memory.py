@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm import memory
-from msx_backend.llm.memory import MIB, free_memory, measured_budget, stated_budget
 from msx_core.config import ConfigError, ModelConfig, parse_model_config
+from msx_llm import memory
+from msx_llm.memory import MIB, free_memory, measured_budget, stated_budget
 from msx_sdk.errors import HandlerLoadError
 
 GIB = 1 << 30
@@ -82,7 +82,7 @@ def test_the_fraction_of_what_is_free(monkeypatch: pytest.MonkeyPatch, keys: dic
     from msx_sdk.mindspore.parallel import Parallel
 
     collectives.register("world", (0,))
-    monkeypatch.setattr("msx_backend.llm.memory.free_memory", lambda ms, weights: 50 * GIB - weights)
+    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, weights: 50 * GIB - weights)
     assert measured_budget(config(**keys), Parallel(target="Ascend"), 10 * GIB) == int(40 * GIB * expected)
 
 
@@ -97,7 +97,7 @@ def test_all_ranks_have_what_the_fullest_has(monkeypatch: pytest.MonkeyPatch) ->
         return ms.ops.minimum(tensor, ms.Tensor([30 * 1024], ms.int32))
 
     monkeypatch.setattr(collectives, "all_reduce", others)
-    monkeypatch.setattr("msx_backend.llm.memory.free_memory", lambda ms, weights: 50 * GIB)
+    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, weights: 50 * GIB)
     assert measured_budget(config(**TP2), Parallel(target="Ascend", tp_size=2), 0) == int(30 * GIB * 0.8)
 
 

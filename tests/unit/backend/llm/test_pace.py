@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from msx_backend.llm.pace import PrefillPace
-from msx_backend.llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
+from msx_llm.pace import PrefillPace
+from msx_llm.step import CopyPositions, Decode, Mixed, Prefill, TokenChunk
 
 DECODE = Decode((0,), (1,), (0,))
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from msx_backend.llm.blocks import BlockPlacement
-from msx_backend.llm.paged import SCRATCH, PagedPool
-from msx_backend.llm.step import AssignBlocks, Decode
+from msx_llm.blocks import BlockPlacement
+from msx_llm.paged import SCRATCH, PagedPool
+from msx_llm.step import AssignBlocks, Decode
 
 PROMPT = list(range(10))
 

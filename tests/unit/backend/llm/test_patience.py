@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_backend.llm import patience
-from msx_backend.llm.patience import PATIENCE
-from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.waiting import OVERDUE
+from msx_llm import patience
+from msx_llm.patience import PATIENCE
+from msx_llm.sequence import TokenSequence
+from msx_llm.waiting import OVERDUE
 from tests.unit.backend.llm.test_scheduler import Stage
 
 WORST = 1 << 62

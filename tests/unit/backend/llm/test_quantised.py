@@ -43,15 +43,15 @@ class Made:
     kernels: Any
 
     def linears(self, layer: int) -> Any:
-        from msx_backend.llm.models.linears import LayerLinears
-        from msx_backend.llm.models.registry import read_config
+        from msx_llm.models.linears import LayerLinears
+        from msx_llm.models.registry import read_config
 
         return LayerLinears(self.kernels, read_config(self.folder).quantised, f"model.layers.{layer}")
 
     def load(self, cell: Any, name: str) -> Any:
-        from msx_backend.llm.models.registry import read_config
-        from msx_backend.llm.models.weights import Checkpoint
         from msx_core.mindspore.loading import load_shards
+        from msx_llm.models.registry import read_config
+        from msx_llm.models.weights import Checkpoint
 
         with Checkpoint(self.folder, read_config(self.folder)) as checkpoint:
             load_shards(cell, checkpoint, name)
@@ -89,8 +89,8 @@ TABLE = [pytest.param(case, id=case.id, marks=[LONG] if case.long else []) for c
 def made(request: pytest.FixtureRequest, kind: str, plain: Path, tmp_path: Path) -> Made:
     from safetensors.numpy import load_file
 
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.cpu.factory import CpuKernels
 
     quantised, numbers = write_quantised(plain, request.param, tmp_path)
     kernels = CpuKernels() if kind == "cpu" else AscendKernels(ms.float16)
@@ -109,7 +109,7 @@ def parallel(rank: int, ranks: int) -> Any:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_layers_with_one_input(made: Made, ranks: int) -> None:
-    from msx_backend.llm.models.kernels import Projection
+    from msx_llm.models.kernels import Projection
 
     names = {"q_proj": 64, "k_proj": 32, "v_proj": 32}
     for rank in range(ranks):
@@ -142,10 +142,10 @@ def test_ranks_have_parts_of_the_sum(case: Case, kind: str, plain: Path, tmp_pat
     from mindspore import nn
     from safetensors.numpy import load_file
 
-    from msx_backend.llm.kernels.ascend import quantised as ascend
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-    from msx_backend.llm.kernels.cpu import packed as cpu
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.kernels.ascend import quantised as ascend
+    from msx_llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.cpu import packed as cpu
+    from msx_llm.kernels.cpu.factory import CpuKernels
 
     monkeypatch.setattr(ascend, "Reduce", lambda parallel: nn.Identity())
     monkeypatch.setattr(cpu, "AllReduce", lambda parallel: nn.Identity())
@@ -166,8 +166,8 @@ def test_ranks_have_parts_of_the_sum(case: Case, kind: str, plain: Path, tmp_pat
 @pytest.mark.parametrize(("bits", "group"), [(4, None), (4, 64), (8, None), (8, 64)])
 def test_graphs_of_all_ways_on_a_cpu(bits: Any, group: int | None) -> None:
     """What runs without a graph may not compile."""
-    from msx_backend.llm.kernels.cpu.packed import PackedLinear
-    from msx_backend.llm.models.quantised.format import LinearFormat, QuantisedMatrix
+    from msx_llm.kernels.cpu.packed import PackedLinear
+    from msx_llm.models.quantised.format import LinearFormat, QuantisedMatrix
 
     random, form = np.random.default_rng(0), LinearFormat(bits=bits, group=group, zeros=True)
     shape = (form.groups(128), 32)
@@ -220,8 +220,8 @@ def _logits(kind: str, folder: Path) -> Any:
 def test_what_cannot_be_read_is_refused(
     id: str, changes: dict[str, Any], says: str, plain: Path, tmp_path: Path
 ) -> None:
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import Checkpoint
+    from msx_llm.models.registry import read_config
+    from msx_llm.models.weights import Checkpoint
     from msx_sdk.errors import HandlerLoadError
 
     folder, _ = write_quantised(plain, BY_ID[id], tmp_path)
@@ -242,7 +242,7 @@ def test_what_cannot_be_read_is_refused(
 def test_groups_that_ranks_would_share_are_refused(
     id: str, inputs: int, says: str, plain: Path, tmp_path: Path
 ) -> None:
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.kernels.cpu.factory import CpuKernels
     from msx_sdk.errors import HandlerLoadError
 
     folder, _ = write_quantised(plain, BY_ID[id], tmp_path)
@@ -252,7 +252,7 @@ def test_groups_that_ranks_would_share_are_refused(
 
 
 def test_other_methods_of_modelslim_are_refused(plain: Path, tmp_path: Path) -> None:
-    from msx_backend.llm.models.registry import read_config
+    from msx_llm.models.registry import read_config
     from msx_sdk.errors import HandlerLoadError
 
     folder, _ = write_quantised(plain, BY_ID["modelslim_w8a16"], tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
+from msx_llm.adapters.adapter import Adapter
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation, make_flat
 from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
 from tests.unit.backend.llm.quantised_models import BY_ID, WIDE, write_quantised

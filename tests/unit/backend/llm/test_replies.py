@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
-from msx_backend.llm.sampling import Chosen
-from msx_backend.llm.text import TextStream
 from msx_core.generation.wire import decode
+from msx_llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
+from msx_llm.sampling import Chosen
+from msx_llm.text import TextStream
 from msx_sdk.generation import GenerateDelta
 from tests.unit.backend.llm.fakes import END, make_tokenizer, request
 

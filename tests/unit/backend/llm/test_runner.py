@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.limits import EngineLimits
+from msx_llm.limits import EngineLimits
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
 
@@ -73,7 +73,7 @@ def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
 def test_chunks_of_long_prompts_read_no_more_than_about_what_is_there(
     first: int, last: int, between: list[int]
 ) -> None:
-    from msx_backend.llm.slot_runner import contexts_between
+    from msx_llm.slot_runner import contexts_between
 
     assert contexts_between(first, last) == between
 
@@ -128,10 +128,10 @@ def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) 
 
 @pytest.mark.parametrize("rank", range(4))
 def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int) -> None:
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
-    from msx_backend.llm.models.decoder import Decoder, DecoderParts
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import Checkpoint
+    from msx_llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.models.registry import read_config
+    from msx_llm.models.weights import Checkpoint
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 
@@ -156,8 +156,8 @@ def test_a_model_that_sees_both_ways_cannot_generate(tmp_path: Path) -> None:
 
 def test_limits_follow_from_what_the_weights_take() -> None:
     """They are asked for once the weights are there, as a device can say only then what room is left."""
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.runner import load_runner
+    from msx_llm.models.registry import read_config
+    from msx_llm.runner import load_runner
     from msx_sdk.mindspore.parallel import Parallel
 
     asked: list[int] = []

@@ -3,13 +3,13 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import cast
 
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.scheduler import Scheduler
-from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import UNREAD, CopyPositions, Decode, Mixed, Prefill, TokenChunk
-from msx_backend.llm.step_plan import StepPlan
+from msx_llm.paged import PagedPool
+from msx_llm.sampling import Sampler
+from msx_llm.scheduler import Scheduler
+from msx_llm.sequence import TokenSequence
+from msx_llm.slots import SlotPool
+from msx_llm.step import UNREAD, CopyPositions, Decode, Mixed, Prefill, TokenChunk
+from msx_llm.step_plan import StepPlan
 from msx_sdk.generation import Owner
 from tests.unit.backend.llm.fakes import limits
 

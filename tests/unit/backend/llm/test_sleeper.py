@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from msx_backend.llm.step import Sleep, Wake
+from msx_llm.step import Sleep, Wake
 from msx_sdk.errors import PredictionError
 from tests.unit.backend.llm.fakes import EngineHarness, alone, ids, request
 from tests.unit.backend.llm.test_engine import answer, play

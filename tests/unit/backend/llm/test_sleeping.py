@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
-from msx_backend.llm.kernels.cpu import sleeping
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.kernels.cpu import sleeping
 from tests.unit.backend.llm.flat_models import TOKENS
 from tests.unit.backend.llm.peft_folders import make_adapter, room
 from tests.unit.backend.llm.quantised_models import CASES, Case, write_quantised

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from msx_backend.llm.blocks import BlockPlacement
-from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import CopyPositions, Decode
+from msx_llm.blocks import BlockPlacement
+from msx_llm.slots import SlotPool
+from msx_llm.step import CopyPositions, Decode
 
 PROMPT = list(range(20))
 

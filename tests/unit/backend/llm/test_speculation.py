@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm import speculator as module
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.sampling import Constraints
-from msx_backend.llm.speculation.ngram import NgramIndex
-from msx_backend.llm.step import Decode, Mixed
 from msx_core.config import SpeculativeOptions
+from msx_llm import speculator as module
+from msx_llm.limits import EngineLimits
+from msx_llm.sampling import Constraints
+from msx_llm.speculation.ngram import NgramIndex
+from msx_llm.step import Decode, Mixed
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
 from tests.unit.backend.llm.fakes import END, VOCAB, EngineHarness, alone, ids, limits, make_tokenizer, read, request
 from tests.unit.backend.llm.test_engine_properties import meet, some_visit

@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
-from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.speculation.ngram import NgramIndex
-from msx_backend.llm.speculator import Speculator
-from msx_backend.llm.step import Decode, Mixed, Prefill, TokenChunk
 from msx_core.config import SpeculativeOptions
+from msx_llm.sampling import Sampler
+from msx_llm.sequence import TokenSequence
+from msx_llm.speculation.ngram import NgramIndex
+from msx_llm.speculator import Speculator
+from msx_llm.step import Decode, Mixed, Prefill, TokenChunk
 
 PATTERN = [3, 1, 4, 1, 5, 9, 2, 6]
 BUCKETS = (1, 4, 8, 16)

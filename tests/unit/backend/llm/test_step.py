@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.step import AssignBlocks, CopyPositions, Decode, Prefill, Step, Stretch, decode, encode, execute
+from msx_llm.step import AssignBlocks, CopyPositions, Decode, Prefill, Step, Stretch, decode, encode, execute
 from tests.unit.backend.llm.fakes import FakeRunner, FakeStretchingRunner
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import (
+from msx_core.leading import Leading
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.step import (
     Array,
     AssignBlocks,
     CopyPositions,
@@ -21,8 +22,7 @@ from msx_backend.llm.step import (
     TokenChunk,
     decode,
 )
-from msx_backend.llm.steps import StartedSteps
-from msx_core.leading import Leading
+from msx_llm.steps import StartedSteps
 
 WATCHDOG = 20.0
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.classification.inputs import PairCall, PairFiles
-from msx_backend.llm.embedding.inputs import InputCall, InputFiles
-from msx_backend.llm.embedding.prompts import InputPrompts
-from msx_backend.llm.text.prompts import PromptCall, PromptFiles
-from msx_backend.llm.text.text_calls import TextCall, TextFiles, TokenizeCall
-from msx_backend.llm.text.tokenizing import MIDDLE, Tokenizing
+from msx_llm.classification.inputs import PairCall, PairFiles
+from msx_llm.embedding.inputs import InputCall, InputFiles
+from msx_llm.embedding.prompts import InputPrompts
+from msx_llm.text.prompts import PromptCall, PromptFiles
+from msx_llm.text.text_calls import TextCall, TextFiles, TokenizeCall
+from msx_llm.text.tokenizing import MIDDLE, Tokenizing
 from msx_sdk.generation import ClassifyRequest, ContextLengthExceeded, EmbedRequest, GenerateRequest, TokenizeRequest
 from tests.unit.backend.llm.embedding.checkpoints import VOCABULARY, tokenizer
 

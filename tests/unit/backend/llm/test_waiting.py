@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.sequence import TokenSequence
-from msx_backend.llm.waiting import OVERDUE, WaitingTexts, last_in_turn
+from msx_llm.sequence import TokenSequence
+from msx_llm.waiting import OVERDUE, WaitingTexts, last_in_turn
 from msx_sdk.generation import Owner
 from tests.unit.backend.llm.test_scheduler import NO_SAMPLER, Stage
 

@@ -22,8 +22,8 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
     """A model folder with the `config.json` of a golden, but for the size of a head."""
     from safetensors.numpy import save_file
 
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import shapes
+    from msx_llm.models.registry import read_config
+    from msx_llm.models.weights import shapes
 
     folder.mkdir(parents=True)
     given = json.loads((GOLDENS / golden / "config.json").read_text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.llm.arrivals import Clients
 from benchmarks.llm.copying import CopyingPrompts, follower
-from msx_backend.llm.speculation.ngram import NgramIndex
+from msx_llm.speculation.ngram import NgramIndex
 
 WORDS, OUTPUT = 8192, 20
 

@@ -11,8 +11,8 @@ from benchmarks.llm import cold, host
 from benchmarks.llm.host_load import HostFigures, HostLoad, table
 from benchmarks.llm.null_checkpoint import NullCheckpoint
 from benchmarks.servers.processor import processor_seconds
-from msx_backend.llm.steps import StartingRunner
-from msx_backend.llm.text import Tokenizer
+from msx_llm.steps import StartingRunner
+from msx_llm.text import Tokenizer
 
 
 def test_the_null_runner_is_a_runner() -> None:

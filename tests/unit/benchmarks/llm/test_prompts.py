@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.llm import prompts
 from benchmarks.llm.words_checkpoint import WordsCheckpoint
-from msx_backend.llm.text import Tokenizer
+from msx_llm.text import Tokenizer
 
 
 def test_its_longest_prompts_fit_and_are_no_shorter_than_needed(tmp_path: Path) -> None:

@@ -195,5 +195,5 @@ def test_a_process_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_neither_the_command_nor_its_arithmetic_imports_mindspore(tmp_path: Path) -> None:
-    code = "import sys; import msx_frontend.cli.subcommands.planning, msx_backend.llm.sizing.__main__"
+    code = "import sys; import msx_frontend.cli.subcommands.planning, msx_llm.sizing.__main__"
     subprocess.run([sys.executable, "-c", f"{code}; sys.exit('mindspore' in sys.modules)"], check=True)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from msx_backend.llm.adapters.adapter import Adapter
+from msx_llm.adapters.adapter import Adapter
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import collectives, init_parallel
 from tests.unit.backend.llm.flat_models import TOKENS, emulation, make_flat

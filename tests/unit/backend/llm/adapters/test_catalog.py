@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.adapters.catalog import AdapterCatalog, packed_adapters
-from msx_backend.llm.adapters.peft import read_peft
 from msx_core.config import AdapterOptions
+from msx_llm.adapters.catalog import AdapterCatalog, packed_adapters
+from msx_llm.adapters.peft import read_peft
 from msx_sdk.errors import HandlerLoadError, PredictionError
 
 

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 import pytest
 from msgspec.structs import replace
 
-from msx_backend.llm import speculator
-from msx_backend.llm.adapters.adapter import Adapter
-from msx_backend.llm.adapters.catalog import AdapterCatalog
-from msx_backend.llm.engine import Engine
-from msx_backend.llm.limits import EngineLimits
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.speculation.ngram import NgramIndex
-from msx_backend.llm.step import Adapt
 from msx_core.config import SpeculativeOptions
+from msx_llm import speculator
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.adapters.catalog import AdapterCatalog
+from msx_llm.engine import Engine
+from msx_llm.limits import EngineLimits
+from msx_llm.paged import PagedPool
+from msx_llm.speculation.ngram import NgramIndex
+from msx_llm.step import Adapt
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import AdapterFiles, GenerateRequest, SamplingParams
 from tests.unit.backend.llm.fakes import VOCAB, FakeMixingRunner, FakeRunner, Steps, ids, make_tokenizer, read, request

@@ -10,11 +10,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
-from msx_backend.llm.adapters.files import copy_of, stamp_of
-from msx_backend.llm.adapters.loading import check_adapter
-from msx_backend.llm.adapters.weights import most_bytes, read_pairs
-from msx_backend.llm.models.registry import read_config
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.adapters.files import copy_of, stamp_of
+from msx_llm.adapters.loading import check_adapter
+from msx_llm.adapters.weights import most_bytes, read_pairs
+from msx_llm.models.registry import read_config
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.generation import LoadAdapterRequest
 from tests.unit.backend.llm.peft_folders import make_adapter
@@ -146,14 +146,14 @@ class OneLayer:
     own = (0,)
 
     def __init__(self) -> None:
-        from msx_backend.llm.models.adapted import AdaptedLayer, AdaptedLinears
+        from msx_llm.models.adapted import AdaptedLayer, AdaptedLinears
 
         linears = AdaptedLinears(2, [AdaptedLayer("self_attn.q_proj", slice(None), slice(None))], None)
         self.layers = [SimpleNamespace(cells_and_names=lambda: [("", linears)])]
 
 
 def test_the_room_has_become_smaller_since_it_was_loaded(model: Path, tmp_path: Path) -> None:
-    from msx_backend.llm.adapters.device import DeviceAdapters
+    from msx_llm.adapters.device import DeviceAdapters
 
     folder = make_adapter(model, tmp_path / "a", 1)
     held = DeviceAdapters(cast(Any, OneLayer()), read_config(model), 4)
@@ -171,7 +171,7 @@ class NoLayers:
 def test_the_host_holds_those_that_were_placed_last(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from msx_backend.llm.adapters import device
+    from msx_llm.adapters import device
 
     monkeypatch.setattr(device, "HELD", 2)
     held = device.DeviceAdapters(cast(Any, NoLayers()), read_config(model), 4)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
+from msx_llm.adapters.adapter import Adapter
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.peft_folders import make_adapter, merged, room
 from tests.unit.backend.llm.runners import compiled_graphs, limits, make_runner
@@ -30,7 +30,7 @@ CASES = [
 
 
 def _targets(family: str) -> Any:
-    from msx_backend.llm.adapters.weights import ATTENTION
+    from msx_llm.adapters.weights import ATTENTION
 
     return ATTENTION if family.endswith("moe") else None
 
@@ -47,7 +47,7 @@ def _texts(runner: Any, slots: tuple[int, ...] = (0, 1, 2)) -> Any:
 
 @pytest.mark.parametrize(("kind", "family"), CASES)
 def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Path) -> None:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     ms.runtime.launch_blocking()
     shape = limits(slots=(SLOTS,))
@@ -84,8 +84,8 @@ def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Pa
 def test_what_does_not_fit_is_found_when_the_model_loads(change: dict[str, Any], reason: str, tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
-    from msx_backend.llm.adapters.catalog import packed_adapters, shape_of
-    from msx_backend.llm.models.registry import read_config
+    from msx_llm.adapters.catalog import packed_adapters, shape_of
+    from msx_llm.models.registry import read_config
     from msx_sdk.errors import HandlerLoadError
 
     model = make_wide("llama", tmp_path / "model", num_hidden_layers=1, layer_types=None)

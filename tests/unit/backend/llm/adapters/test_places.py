@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
-from msx_backend.llm.adapters.places import AdapterPlaces
-from msx_backend.llm.blocks import BlockPool
-from msx_backend.llm.paged import PagedPool
-from msx_backend.llm.slots import SlotPool
-from msx_backend.llm.step import Adapt
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.adapters.places import AdapterPlaces
+from msx_llm.blocks import BlockPool
+from msx_llm.paged import PagedPool
+from msx_llm.slots import SlotPool
+from msx_llm.step import Adapt
 
 A, B, C = (Adapter(name, f"/{name}") for name in "abc")
 

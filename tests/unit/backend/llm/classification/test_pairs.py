@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from msx_backend.llm.classification.inputs import PairTokenizer
-from msx_backend.llm.classification.template import PairTemplate
-from msx_backend.llm.text import ChatTemplate, Tokenizer
-from msx_backend.llm.text.pieces import PIECE
+from msx_llm.classification.inputs import PairTokenizer
+from msx_llm.classification.template import PairTemplate
+from msx_llm.text import ChatTemplate, Tokenizer
+from msx_llm.text.pieces import PIECE
 from msx_sdk.generation import ClassifyRequest, ContextLengthExceeded
 from tests.unit.backend.llm.embedding.checkpoints import tokenizer
 from tests.unit.backend.llm.text.watched import tokenized_texts

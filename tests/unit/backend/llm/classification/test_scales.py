@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.classification.scales import read_scales
+from msx_llm.classification.scales import read_scales
 
 LOGITS = np.array([-800.0, 0.0, 800.0])
 EXPECTED: dict[str, list[float]] = {

@@ -29,14 +29,14 @@ def tanh_gelu(x: float) -> float:
     ],
 )
 def test_definitions(name: str, definition: Callable[[float], float], tolerance: float) -> None:
-    from msx_backend.llm.embedding.activations import make_activation
+    from msx_llm.embedding.activations import make_activation
 
     found = ms.jit(make_activation(name).construct)(ms.Tensor(X)).asnumpy()
     np.testing.assert_allclose(found, [definition(float(x)) for x in X], atol=tolerance, rtol=1e-6)
 
 
 def test_the_kernel_of_other_devices_agrees() -> None:
-    from msx_backend.llm.embedding.activations import Gelu, NativeGelu
+    from msx_llm.embedding.activations import Gelu, NativeGelu
 
     x = ms.Tensor(X[:-6])
     np.testing.assert_allclose(Gelu()(x).asnumpy(), NativeGelu()(x).asnumpy(), atol=4e-6)

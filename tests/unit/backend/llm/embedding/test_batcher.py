@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.embedding.batcher import Batcher
-from msx_backend.llm.embedding.pooling import Array
-from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes
+from msx_llm.embedding.batcher import Batcher
+from msx_llm.embedding.pooling import Array
+from msx_llm.embedding.shapes import BatchShape, BatchShapes
 
 SHAPES = BatchShapes((1, 4), (8, 16), 64)
 

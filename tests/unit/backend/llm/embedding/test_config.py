@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.embedding.config import encoder_config
+from msx_llm.embedding.config import encoder_config
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import CONFIGS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.embedding.family import find_family
+from msx_llm.embedding.family import find_family
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import HIDDEN, VOCABULARY, write_checkpoint
 

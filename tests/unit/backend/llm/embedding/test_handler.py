@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from msx_backend.llm.embedding.model import load_model
 from msx_core.generation.wire import encode
+from msx_llm.embedding.model import load_model
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import EMBED, TOKENIZE, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.request import InferenceRequest, Part

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.embedding.inputs import InputTokenizer
-from msx_backend.llm.embedding.prompts import InputPrompts
-from msx_backend.llm.text import Tokenizer
-from msx_backend.llm.text.pieces import PIECE
+from msx_llm.embedding.inputs import InputTokenizer
+from msx_llm.embedding.prompts import InputPrompts
+from msx_llm.text import Tokenizer
+from msx_llm.text.pieces import PIECE
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, EmbedRequest
 from tests.unit.backend.llm.embedding.checkpoints import VOCABULARY, tokenizer

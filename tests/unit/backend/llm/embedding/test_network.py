@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from msx_backend.llm.embedding.family import find_family
-from msx_backend.llm.embedding.pooling import MODES, Mode, Pooling
-from msx_backend.llm.embedding.shapes import BatchShape
+from msx_llm.embedding.family import find_family
+from msx_llm.embedding.pooling import MODES, Mode, Pooling
+from msx_llm.embedding.shapes import BatchShape
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import CONFIGS, Arrays, encoder_tensors, write_checkpoint
 
@@ -29,7 +29,7 @@ def _launch_blocking() -> None:
 
 
 def network(folder: Path, *modes: Mode) -> Any:
-    from msx_backend.llm.embedding.network import EmbeddingNetwork
+    from msx_llm.embedding.network import EmbeddingNetwork
 
     family = find_family(folder, "CPU")
     return EmbeddingNetwork(family.load(family.context), Pooling(modes or ("mean",)), family.dtype)
@@ -78,7 +78,7 @@ def test_half_precision_files_become_float32(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["qwen3", "mistral", "mistral_two_ways"])
 def test_decoders_in_half_precision(kind: str, tmp_path: Path) -> None:
     """As on a device, but for its kernels; with windows and padding, whose masks hold no infinity."""
-    from msx_backend.llm.embedding.network import EmbeddingNetwork
+    from msx_llm.embedding.network import EmbeddingNetwork
 
     family = find_family(write_checkpoint(tmp_path, kind, dtype="float16"), "Ascend")
     net = EmbeddingNetwork(family.load(72), Pooling(("mean",)), family.dtype)

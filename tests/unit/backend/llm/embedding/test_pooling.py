@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.embedding.pooling import Mode, Pooling, normalized, read_pooling
+from msx_llm.embedding.pooling import Mode, Pooling, normalized, read_pooling
 from msx_sdk.errors import HandlerLoadError
 
 STATES = np.array([[1.0, 2], [3, 0], [8, 4], [100, 100]], np.float32)

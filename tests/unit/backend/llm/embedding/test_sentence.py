@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from msx_backend.llm.embedding.prompts import NO_PROMPTS, InputPrompts
-from msx_backend.llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
+from msx_llm.embedding.prompts import NO_PROMPTS, InputPrompts
+from msx_llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.embedding.checkpoints import HIDDEN, write_modules
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
+from msx_llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
 
 SHAPES = BatchShapes((1, 4, 8, 32), (32, 128, 512), 2048)
 

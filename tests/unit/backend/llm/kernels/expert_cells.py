@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 
 def expert_cell(kernels: Any, folder: Path, rank: int = 0, ranks: int = 1, whole: bool = False) -> Any:
-    from msx_backend.llm.models.linears import LayerLinears
-    from msx_backend.llm.models.registry import read_config
-    from msx_backend.llm.models.weights import Checkpoint
     from msx_core.mindspore.loading import load_shards
+    from msx_llm.models.linears import LayerLinears
+    from msx_llm.models.registry import read_config
+    from msx_llm.models.weights import Checkpoint
     from msx_sdk.mindspore.parallel import Parallel
 
     config = read_config(folder)

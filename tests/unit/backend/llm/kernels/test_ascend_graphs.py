@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.registry import read_config
+from msx_llm.models.registry import read_config
 from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.runners import FAMILIES, limits, make_runner, some
 from tests.unit.backend.llm.wide_models import make_wide
@@ -29,7 +29,7 @@ def _folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(family: str, folder: Path, dtype: str, **changes: Any) -> Any:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     model = make_wide(family, folder / "model", **changes)
     return make_runner(family, limits(), folder=model, kernels=AscendKernels(getattr(ms, dtype)))
@@ -41,8 +41,8 @@ def refusals(runner: Any) -> list[str]:
 
 
 def refusal(runner: Any, kind: int) -> str:
-    from msx_backend.llm.kernels.ascend.blocks import nowhere
-    from msx_backend.llm.kernels.ascend.graphs import FlatCell
+    from msx_llm.kernels.ascend.blocks import nowhere
+    from msx_llm.kernels.ascend.graphs import FlatCell
 
     made = runner._graphs
     call = made.graph(FlatCell(made.decoder, kind))
@@ -65,8 +65,8 @@ def test_every_family_passes(family: str, dtype: str, tmp_path: Path) -> None:
 
 
 def test_adapters_pass(tmp_path: Path) -> None:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-    from msx_backend.llm.models.adapter_shape import AdapterShape
+    from msx_llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.models.adapter_shape import AdapterShape
 
     model, room = make_wide("llama", tmp_path / "model"), AdapterShape(2, 8, frozenset({"q_proj", "down_proj"}))
     runner = make_runner("llama", limits(), folder=model, kernels=AscendKernels(ms.float16), adapters=room)
@@ -84,7 +84,7 @@ def test_the_front_end_does_refuse(tmp_path: Path) -> None:
 
 
 def test_kernels_find_the_lengths_by_the_names_of_inputs() -> None:
-    from msx_backend.llm.kernels.ascend.graphs import FlatCell
+    from msx_llm.kernels.ascend.graphs import FlatCell
 
     assert {"batch_valid_length", "q_seq_lens"} <= inspect.signature(FlatCell.construct).parameters.keys()
 
@@ -93,7 +93,7 @@ def test_graphs_are_compiled_for_inference_and_steps_name_their_phase(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without `infer_boost` PagedAttention has no kernel; trace memory and capture look for the phase "increment"."""
-    from msx_backend.llm.kernels.ascend.graphs import FlatGraphs
+    from msx_llm.kernels.ascend.graphs import FlatGraphs
 
     compiled, phases = list[dict[str, Any]](), list[str]()
 
@@ -112,7 +112,7 @@ def test_graphs_are_compiled_for_inference_and_steps_name_their_phase(
 
 def test_blocks_are_made_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cache is most of the device's memory: through an array of the host it would take minutes."""
-    from msx_backend.llm.kernels.ascend import graphs
+    from msx_llm.kernels.ascend import graphs
 
     shapes = list[tuple[int, ...]]()
 
@@ -130,7 +130,7 @@ def test_blocks_are_made_on_the_device(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.long
 def test_whole_experts_pass(tmp_path: Path) -> None:
     """One rank has all of them here; the cells are those of a rank that has some."""
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     model = make_wide("qwen3_moe", tmp_path / "model")
     runner = make_runner("qwen3_moe", limits(), folder=model, kernels=AscendKernels(ms.float16), whole=True)
@@ -143,7 +143,7 @@ def test_whole_experts_pass(tmp_path: Path) -> None:
     ("case", "dtype"), [("int_quantized", "bfloat16"), pytest.param("packed_8", "float16", marks=pytest.mark.long)]
 )
 def test_experts_of_integers_pass(case: str, dtype: str, tmp_path: Path) -> None:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     plain = make_wide("qwen3_moe", tmp_path / "plain", **{**SIZES, **WIDE["qwen3_moe"]})
     folder, _ = write_quantised(plain, BY_ID[case], tmp_path)

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from msx_backend.llm.kernels.ascend.environment import VARIABLES, set_variables
-from msx_backend.llm.kernels.ascend.soc import check_soc
+from msx_llm.kernels.ascend.environment import VARIABLES, set_variables
+from msx_llm.kernels.ascend.soc import check_soc
 from msx_sdk.errors import HandlerLoadError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from msx_backend.llm.kernels.ascend.blocks import ALWAYS, NEVER, BlockTables, block_size, nowhere
+from msx_llm.kernels.ascend.blocks import ALWAYS, NEVER, BlockTables, block_size, nowhere
 from msx_sdk.errors import HandlerLoadError
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.adapters.adapter import Adapter
-from msx_backend.llm.sampling.choice import TokenChoice
-from msx_backend.llm.step import UNREAD, TokenChunk
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.sampling.choice import TokenChoice
+from msx_llm.step import UNREAD, TokenChunk
 from tests.unit.backend.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.unit.backend.llm.peft_folders import make_adapter, room
 from tests.unit.backend.llm.runners import limits

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling import Sampler
-from msx_backend.llm.sampling.choice import TokenChoice
+from msx_llm.sampling import Sampler
+from msx_llm.sampling.choice import TokenChoice
 from msx_sdk.generation import SamplingParams
 from tests.emulated_ascend.host_choice import by_host
 
@@ -34,7 +34,7 @@ Choose = Callable[[Any, list[TokenChoice]], Any]
 
 @pytest.fixture(scope="module")
 def choose() -> Choose:
-    from msx_backend.llm.kernels.ascend.choosing import TokenChooser
+    from msx_llm.kernels.ascend.choosing import TokenChooser
 
     chooser = TokenChooser(VOCAB, eager=False)
     return lambda logits, choices: chooser(ms.Tensor(logits), choices).asnumpy()
@@ -59,7 +59,7 @@ def test_the_tokens_are_the_hosts(choose: Choose) -> None:
 
 def test_sums_over_a_large_vocabulary_are_exact_enough() -> None:
     """A cumulative sum over all of it in single precision chooses other tokens for one text in five."""
-    from msx_backend.llm.kernels.ascend.choosing import TokenChooser
+    from msx_llm.kernels.ascend.choosing import TokenChooser
 
     random = np.random.default_rng(1)
     rows = random.normal(scale=3, size=(16, 152_000)).astype(np.float32)

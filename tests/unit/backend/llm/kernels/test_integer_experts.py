@@ -37,7 +37,7 @@ def written(case: str, folder: Path) -> tuple[Path, Path]:
 
 
 def kernels_of(dtype: str) -> Any:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
 
     return AscendKernels(getattr(ms, dtype))
 

@@ -18,7 +18,7 @@ EXACT = 2e-5
 
 
 def cell_of(folder: Path, rank: int, ranks: int, whole: bool) -> Any:
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.kernels.cpu.factory import CpuKernels
 
     return expert_cell(CpuKernels(), folder, rank, ranks, whole)
 
@@ -32,8 +32,8 @@ def folders(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]
 @pytest.mark.parametrize("tokens", [1, 40])
 @pytest.mark.parametrize("whole", [False, True])
 def test_ranks_add_up_to_the_numbers(folders: tuple[Path, Path], whole: bool, tokens: int) -> None:
-    from msx_backend.llm.kernels.cpu.experts import BlockedExperts
-    from msx_backend.llm.kernels.cpu.packed_experts import PackedExperts
+    from msx_llm.kernels.cpu.experts import BlockedExperts
+    from msx_llm.kernels.cpu.packed_experts import PackedExperts
 
     quantised, numbers = folders
     random = np.random.default_rng(tokens)
@@ -49,7 +49,7 @@ def test_ranks_add_up_to_the_numbers(folders: tuple[Path, Path], whole: bool, to
 
 
 def test_experts_that_sort_their_inputs_are_numbers(tmp_path: Path) -> None:
-    from msx_backend.llm.kernels.cpu.experts import BlockedExperts
+    from msx_llm.kernels.cpu.experts import BlockedExperts
 
     plain = make_wide("qwen2_moe", tmp_path / "plain", **{**SIZES, **WIDE["qwen2_moe"]})
     quantised, numbers = write_quantised(plain, BY_ID["gptq_desc_act"], tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling import Sampler
+from msx_llm.sampling import Sampler
 from msx_sdk.generation import SamplingParams
 
 pytestmark = pytest.mark.mindspore
@@ -32,8 +32,8 @@ def samplers() -> list[Sampler]:
 
 @pytest.fixture(scope="module")
 def chosen() -> Any:
-    from msx_backend.llm.kernels.ascend.choosing import TokenChooser
-    from msx_backend.llm.kernels.ascend.following import ChosenTokens
+    from msx_llm.kernels.ascend.choosing import TokenChooser
+    from msx_llm.kernels.ascend.following import ChosenTokens
     from msx_sdk.mindspore.parallel import Parallel
 
     parallel = Parallel()
@@ -51,7 +51,7 @@ def recount(chosen: Any, slot: int, sampler: Sampler) -> None:
 
 
 def test_the_tokens_are_the_hosts(chosen: Any) -> None:
-    from msx_backend.llm.step import TokenChunk
+    from msx_llm.step import TokenChunk
 
     host, device, slots = samplers(), samplers(), [3, 0, 4, 1, 2]
     for slot, sampler in zip(slots, device, strict=True):
@@ -70,7 +70,7 @@ def test_the_tokens_are_the_hosts(chosen: Any) -> None:
 
 def test_a_slot_is_counted_anew_for_the_next_text(chosen: Any) -> None:
     """And what another slot has stays."""
-    from msx_backend.llm.step import TokenChunk
+    from msx_llm.step import TokenChunk
 
     row = np.zeros((2, VOCAB), np.float32)
     row[:, 9], row[:, 8] = 1.0, 0.5
@@ -83,7 +83,7 @@ def test_a_slot_is_counted_anew_for_the_next_text(chosen: Any) -> None:
 
 
 def test_a_row_that_is_not_finite_is_not_counted(chosen: Any) -> None:
-    from msx_backend.llm.step import TokenChunk
+    from msx_llm.step import TokenChunk
 
     row = np.zeros((1, VOCAB), np.float32)
     row[0, 0] = 0.5

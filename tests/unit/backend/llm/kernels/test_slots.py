@@ -14,7 +14,7 @@ SLOT = HEADS * LENGTH
 
 
 def places(slots: list[int | None], positions: list[list[int]], context: int) -> tuple[list[int], list[int]]:
-    from msx_backend.llm.kernels.cpu.slots import SlotLayout
+    from msx_llm.kernels.cpu.slots import SlotLayout
 
     rows, seen = SlotLayout(3, 100, HEADS).places(slots, np.array(positions), context)
     assert rows.dtype == seen.dtype == np.int32
@@ -22,7 +22,7 @@ def places(slots: list[int | None], positions: list[list[int]], context: int) ->
 
 
 def test_contexts_are_rounded_up() -> None:
-    from msx_backend.llm.kernels.cpu.slots import SlotLayout
+    from msx_llm.kernels.cpu.slots import SlotLayout
 
     layout = SlotLayout(3, 100, HEADS)
     assert (layout.length, layout.size) == (LENGTH, (3 + 1) * SLOT)
@@ -51,7 +51,7 @@ def test_padding_is_written_to_a_slot_of_its_own() -> None:
 
 
 def test_rows_of_a_prefix_are_head_by_head() -> None:
-    from msx_backend.llm.kernels.cpu.slots import SlotLayout
+    from msx_llm.kernels.cpu.slots import SlotLayout
 
     rows = SlotLayout(3, 100, HEADS).rows(1, 3).tolist()
     assert rows == [SLOT, SLOT + 1, SLOT + 2, SLOT + LENGTH, SLOT + LENGTH + 1, SLOT + LENGTH + 2]

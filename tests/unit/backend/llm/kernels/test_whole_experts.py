@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.experts import ExpertsConfig
+from msx_llm.models.experts import ExpertsConfig
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.flat_models import ROUNDING, emulation
 from tests.unit.backend.llm.runners import GOLDENS
@@ -36,8 +36,8 @@ class RandomWeights:
 
 def part_of(kernels: str, experts: ExpertsConfig, rank: int, size: int, rows: int) -> tuple[Any, int]:
     """A rank's part of the sum, and how many tensors it has read."""
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.cpu.factory import CpuKernels
     from msx_sdk.mindspore.parallel import Parallel
 
     made = CpuKernels() if kernels == "cpu" else AscendKernels(ms.float16)
@@ -64,8 +64,8 @@ def test_ranks_add_up_to_one(kernels: str, rows: int) -> None:
 
 
 def refusal(family: str, ranks: int) -> str:
-    from msx_backend.llm.division import check_division, with_whole_experts
-    from msx_backend.llm.models.registry import read_config
+    from msx_llm.division import check_division, with_whole_experts
+    from msx_llm.models.registry import read_config
     from msx_sdk.mindspore.parallel import Parallel
 
     with pytest.raises(HandlerLoadError) as raised:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from msx_backend.llm.mindir.inputs import GraphInputs
-from msx_backend.llm.mindir.options import InputNames
-from msx_backend.llm.mindir.runner import ExportedGraph
 from msx_core.mindir import TensorSpec
+from msx_llm.mindir.inputs import GraphInputs
+from msx_llm.mindir.options import InputNames
+from msx_llm.mindir.runner import ExportedGraph
 
 VOCAB, CONTEXT, PROMPT = 11, 12, 6
 NAMES = InputNames()

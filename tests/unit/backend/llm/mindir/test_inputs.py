@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.mindir.inputs import GraphInputs, TextRow
-from msx_backend.llm.mindir.options import InputNames
+from msx_llm.mindir.inputs import GraphInputs, TextRow
+from msx_llm.mindir.options import InputNames
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindir.fakes import spec
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msx_backend.llm.mindir.pool import RowPool
-from msx_backend.llm.step import Decode
+from msx_llm.mindir.pool import RowPool
+from msx_llm.step import Decode
 
 
 def test_rows_are_taken_and_given_back() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.mindir.inputs import GraphInputs
-from msx_backend.llm.mindir.runner import ExportedGraph, TwoFileRunner
+from msx_llm.mindir.inputs import GraphInputs
+from msx_llm.mindir.runner import ExportedGraph, TwoFileRunner
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindir.fakes import (
     CONTEXT,

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_backend.llm.division import check_division
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.registry import FAMILIES, read_config
+from msx_llm.division import check_division
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.registry import FAMILIES, read_config
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 

@@ -63,7 +63,7 @@ def test_a_short_text_does_not_turn_as_the_long_one_before_it_did(tmp_path: Path
 
 
 def norm(rows: Any, weight: Any, dtype: Any) -> Any:
-    from msx_backend.llm.kernels.cpu.cells import RMSNorm
+    from msx_llm.kernels.cpu.cells import RMSNorm
 
     cell = RMSNorm(rows.shape[-1], 1e-6, dtype)
     cell.weight.set_data(ms.Tensor(weight, dtype))
@@ -90,11 +90,11 @@ def test_norms_of_half_precision_go_through_float32(count: int) -> None:
 )
 @pytest.mark.parametrize("kernels", ["cpu", "ascend"])
 def test_a_tied_head_is_the_embeddings_weight(kernels: str, family: str, stages: int, shared: bool) -> None:
-    from msx_backend.llm.kernels.ascend.factory import AscendKernels
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
-    from msx_backend.llm.models.decoder import Decoder, DecoderParts
-    from msx_backend.llm.models.registry import read_config
     from msx_core.mindspore.loading import without_data
+    from msx_llm.kernels.ascend.factory import AscendKernels
+    from msx_llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.models.registry import read_config
     from msx_sdk.mindspore.parallel import Parallel
 
     made = CpuKernels() if kernels == "cpu" else AscendKernels(ms.float16)

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from msx_backend.llm.models import registry
+from msx_llm.models import registry
 from tests.unit.backend.llm.runners import GOLDENS, all_logits, limits, make_runner
 
 PAGE = Path(__file__).parents[5] / "docs" / "families.md"

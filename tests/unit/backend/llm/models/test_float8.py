@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.float8 import E4M3
-from msx_backend.llm.models.weights import Checkpoint, shapes
+from msx_llm.models.float8 import E4M3
+from msx_llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.mxfp4 import E2M1, unpacked
-from msx_backend.llm.models.registry import read_config
+from msx_llm.models.mxfp4 import E2M1, unpacked
+from msx_llm.models.registry import read_config
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 from tests.unit.backend.llm.runners import GOLDENS
@@ -32,8 +32,8 @@ def test_two_numbers_have_a_byte_and_32_a_power() -> None:
 
 def experts_of(folder: Path, rank: int = 0, ranks: int = 1) -> Any:
     """Those of the first layer."""
-    from msx_backend.llm.kernels.cpu.clamped import ClampedExperts
-    from msx_backend.llm.models.weights import Checkpoint
+    from msx_llm.kernels.cpu.clamped import ClampedExperts
+    from msx_llm.models.weights import Checkpoint
     from msx_sdk.mindspore.parallel import Parallel
 
     config = read_config(folder)
@@ -60,7 +60,7 @@ def test_experts_of_4_bits_are_read(tmp_path: Path) -> None:
     config = (folder / "config.json").read_text()
     (folder / "config.json").write_text(config.replace("{", '{"quantization_config": {"quant_method": "mxfp4"},', 1))
     random, tensors = np.random.default_rng(0), {}
-    from msx_backend.llm.models.weights import shapes
+    from msx_llm.models.weights import shapes
 
     for name, shape in shapes(read_config(folder), "model."):
         bits = np.uint8 if name.endswith(("_blocks", "_scales")) else np.float32

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.embedding.config import MEMBERS as ENCODERS
-from msx_backend.llm.models.members import IGNORED
-from msx_backend.llm.models.registry import FAMILIES
+from msx_llm.embedding.config import MEMBERS as ENCODERS
+from msx_llm.models.members import IGNORED
+from msx_llm.models.registry import FAMILIES
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.models.weights import Checkpoint, shapes
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.registry import read_config
+from msx_llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindformers_files import Tensors, theirs
 from tests.unit.backend.llm.runners import GOLDENS

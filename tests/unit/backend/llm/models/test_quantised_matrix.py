@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.quantised.matrix import read_matrix
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.models.weights import Checkpoint, layer_shapes
 from msx_core.mindspore.weights import part
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.quantised.matrix import read_matrix
+from msx_llm.models.registry import read_config
+from msx_llm.models.weights import Checkpoint, layer_shapes
 from tests.unit.backend.llm.quantised_models import BY_ID, CASES, SIZES, WIDE, Case, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.rope import dynamic_rows, rope_tables
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.rope import dynamic_rows, rope_tables
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.models.test_config import read
 

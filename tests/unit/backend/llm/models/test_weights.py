@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.models.weights import Checkpoint, shapes
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.registry import read_config
+from msx_llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.unit.backend.llm.mindformers_files import core, mindformers
 from tests.unit.backend.llm.models.test_config import read

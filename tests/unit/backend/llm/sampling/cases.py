@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from msx_backend.llm.sampling.largest import Row
+from msx_llm.sampling.largest import Row
 from msx_sdk.generation import SamplingParams
 
 VOCAB = 80

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.sampling.adjustments import Adjustments, banned
+from msx_llm.sampling.adjustments import Adjustments, banned
 from msx_sdk import InvalidInput
 from msx_sdk.generation import SamplingParams
 

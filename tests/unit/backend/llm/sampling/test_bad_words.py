@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.sampling import BadWords, Sampler
-from msx_backend.llm.sampling.largest import Row
+from msx_llm.sampling import BadWords, Sampler
+from msx_llm.sampling.largest import Row
 from msx_sdk.generation import SamplingParams
 
 VOCAB = 6

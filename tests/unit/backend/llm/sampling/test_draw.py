@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling.draw import RandomNumbers, draw
-from msx_backend.llm.sampling.filters import TokenWeights
-from msx_backend.llm.sampling.largest import Row
-from msx_backend.llm.sampling.sums import BLOCK, block_sums
+from msx_llm.sampling.draw import RandomNumbers, draw
+from msx_llm.sampling.filters import TokenWeights
+from msx_llm.sampling.largest import Row
+from msx_llm.sampling.sums import BLOCK, block_sums
 
 
 def plain(weights: Row) -> TokenWeights:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.filters import CHUNK, radius, weights
-from msx_backend.llm.sampling.sums import block_sums
+from msx_llm.sampling.filters import CHUNK, radius, weights
+from msx_llm.sampling.sums import block_sums
 from msx_sdk.generation import SamplingParams
 
 Probabilities = NDArray[np.float64]

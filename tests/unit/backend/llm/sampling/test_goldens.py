@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.sampling.adjustments import Adjustments
-from msx_backend.llm.sampling.filters import weights
+from msx_llm.sampling.adjustments import Adjustments
+from msx_llm.sampling.filters import weights
 from tests.unit.backend.llm.sampling.cases import CASES, SEEN, VOCAB, logits
 
 GOLDENS = json.loads(Path(__file__).with_name("goldens.json").read_text())

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.sampling.grammar import grammar
+from msx_llm.sampling.grammar import grammar
 from msx_sdk import InvalidInput
 from msx_sdk.generation import Constraint
 

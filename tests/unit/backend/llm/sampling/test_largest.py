@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.sampling.largest import at_least_kth, largest
+from msx_llm.sampling.largest import at_least_kth, largest
 
 FLOATS = st.floats(-100, 100, width=32)
 

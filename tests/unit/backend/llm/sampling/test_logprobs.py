@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from msx_backend.llm.sampling.logprobs import Logprobs, prompt_logprobs
+from msx_llm.sampling.logprobs import Logprobs, prompt_logprobs
 
 LOGITS = (np.random.default_rng(0).standard_normal((4, 700)) * 5).astype(np.float32)
 EXPECTED = LOGITS.astype(np.float64) - np.log(np.exp(LOGITS.astype(np.float64)).sum(axis=1, keepdims=True))

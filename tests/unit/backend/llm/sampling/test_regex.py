@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.sampling.regex import with_ascii_classes
+from msx_llm.sampling.regex import with_ascii_classes
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.sampling import Chosen, Constraints, Sampler, choose_all
-from msx_backend.llm.sampling.largest import Row
+from msx_llm.sampling import Chosen, Constraints, Sampler, choose_all
+from msx_llm.sampling.largest import Row
 from msx_sdk.generation import Constraint, SamplingParams
 from tests.unit.backend.llm.tokenizers_of_tests import byte_level
 

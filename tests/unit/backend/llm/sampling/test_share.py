@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from msx_backend.llm.sampling.share import FEW, SAMPLE, SORTED, largest_share
-from msx_backend.llm.sampling.sums import BLOCK, block_sums, sums_of, sums_where
+from msx_llm.sampling.share import FEW, SAMPLE, SORTED, largest_share
+from msx_llm.sampling.sums import BLOCK, block_sums, sums_of, sums_where
 
 SHARES = [1e-9, 0.05, 0.5, 0.9, 0.999, 1 - 1e-12]
 Weights = NDArray[np.float32]

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from msx_backend.llm.sampling import Sampler, verify_all
+from msx_llm.sampling import Sampler, verify_all
 from msx_sdk.generation import SamplingParams
 
 WORDS, LENGTH, TEXTS = 4, 3, 4000

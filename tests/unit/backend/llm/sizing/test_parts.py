@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.sizing.parts import (
+from msx_llm.models.registry import read_config
+from msx_llm.sizing.parts import (
     ALIGNMENT,
     activation_bytes,
     adapter_bytes,
@@ -94,12 +94,12 @@ def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards: int) -> None:
     pytest.importorskip("mindspore")
-    from msx_backend.llm.adapters.weights import adaptable
-    from msx_backend.llm.division import check_division, own_layers
-    from msx_backend.llm.kernels.cpu.factory import CpuKernels
-    from msx_backend.llm.models.adapter_shape import AdapterShape
-    from msx_backend.llm.models.decoder import Decoder, DecoderParts
     from msx_core.mindspore.loading import parameter_size, without_data
+    from msx_llm.adapters.weights import adaptable
+    from msx_llm.division import check_division, own_layers
+    from msx_llm.kernels.cpu.factory import CpuKernels
+    from msx_llm.models.adapter_shape import AdapterShape
+    from msx_llm.models.decoder import Decoder, DecoderParts
     from msx_sdk.mindspore import collectives
 
     config = read_config(GOLDENS / family)
@@ -119,7 +119,7 @@ def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards:
 @pytest.mark.mindspore
 def test_the_cache_of_a_cpu_is_as_large_as_the_engines() -> None:
     pytest.importorskip("mindspore")
-    from msx_backend.llm.kernels.cpu import slots
+    from msx_llm.kernels.cpu import slots
 
     config = read_config(GOLDENS / "llama")
     layout = slots.SlotLayout(3, 100, config.kv_heads)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.division import own_layers
-from msx_backend.llm.models.config import DecoderConfig
-from msx_backend.llm.models.registry import read_config
-from msx_backend.llm.sizing.quantised import saved_bytes, weight_bytes
+from msx_llm.division import own_layers
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.registry import read_config
+from msx_llm.sizing.quantised import saved_bytes, weight_bytes
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.unit.backend.llm.wide_models import make_wide
@@ -22,9 +22,9 @@ SMALL = 0.02
 
 def resident(config: DecoderConfig, parallel: Parallel) -> int:
     """Bytes of the network's parameters."""
-    from msx_backend.llm.models.decoder import Decoder, DecoderParts
-    from msx_backend.llm.runner import kernels_of
     from msx_core.mindspore.loading import parameter_size, without_data
+    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.runner import kernels_of
 
     with without_data():
         parts = DecoderParts(parallel, kernels_of(config, parallel.target))

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msx_backend.llm.text.text_answers import serve
-from msx_backend.llm.text.text_calls import TextCall, TextFiles
+from msx_llm.text.text_answers import serve
+from msx_llm.text.text_calls import TextCall, TextFiles
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
 

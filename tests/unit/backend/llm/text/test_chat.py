@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.text import ChatTemplate
+from msx_llm.text import ChatTemplate
 from msx_sdk import InvalidInput
 from msx_sdk.errors import HandlerLoadError
 

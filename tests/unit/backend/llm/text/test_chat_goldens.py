@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.text import ChatTemplate
+from msx_llm.text import ChatTemplate
 from msx_sdk import InvalidInput
 from tests.unit.backend.llm.text.chats import CHATS, TEMPLATES, TOKENS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.text.defaults import sampling_defaults
+from msx_llm.text.defaults import sampling_defaults
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import SamplingDefaults
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
-from msx_backend.llm.text.divides import OTHERS, WORDS, alternatives, divides
+from msx_llm.text.divides import OTHERS, WORDS, alternatives, divides
 from tests.unit.backend.llm.text.dividing_tokenizers import LLAMA3, bert, bytes_of, gpt2, splitting, unigram
 from tests.unit.backend.llm.tokenizers_of_tests import pieces
 

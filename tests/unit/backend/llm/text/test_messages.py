@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.llm.text.messages import prepared
+from msx_llm.text.messages import prepared
 from msx_sdk import InvalidInput
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_backend.llm.text import Tokenizer
-from msx_backend.llm.text.pairs import longest_first
-from msx_backend.llm.text.pieces import pieces_of, place_before
+from msx_llm.text import Tokenizer
+from msx_llm.text.pairs import longest_first
+from msx_llm.text.pieces import pieces_of, place_before
 from tests.unit.backend.llm.text.dividing_tokenizers import KINDS, WORDS, tokenizer_of
 
 PIECE = 6

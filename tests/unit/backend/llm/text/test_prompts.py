@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from msx_backend.llm.text import ChatTemplate, Tokenizer
-from msx_backend.llm.text.pieces import PIECE
-from msx_backend.llm.text.prompts import MOST_SPANS, PromptFiles, Prompts
 from msx_core.generation.wire import decode
+from msx_llm.text import ChatTemplate, Tokenizer
+from msx_llm.text.pieces import PIECE
+from msx_llm.text.prompts import MOST_SPANS, PromptFiles, Prompts
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
 from tests.unit.backend.llm.fakes import END, VOCAB, make_tokenizer

@@ -12,11 +12,11 @@ import msgspec
 import psutil
 import pytest
 
-from msx_backend.llm.text import ChatTemplate, Tokenizer
-from msx_backend.llm.text.prompts import PromptFiles, Prompts
-from msx_backend.llm.text.request_template import RequestTemplates
-from msx_backend.llm.text.requests import RequestTexts
-from msx_backend.llm.text.tokenizing import MIDDLE, SHORT
+from msx_llm.text import ChatTemplate, Tokenizer
+from msx_llm.text.prompts import PromptFiles, Prompts
+from msx_llm.text.request_template import RequestTemplates
+from msx_llm.text.requests import RequestTexts
+from msx_llm.text.tokenizing import MIDDLE, SHORT
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
 from tests.unit.backend.llm.fakes import VOCAB, make_tokenizer

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.text.stop import StopFinder, StopMatch
+from msx_llm.text.stop import StopFinder, StopMatch
 
 TEXT = st.text("abc", max_size=12)
 PIECES = st.lists(st.text("abc", max_size=5), max_size=6)

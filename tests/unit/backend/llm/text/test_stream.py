@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_backend.llm.text import TextPiece, TextStream, Tokenizer
-from msx_backend.llm.text.stop import StopFinder
+from msx_llm.text import TextPiece, TextStream, Tokenizer
+from msx_llm.text.stop import StopFinder
 from tests.unit.backend.llm.tokenizers_of_tests import EXAMPLE, byte_level, pieces
 
 BYTES = Tokenizer(byte_level())

@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import pytest
 
-from msx_backend.llm.text import text_process
-from msx_backend.llm.text.text_answers import NICENESS
-from msx_backend.llm.text.text_calls import HEAD, ROOM, TextCall, length_in, message_limit
-from msx_backend.llm.text.text_process import AT_ONCE, TextProcesses
 from msx_core.generation.long_texts import SLICE, slices_of
+from msx_llm.text import text_process
+from msx_llm.text.text_answers import NICENESS
+from msx_llm.text.text_calls import HEAD, ROOM, TextCall, length_in, message_limit
+from msx_llm.text.text_process import AT_ONCE, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
 from tests.unit.backend.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
@@ -241,7 +241,7 @@ def no_room(files: object, most: int) -> None:
 
 def test_a_process_ends_with_the_one_that_has_started_it(tmp_path: Path) -> None:
     code = (
-        "import asyncio; from msx_backend.llm.text import text_process; "
+        "import asyncio; from msx_llm.text import text_process; "
         f"from {PROGRAM} import NoFiles, Sleep; text_process.PROGRAM = {PROGRAM!r}; "
         f"call = Sleep(path={str(tmp_path / 'pid')!r}); "
         "asyncio.run(text_process.TextProcesses(NoFiles(), 1000).call(call, 1))"

@@ -8,7 +8,7 @@ import pytest
 import tokenizers
 from tokenizers import processors
 
-from msx_backend.llm.text import Tokenizer
+from msx_llm.text import Tokenizer
 from msx_sdk import InvalidInput
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import TextSpan

@@ -5,7 +5,7 @@ import json
 import pytest
 from tokenizers import Tokenizer, pre_tokenizers
 
-from msx_backend.llm.text.vocabulary import ALPHABET, Vocabulary
+from msx_llm.text.vocabulary import ALPHABET, Vocabulary
 from tests.unit.backend.llm.tokenizers_of_tests import EXAMPLE, byte_level, pieces, word_pieces
 
 TOKENIZERS = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 
-from msx_backend.llm.text.widest import WidestToken
+from msx_llm.text.widest import WidestToken
 from tests.unit.backend.llm.text.dividing_tokenizers import LLAMA3, bytes_of, gpt2, splitting
 from tests.unit.backend.llm.tokenizers_of_tests import byte_level, pieces, word_pieces
 

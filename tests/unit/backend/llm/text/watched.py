@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.llm.text import Tokenizer
+from msx_llm.text import Tokenizer
 
 
 def tokenized_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:

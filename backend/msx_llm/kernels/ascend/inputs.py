@@ -1,0 +1,86 @@
+"""What all layers of an NPU's decoder need of a step, made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindspore as ms
+from mindspore import Tensor, nn, ops
+
+from msx_llm.kernels.ascend import operators
+from msx_llm.kernels.ascend.blocks import ALWAYS
+from msx_llm.kernels.ascend.cells import DROP, causal_triangle
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.rope import tables_of_all
+
+PREFILL, MIXED, DECODE = 0, 1, 2
+"""Kinds of steps: no text has anything in the cache yet; some have; each has, and gets one token."""
+
+
+class FlatStepInputs(nn.Cell):  # type: ignore[misc]
+    """-> a step: kind, cos and sin [T, D] of each rope, slots, tables, lengths, q_lengths, a mask for each of the
+    `windows`, keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
+
+    T tokens of B texts, L blocks in a row of the tables.
+    """
+
+    def __init__(self, config: DecoderConfig, windows: tuple[int | None, ...], dtype: Any) -> None:
+        super().__init__()
+        self.config, self.dtype, self.stretches, self.windows = config, dtype, config.stretches, windows
+        self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
+        latent = config.latent is not None and dtype == ms.bfloat16
+        self.drop = Tensor([[1 if latent else DROP]], dtype)
+        """PagedAttention of latent attention has another mask in bfloat16 (vllm-mindspore 0.5.1, attention_mask.py)."""
+        self.gather, self.cast, self.mul = operators.Gather(), operators.Cast(), operators.Mul()
+
+    def prepare(self, length: int) -> None:
+        if not self.stretches:
+            tables = tables_of_all(self.config, length)
+            self.cos = tuple(Tensor(cos).astype(self.dtype) for cos, _ in tables)
+            self.sin = tuple(Tensor(sin).astype(self.dtype) for _, sin in tables)
+
+    def construct(
+        self,
+        kind: int,
+        positions: Any,
+        angles: Any,
+        slots: Any,
+        tables: Any,
+        lengths: Any,
+        q_lengths: Any,
+        reach: Any,
+        keys: Any,
+        values: Any,
+    ) -> Any:
+        """All int32 but the angles and blocks.
+
+        positions [T]; angles [2, T, D] of a model whose angles depend on the text, else [2, 1, D]; slots [T]: where
+        each token's key goes, block * size of a block + place, or -1 for nowhere; tables [B, L]; lengths [B]: tokens in
+        the cache, those of this step included; q_lengths [B]: tokens of this step; reach: the position of each of
+        L * size of a block places, or [1]; keys, values: the blocks [blocks, size, K, D] of each layer
+        """
+        if self.stretches:
+            cos, sin = (angles[0],), (angles[1],)
+        else:
+            cos, sin = self.rows(self.cos, positions), self.rows(self.sin, positions)
+        masks: Any = ()
+        for window in self.windows:
+            masks = (*masks, self.mask(kind, window, positions, reach))
+        return kind, cos, sin, slots, tables, lengths, q_lengths, masks, keys, values
+
+    def rows(self, tables: Any, positions: Any) -> Any:
+        found: Any = ()
+        for table in tables:
+            found = (*found, self.gather(table, positions, 0))
+        return found
+
+    def mask(self, kind: int, window: int | None, positions: Any, reach: Any) -> Any:
+        if kind == PREFILL:
+            return self.triangle
+        if kind == DECODE:
+            return self.nothing  # it is ignored
+        reach, positions = ops.expand_dims(reach, 0), ops.expand_dims(positions, 1)
+        hidden = reach > positions
+        if window is not None:
+            hidden = ops.logical_or(hidden, ops.logical_and(reach > ALWAYS, reach <= positions - window))
+        return self.mul(self.cast(hidden, self.dtype), self.drop)  # in 16 bits: it has a number for each pair

@@ -1,0 +1,56 @@
+"""What all layers of a CPU's decoder need of a step, made once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import Tensor, nn, ops
+
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.kernels import Heads
+from msx_llm.models.masks import Masks, TwoWayMasks
+from msx_llm.models.rope import tables_of_all
+
+
+class SlotStepInputs(nn.Cell):  # type: ignore[misc]
+    """-> (for each rope the angles of queries and of keys, masks for each window, places). B is texts, P tokens of
+    each, T = B*P."""
+
+    def __init__(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...], dtype: Any) -> None:
+        super().__init__()
+        self.config, self.heads, self.dtype, self.stretches = config, heads, dtype, config.stretches
+        self.masks = (Masks if config.causal else TwoWayMasks)(windows, heads.queries, heads.keys, dtype)
+        self.gather, self.tile = ops.Gather(), ops.Tile()
+        self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
+
+    def prepare(self, length: int) -> None:
+        if not self.stretches:
+            tables = tables_of_all(self.config, length)
+            self.tables = tuple((Tensor(cos, self.dtype), Tensor(sin, self.dtype)) for cos, sin in tables)
+
+    def construct(self, positions: Any, reach: Any, *places: Any) -> Any:
+        """positions [B, P], reach: 0 … the last position that is attended to, places: those of the cache's layout.
+
+        Where the angles of a position depend on its text, cos and sin of each token [T, D] come before `places`.
+        """
+        if self.stretches:
+            angles, places = (self.of_heads(places[0], places[1]),), places[2:]
+        else:
+            angles = self.gathered(positions.reshape((-1,)))
+        return angles, self.masks(positions, reach, places), places
+
+    def gathered(self, flat: Any) -> Any:
+        found: Any = ()
+        for cos, sin in self.tables:
+            found = (*found, self.of_heads(self.gather(cos, flat, 0), self.gather(sin, flat, 0)))
+        return found
+
+    def of_heads(self, cos: Any, sin: Any) -> Any:
+        first, second = self.halves(sin)
+        sin = self.join((self.negate(first), second))
+        return self.angles(cos, sin, self.heads.queries), self.angles(cos, sin, self.heads.keys)
+
+    def angles(self, cos: Any, sin: Any, heads: int) -> Any:
+        """-> cos and sin [T, heads, D], as `HalfTurn` takes them"""
+        cos, sin = ops.expand_dims(cos, 1), ops.expand_dims(sin, 1)
+        return self.tile(cos, (1, heads, 1)), self.tile(sin, (1, heads, 1))

@@ -1,0 +1,96 @@
+"""How a layer's tensors lie in the files, where that is not how the engine has them.
+
+The engine has a tensor for each linear layer, and heads whose halves turn together over their whole width. Files may
+have several layers in one tensor, neighbours that turn together, and numbers of a head that do not turn: these get the
+angle 0. Scores do not depend on the order of a head's numbers, if queries and keys have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from msx_llm.models.config import DecoderConfig
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Shape = tuple[int, ...]
+FUSED = {
+    "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
+}
+"""Names of tensors that hold several linear layers, one after another."""
+NORMS = {
+    "input_layernorm": "before_attention",
+    "attention_norm": "after_attention",
+    "post_attention_layernorm": "before_mlp",
+    "mlp_norm": "after_mlp",
+}
+"""The engine's names of a layer's norms, and their members in `LayerNorms`."""
+_TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")
+
+
+@dataclass(frozen=True)
+class TensorSource:
+    """The tensor `name` of the files, from the row `first` on."""
+
+    name: str
+    shape: Shape
+    first: int = 0
+    order: Array | None = None
+    """The place in the file of each number of a head."""
+    offset: float = 0.0
+
+    def rows(self, wanted: slice) -> slice:
+        """Rows of the file, for rows of the engine's tensor."""
+        start, stop, _ = wanted.indices(self.shape[0])
+        return slice(self.first + start, self.first + stop)
+
+    def arranged(self, array: Array) -> Array:
+        """Takes whole heads."""
+        if self.order is not None:
+            array = array.reshape(-1, len(self.order), *array.shape[1:])[:, self.order].reshape(array.shape)
+        return array.astype(np.float32) + np.float32(self.offset) if self.offset else array
+
+
+def holders(fused: tuple[str, ...]) -> dict[str, str]:
+    """For each linear layer that one of these holds beside others, its name."""
+    return {own: whole for whole in fused for own in FUSED[whole]}
+
+
+def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) -> Iterator[tuple[str, TensorSource]]:
+    """Takes the engine's tensors of a layer in their order."""
+    fused = holders(config.fused)
+    orders, taken = layer_orders(config), dict.fromkeys(config.fused, 0)
+    for name, shape in shapes:
+        layer, _, kind = name.rpartition(".")
+        offset = config.norm_offset if layer.endswith("norm") else 0.0
+        first, stored = 0, getattr(config.norms, NORMS[layer]) if layer in NORMS else layer
+        if layer in fused:
+            stored = fused[layer]
+            first, taken[stored] = taken[stored], taken[stored] + shape[0]
+        turned = orders.get(layer.rpartition(".")[2])
+        yield name, TensorSource(f"{stored}.{kind}", shape, first, turned, offset)
+
+
+def layer_orders(config: DecoderConfig) -> dict[str, Array]:
+    """For layers whose numbers lie otherwise: the place in the file of each number of a head."""
+    if config.latent is not None:
+        return config.latent.orders()
+    order = head_order(config)
+    return {} if order is None else dict.fromkeys(_TURNED, order)
+
+
+def head_order(config: DecoderConfig) -> Array | None:
+    """None: as in the file."""
+    size, turning = config.head_dim, config.turning
+    if turning == size and not config.rotary_pairs:
+        return None
+    turned, still = np.arange(turning), np.arange(turning, size)
+    first, second = (turned[::2], turned[1::2]) if config.rotary_pairs else np.split(turned, 2)
+    begin, end = np.split(still, 2)
+    order: Array = np.concatenate([first, begin, second, end])
+    return order

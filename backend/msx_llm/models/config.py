@@ -1,0 +1,156 @@
+"""What the network is built from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from msx_llm.models.experts import ExpertsConfig
+from msx_llm.models.latent import LatentConfig
+from msx_llm.models.quantised.scheme import Quantisation
+
+MULTIPLE = 16
+"""Of the numbers of a head that an NPU's attention takes."""
+
+
+def with_sink(head_size: int) -> int:
+    """Numbers of a head in an NPU's cache that has one more, which meets the sinks of queries."""
+    return (head_size // MULTIPLE + 1) * MULTIPLE
+
+
+class LayerNorms(msgspec.Struct, frozen=True, kw_only=True):
+    """The names that a layer's norms have in the files; None: there is no norm at this place."""
+
+    before_attention: str | None = "input_layernorm"
+    after_attention: str | None = None
+    before_mlp: str | None = "post_attention_layernorm"
+    after_mlp: str | None = None
+
+
+class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A decoder of any family: transformer layers with rotary positions, RMS norms and a gated MLP."""
+
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    context: int
+    """Positions that the model supports."""
+    native: int
+    """The length that the model was trained for: with dynamic rope and longrope, the angles of a text longer than this
+    depend on its length."""
+    norm_eps: float
+    rope: dict[str, Any]
+    """Hugging Face's `rope_parameters`."""
+    windows: tuple[int | None, ...]
+    """For each layer, how many positions a token sees, its own included; None: all."""
+    tied: bool
+    """The head uses the embedding's weight."""
+    qkv_bias: bool = False
+    o_bias: bool = False
+    mlp_bias: bool = False
+    qk_norm: bool = False
+    """Queries and keys are normed for each head."""
+    qk_norm_whole: bool = False
+    """Queries and keys are normed over all heads at once."""
+    sinks: bool = False
+    """Each query head has a number beside its scores that takes a share of the softmax, and has no value."""
+    norms: LayerNorms = LayerNorms()
+    norm_offset: float = 0.0
+    """Added to the weights of all norms when they are read."""
+    rotary_dim: int | None = None
+    """How many numbers of a head turn, from the first on; None: all."""
+    rotary_pairs: bool = False
+    """In the files, neighbours turn together; else numbers that are half of those that turn apart."""
+    local_rope: dict[str, Any] | None = None
+    """The rope of layers with a window, where theirs is another one."""
+    attention_scale: float | None = None
+    """The factor of the scores; None: one over the root of a head's size."""
+    embedding_scale: float = 1.0
+    activation: str = "silu"
+    """Of the MLP's gate: silu or gelu_tanh."""
+    fused: tuple[str, ...] = ()
+    """Linear layers that are one tensor in the files: see `weights.FUSED`."""
+    experts: ExpertsConfig | None = None
+    """Of the layers that `sparse` names."""
+    latent: LatentConfig | None = None
+    """Keys and values are made of a short vector, and `head_dim` is what turns of a head."""
+    causal: bool = True
+    """True: a token sees earlier tokens only. False: it sees the whole text."""
+    dtype: str = "float32"
+    """The data type that the file states."""
+    scaled_blocks: tuple[int, int] | None = None
+    """Matrices of 8-bit floats in the files have a scale for each block of so many rows and columns."""
+    quantised: Quantisation | None = None
+    """Linear layers of the files are integers."""
+
+    @property
+    def layers(self) -> int:
+        return len(self.windows)
+
+    def sparse(self, layer: int) -> bool:
+        """Whether the layer has experts in place of one MLP."""
+        return self.experts is not None and self.experts.layers[layer]
+
+    @property
+    def group(self) -> int:
+        """Query heads for each key-value head."""
+        return self.heads // self.kv_heads
+
+    def kv_heads_of(self, shards: int) -> int:
+        """Key-value heads of one rank of a tensor-parallel group: with more ranks than heads, several ranks have the
+        same head."""
+        return max(self.kv_heads // shards, 1)
+
+    def cache_size(self, target: str = "CPU") -> int:
+        """Numbers of a key-value head in the cache of keys. An NPU's has more where attention has sinks: one that meets
+        them, and zeros up to the next multiple that its kernels take."""
+        if self.latent is not None:
+            return self.latent.width
+        return with_sink(self.head_dim) if self.sinks and target != "CPU" else self.head_dim
+
+    def cache_numbers(self, shards: int, target: str = "CPU") -> int:
+        """Of one token in one layer, on one rank."""
+        return self.cache_size(target) * (2 * self.kv_heads_of(shards) if self.latent is None else 1)
+
+    def kv_copies(self, shards: int) -> int:
+        """How many ranks have the same key-value heads."""
+        return max(shards // self.kv_heads, 1)
+
+    def shares_weight(self, stages: int) -> bool:
+        """Whether embedding and head are one weight in memory: on one stage, where neither is scaled."""
+        return self.tied and stages == 1 and self.embedding_scale == 1
+
+    @property
+    def stretches(self) -> bool:
+        """Whether angles depend on the length of the text above `native`."""
+        return self.rope["rope_type"] in ("dynamic", "longrope") and self.context > self.native
+
+    @property
+    def ropes(self) -> tuple[dict[str, Any], ...]:
+        return (self.rope,) if self.local_rope is None else (self.rope, self.local_rope)
+
+    def rope_of(self, layer: int) -> int:
+        """The place of the layer's rope in `ropes`."""
+        return int(self.local_rope is not None and self.windows[layer] is not None)
+
+    @property
+    def turning(self) -> int:
+        """How many numbers of a head turn."""
+        return self.head_dim if self.rotary_dim is None else self.rotary_dim
+
+    def dtype_on(self, target: str) -> str:
+        """The data type of the computation: a CPU widens 16 bits to float32; an NPU's attention has no more than 16,
+        and of a float32 model bfloat16 holds all magnitudes."""
+        if target == "CPU":
+            return "float32"
+        return "float16" if self.dtype == "float16" else "bfloat16"
+
+    def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
+        """Bytes of one token's keys and values on the rank that holds most of them."""
+        itemsize = 4 if self.dtype_on(target) == "float32" else 2
+        return -(-self.layers // stages) * self.cache_numbers(shards, target) * itemsize

@@ -1,0 +1,117 @@
+"""What `config.json` says of a model.
+
+Keys, and what they mean where they are missing, are those of Hugging Face transformers. `members` says what becomes
+of those that are not read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from msx_core.json_text import json_text
+from msx_core.validation import wrong_value
+from msx_llm.models.experts import EXPERT_KEYS
+from msx_llm.models.latent import LATENT_KEYS, LatentKeys
+from msx_llm.models.members import FILE
+from msx_llm.models.quantised.detect import METHODS
+from msx_sdk.errors import HandlerLoadError
+
+Positive = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(gt=0)]
+
+
+class HubConfig(LatentKeys, frozen=True, kw_only=True):
+    """The keys of `config.json` that at least one family reads."""
+
+    model_type: str
+    vocab_size: Positive
+    hidden_size: Positive
+    intermediate_size: Positive
+    num_hidden_layers: Positive
+    num_attention_heads: Positive
+    num_key_value_heads: Positive | None = None
+    head_dim: Positive | None = None
+    max_position_embeddings: Positive
+    original_max_position_embeddings: Positive | None = None
+    hidden_act: str = "silu"
+    hidden_activation: str | None = None
+    rms_norm_eps: Amount = 1e-6
+    rope_theta: Amount | None = None
+    rope_scaling: dict[str, Any] | None = None
+    rope_parameters: dict[str, Any] | None = None
+    rope_local_base_freq: Amount | None = None
+    partial_rotary_factor: Amount | None = None
+    query_pre_attn_scalar: Amount | None = None
+    tie_word_embeddings: bool | None = None
+    is_causal: bool | None = None
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    qkv_bias: bool = True
+    sliding_window: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
+    use_sliding_window: bool = False
+    max_window_layers: int = 28
+    layer_types: list[str] | None = None
+    sliding_window_pattern: Positive | None = None
+    torch_dtype: str | None = None
+    dtype: str | None = None
+    quantization_config: dict[str, Any] | None = None
+
+
+READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - LATENT_KEYS - {
+    "attention_bias", "hidden_activation", "layer_types", "max_window_layers", "mlp_bias", "partial_rotary_factor",
+    "qkv_bias", "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern",
+    "use_sliding_window",
+}  # fmt: skip
+"""Keys that every family reads; some families read the others."""
+
+
+def read_raw(folder: Path) -> dict[str, Any]:
+    """Reads all of `config.json`. Raises HandlerLoadError."""
+    try:
+        return msgspec.json.decode(json_text((folder / FILE).read_bytes()), type=dict[str, Any])
+    except OSError as error:
+        raise HandlerLoadError(f"{FILE} cannot be read: {error.strerror}; a model folder needs one") from None
+    except msgspec.DecodeError as error:
+        raise HandlerLoadError(f"{FILE}: {wrong_value(error)[1]}") from None
+    except ValueError as error:
+        raise HandlerLoadError(f"{FILE} is not JSON: {error}") from None
+
+
+def hub_config(raw: dict[str, Any]) -> HubConfig:
+    """Raises HandlerLoadError, which names the key and its value, or what is missing."""
+    try:
+        config = msgspec.convert(raw, HubConfig)
+    except msgspec.ValidationError as error:
+        key, expected = wrong_value(error)
+        raise HandlerLoadError(f"{FILE}{f', {key}' if key else ''}: {expected}") from None
+    _check(config)
+    return config
+
+
+def _check(hub: HubConfig) -> None:
+    if hub.hidden_act not in ("silu", "swish"):
+        raise wrong_key("hidden_act", hub.hidden_act, "is not supported; silu is")
+    blocks_of_scales(hub)
+
+
+def blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
+    """Rows and columns that have one scale, of a file with 8-bit floats. Raises HandlerLoadError."""
+    given = hub.quantization_config
+    if given is None:
+        return None
+    method, blocks = given.get("quant_method", "unnamed"), given.get("weight_block_size")
+    if (hub.model_type, method) == ("gpt_oss", "mxfp4") or method in METHODS:
+        return None
+    if method != "fp8" or given.get("fmt", "e4m3") != "e4m3":
+        raise wrong_key("quantization_config", method, "is not supported; take the checkpoint in bfloat16")
+    if not isinstance(blocks, list) or len(blocks) != 2 or not all(isinstance(it, int) and it > 0 for it in blocks):
+        raise wrong_key("quantization_config.weight_block_size", blocks, "is not a number of rows and one of columns")
+    return blocks[0], blocks[1]
+
+
+def wrong_key(key: str, value: object, why: str) -> HandlerLoadError:
+    return HandlerLoadError(f"{FILE}, {key}: {value} {why}")

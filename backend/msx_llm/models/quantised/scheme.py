@@ -1,0 +1,48 @@
+"""Which layers of a model are quantised, and how."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from msx_llm.models.quantised.format import LinearFormat
+
+LAYERS = re.compile(r"layers\.\d+\..*_proj")
+"""The linear layers of decoders; embedding and head are never quantised."""
+
+
+ROOT = "model."
+"""Of the names here, whatever the files have before `layers`."""
+
+
+class Quantisation(msgspec.Struct, frozen=True):
+    format: LinearFormat | None
+    """Of all layers, but for those that `kept` or `formats` name."""
+    kept: tuple[str, ...] = ()
+    """Regular expressions, which match names of layers from their beginning on."""
+    formats: Mapping[str, LinearFormat | None] = {}
+    """By names of layers."""
+    fused: Mapping[str, str] = {}
+    """Names in a layer, and those of the file's linear layers that hold them beside others."""
+
+    def of(self, name: str) -> LinearFormat | None:
+        """None: it is not quantised."""
+        if LAYERS.search(name) is None:
+            return None
+        layer, module, linear = name.rsplit(".", 2)
+        place = f"{module}.{linear}"
+        name = f"{layer}.{self.fused.get(place, place)}"
+        if any(re.match(pattern, name) for pattern in self.kept):
+            return None
+        return self.formats.get(name, self.format)
+
+    @property
+    def ordered(self) -> bool:
+        return self.format is not None and self.format.ordered
+
+
+def part_of(name: str) -> str:
+    """The expression for layers whose names have this in them."""
+    return f".*{re.escape(name)}"

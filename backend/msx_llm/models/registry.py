@@ -1,0 +1,87 @@
+"""Families by the `model_type` of `config.json`. To add one, write a function from its keys to a `DecoderConfig`, and
+list the keys that it reads, ignores or refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from msx_llm.models import (
+    deepseek,
+    gemma3,
+    glm4,
+    gpt_oss,
+    llama,
+    mistral,
+    phi3,
+    qwen2,
+    qwen2_moe,
+    qwen3,
+    qwen3_moe,
+)
+from msx_llm.models.arrangement import holders
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.hub import HubConfig, hub_config, read_raw
+from msx_llm.models.members import FILE, ConfigMembers
+from msx_llm.models.quantised.detect import quantisation_of
+from msx_llm.models.quantised.scheme import Quantisation
+from msx_llm.models.rope import check_rope
+from msx_llm.models.text_part import text_part
+from msx_sdk.errors import HandlerLoadError
+
+
+@dataclass(frozen=True)
+class DecoderFamily:
+    configure: Callable[[HubConfig], DecoderConfig]
+    members: ConfigMembers
+
+
+FAMILIES: Mapping[str, DecoderFamily] = {
+    "llama": DecoderFamily(llama.configure, llama.MEMBERS),
+    "mistral": DecoderFamily(mistral.configure, mistral.MEMBERS),
+    "qwen2": DecoderFamily(qwen2.configure, qwen2.MEMBERS),
+    "qwen2_moe": DecoderFamily(qwen2_moe.configure, qwen2_moe.MEMBERS),
+    "qwen3": DecoderFamily(qwen3.configure, qwen3.MEMBERS),
+    "qwen3_moe": DecoderFamily(qwen3_moe.configure, qwen3_moe.MEMBERS),
+    "deepseek_v2": DecoderFamily(deepseek.configure_v2, deepseek.V2_MEMBERS),
+    "deepseek_v3": DecoderFamily(deepseek.configure_v3, deepseek.V3_MEMBERS),
+    "gpt_oss": DecoderFamily(gpt_oss.configure, gpt_oss.MEMBERS),
+    "phi3": DecoderFamily(phi3.configure, phi3.MEMBERS),
+    "glm4": DecoderFamily(glm4.configure, glm4.MEMBERS),
+    "gemma3_text": DecoderFamily(gemma3.configure, gemma3.MEMBERS),
+}
+
+
+def read_config(folder: Path) -> DecoderConfig:
+    """Reads the configuration of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and
+    its value."""
+    raw = text_part(read_raw(folder))
+    hub = hub_config(raw)
+    if hub.model_type not in FAMILIES:
+        known = ", ".join(FAMILIES)
+        raise HandlerLoadError(f"{FILE}, model_type: {hub.model_type!r} is unknown; known are {known}")
+    family = FAMILIES[hub.model_type]
+    config = family.configure(hub)
+    family.members.check(raw, **_of_heads(config.head_dim))
+    check_rope(config)
+    return _quantised(config, quantisation_of(folder, hub.quantization_config))
+
+
+def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:
+    if quantisation is None:
+        return config
+    own = msgspec.structs.replace(quantisation, fused=holders(config.fused))
+    return msgspec.structs.replace(config, quantised=own)
+
+
+def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:
+    """Members whose values follow from the size of a head."""
+    return {
+        "attention_multiplier": (None, size**-0.5),
+        "query_pre_attn_scalar": (None, size),
+        "rotary_dim": (None, size),
+    }

@@ -1,0 +1,50 @@
+"""The limits of a model's engine, planned beside its weights, and the blocks of its cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msx_core.config import ModelConfig
+from msx_core.mindspore.runtime import keep_graphs
+from msx_llm.blocks import BlockPool
+from msx_llm.draft_loading import draft_weights
+from msx_llm.limits import EngineLimits, check_context, limits_of
+from msx_llm.memory import measured_budget, stated_budget
+from msx_llm.models.config import DecoderConfig
+from msx_llm.paged import PagedPool
+from msx_llm.step import PagedRunner, StepRunner
+from msx_sdk import Context
+from msx_sdk.mindspore import Parallel
+
+
+def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
+    """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
+    return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
+
+
+def planned(
+    context: Context,
+    yaml: ModelConfig,
+    config: DecoderConfig,
+    parallel: Parallel,
+    drafting: DecoderConfig | None = None,
+) -> Callable[[int], EngineLimits]:
+    """The limits that fit beside the weights, computed before they are read unless the device must be asked.
+    `drafting`: a second model on the first rank, whose cache holds the same tokens.
+
+    Raises HandlerLoadError.
+    """
+    token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
+    token += 0 if drafting is None else drafting.token_bytes(1, 1, parallel.target)
+    drafts = draft_weights(drafting, parallel)
+    check_context(yaml, config.context)
+    if (budget := stated_budget(yaml, parallel.target)) is not None:
+        limits = limits_of(yaml, config.context, token, budget)
+        return lambda weights: limits
+
+    def measured(weights: int) -> EngineLimits:
+        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights + drafts))
+        keep_graphs(context, str(limits))  # which the device's memory may change from start to start
+        return limits
+
+    return measured

@@ -1,0 +1,283 @@
+"""Decides the next step. It is pure: no input or output, no clock; the same events lead to the same steps."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from msx_llm.adapters.places import AdapterPlaces
+from msx_llm.blocks import BlockPool
+from msx_llm.limits import EngineLimits
+from msx_llm.pace import PrefillPace
+from msx_llm.patience import pass_by
+from msx_llm.sequence import TokenSequence
+from msx_llm.speculator import Drafts, Speculator
+from msx_llm.step import UNREAD, Mixed, Prefill, Step, Stretch
+from msx_llm.step_plan import StepPlan, Written
+from msx_llm.step_rows import chunk, decode_step, preparation, rows_of
+from msx_llm.waiting import WaitingTexts, last_in_turn
+
+_order = attrgetter("order")
+_turn = attrgetter("turn")
+_line = attrgetter("priority", "entered")
+"""Prompts are computed by priority, and in the order of their admission."""
+
+
+class Scheduler:
+    """Continuous batching of sequences that come and go between any two steps.
+
+    - Waiting ones are admitted as soon as there are a slot and blocks for their tokens; a block for each running one is
+      left over. Priorities come first, and none starves: see `patience`. Among equal ones keys take turns, and requests
+      of one key: see `waiting`. Nobody overtakes whose turn it is. As prompts are computed one after the other, one
+      that would only wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all
+      the other texts of the same request.
+    - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
+      computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
+    - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
+      `max_tokens` would leave most of the cache unused. Then the last text of the request with most texts here is
+      preempted: it gives its blocks back, and is the next one of its priority. When it comes back, its tokens are
+      computed again as a prompt, as far as the cache lost them; it goes on with the same sampler, so that clients do
+      not notice. The first in order always gets on.
+    - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
+    - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
+    - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
+      prompts as fit a chunk. A prompt whose logits are all wanted has steps of its own.
+    - A text with an adapter waits, and all behind it, until the device has a place for the adapter.
+    - A step that chooses its tokens on the device may be foreseen: then the next one is planned before they are known.
+      A text that is preempted meanwhile is not admitted before.
+    - Drafted tokens take places of a step that no text takes: the same slot again, at the next positions. They never
+      make a text leave.
+    """
+
+    def __init__(
+        self,
+        pool: BlockPool,
+        limits: EngineLimits,
+        lanes: int = 1,
+        native: int | None = None,
+        mixes: bool = False,
+        speculator: Speculator | None = None,
+        places: AdapterPlaces | None = None,
+    ) -> None:
+        self.speculator, self._places = speculator, places
+        self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
+        self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
+        self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
+        self._spent = self._turns = self._entered = self.preempted = 0
+        self.waiting = WaitingTexts()
+        self.running: list[TokenSequence] = []
+
+    def add(self, sequence: TokenSequence) -> None:
+        self.waiting.add(sequence)
+
+    def end(self, sequence: TokenSequence) -> None:
+        """Ends a sequence at any time, repeatedly if need be. Its slot and blocks are free at once."""
+        if sequence.finished:
+            return
+        sequence.finished = True
+        if sequence.slot is None:
+            self.waiting.remove(sequence)
+        else:
+            self._leave(sequence)
+            self._pool.free(sequence.slot)
+
+    def next(self) -> StepPlan | None:
+        """The next step; None if there is nothing to do until a sequence is added or a step is done."""
+        before = self.preempted
+        plan = self._next()
+        while plan is None and self.preempted > before:  # what was held up by those who had to leave can go on
+            before = self.preempted
+            plan = self._next()
+        return plan
+
+    def _next(self) -> StepPlan | None:
+        self._admit()
+        idle = [sequence for sequence in self.running if not sequence.in_flight]
+        # A mixed step is prepared by itself, but for adapters that are read.
+        if plan := self._prepare([one for one in idle if one.scored or not self._mixes or self._reads(one)]):
+            return plan
+        ready = [sequence for sequence in idle if sequence.left == 1]
+        filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_line)
+        if filling and (filling[0].scored or not self._mixes) and (plan := self._prefill(filling[0])):
+            return plan
+        return self._mix(ready, filling) if self._mixes else self._decode(ready)
+
+    def done(self, plan: StepPlan) -> None:
+        """The step was executed. Unfinished sequences may get another token, and be scheduled again."""
+        if self._places is not None:
+            self._places.done(plan.step)
+        for sequence, more in zip(plan.sequences, plan.appended(), strict=True):
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                sequence.computed += more
+                self._share_keys(sequence, sequence.computed)
+                if sequence.drafts is not None:
+                    sequence.drafts.read(sequence.tokens, sequence.computed)
+
+    def foresee(self, plan: StepPlan) -> list[Written]:
+        """The step was started, and chooses its tokens on the device: until they are read, the sequences are scheduled
+        as if they had them. -> What it writes, for `read`."""
+        written = []
+        for sequence, more in zip(plan.sequences, plan.appended(), strict=True):
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                sequence.computed += more
+                written.append(Written(sequence, sequence.slot, sequence.computed))
+        for sequence in (plan.sequences[place] for place in plan.wanting):
+            if not sequence.finished:
+                sequence.tokens.append(UNREAD)
+                sequence.in_flight = len(sequence.tokens) >= sequence.limit
+        return written
+
+    def read(self, written: list[Written]) -> None:
+        """The step that was foreseen is done, so that others may use its keys, too."""
+        for sequence, slot, length in written:
+            if sequence.slot == slot and sequence.computed >= length and not sequence.finished:
+                self._share_keys(sequence, length)
+
+    def _share_keys(self, sequence: TokenSequence, length: int) -> None:
+        if sequence.shares and sequence.slot is not None:
+            self._pool.wrote(sequence.slot, length)
+
+    def failed(self, plan: StepPlan) -> list[Step]:
+        """The step raised, and its sequences are finished. -> Steps that test whether the runner still works."""
+        probe: list[Step] = []
+        for sequence in plan.sequences:
+            sequence.in_flight = False
+            if sequence.slot is not None and not sequence.finished:
+                self._leave(sequence)
+                sequence.finished = True
+                probe = self._pool.scrap(sequence.slot)
+        return probe
+
+    def _admit(self) -> None:
+        while len(self.running) < self._slots and (sequence := self.waiting.first) is not None:
+            if not self._due(sequence) or not self._place(sequence):
+                return
+            pass_by(self.waiting.take(), self.waiting, self.running)
+            self._entered += 1
+            sequence.entered = self._entered
+            self.running.append(sequence)
+
+    def _due(self, sequence: TokenSequence) -> bool:
+        if sequence.tokens[-1] == UNREAD:  # it was preempted, and its keys cannot be looked up yet
+            return False
+        filling = [other for other in self.running if other.left > 1]
+        if any(other.request == sequence.request for other in filling):
+            return False
+        if self._mixes:
+            return sum(other.left for other in filling) < self._chunk
+        return sum(other.priority <= sequence.priority for other in filling) < self._lanes
+
+    def _place(self, sequence: TokenSequence) -> bool:
+        like = next((other.slot for other in self.running if other.request == sequence.request), None)
+        length = len(sequence.tokens)
+        sequence.shares = self._native is None or length <= self._native
+        reuse = sequence.shares and not sequence.scored
+        if self._places is not None and not self._places.has_room(sequence.adapter):
+            return False
+        root, spare = b"" if sequence.adapter is None else sequence.adapter.root, len(self.running)
+        placement = self._pool.take(sequence.tokens, reuse=reuse, like=like, spare=spare, root=root)
+        if placement is None:
+            return False
+        sequence.place(*placement)
+        if self._native is not None:
+            sequence.before.insert(0, Stretch(placement.slot, 0 if sequence.shares else length))
+        if self._places is not None:
+            sequence.before.insert(0, self._places.take(sequence.adapter, placement.slot))
+        return True
+
+    def _leave(self, sequence: TokenSequence) -> None:
+        self.running.remove(sequence)
+        if self._places is not None:
+            self._places.leave(sequence.adapter)
+
+    def _reads(self, sequence: TokenSequence) -> bool:
+        return self._places is not None and bool(sequence.before) and self._places.reads(sequence.before[0])
+
+    def _prepare(self, sequences: list[TokenSequence]) -> StepPlan | None:
+        for sequence in sequences:
+            if sequence.before:
+                return self._launch(sequence.before.pop(0), [sequence])
+        return None
+
+    def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
+        """A prefill step; None if decoding comes first."""
+        count = min(sequence.left, self._chunk)
+        if any(other.left <= 1 for other in self.running):
+            count = min(count, self.pace.chunk)
+            cost = self.pace.cost(count)
+            if self._spent and self._spent + cost > self.pace.chunk:
+                return None
+            self._spent += cost
+        part = chunk(sequence, count)
+        return self._launch(Prefill(part.slot, part.start, part.tokens, sequence.scored), [sequence])
+
+    def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
+        self._spent = 0
+        batch = self._grown(ready)
+        if not batch:
+            return None
+        drafts = self._drafts(batch, self._slots - len(batch))
+        return self._prepare(batch) or self._launch(decode_step(batch, drafts), batch, drafts)
+
+    def _mix(self, ready: list[TokenSequence], filling: list[TokenSequence]) -> StepPlan | None:
+        self._spent = 0
+        batch = self._grown(ready)
+        drafts = self._drafts(batch, self._slots - len(self.running))
+        chunks = [row for rows in rows_of(batch, drafts) for row in rows]
+        room = min(self.pace.chunk, self._chunk) if batch else self._chunk
+        for sequence in filling:
+            if room and sequence.slot is not None and not sequence.scored:
+                chunks.append(chunk(sequence, min(sequence.left, room)))
+                batch.append(sequence)
+                room -= len(chunks[-1].tokens)
+        drafts += [[] for _ in batch[len(drafts) :]] if drafts else []
+        return self._launch(Mixed(tuple(chunks), before=preparation(batch)), batch, drafts) if batch else None
+
+    def _drafts(self, batch: list[TokenSequence], room: int) -> Drafts:
+        """Those for which there is room in the cache, too."""
+        drafts = [] if self.speculator is None else self.speculator.drafts(batch, room)
+        for sequence, draft in zip(batch, drafts, strict=False):
+            assert sequence.slot is not None
+            steps = self._pool.grow(sequence.slot, len(sequence.tokens) + len(draft))
+            if steps is None:
+                draft.clear()
+            else:
+                sequence.before += steps
+        return drafts
+
+    def _grown(self, ready: list[TokenSequence]) -> list[TokenSequence]:
+        """One lane's share of those that decode, with room for another token. Later ones may have to leave for it."""
+        batch = [sequence for sequence in self._share(ready) if self._grow(sequence)]
+        return [sequence for sequence in batch if sequence.slot is not None]
+
+    def _share(self, ready: list[TokenSequence]) -> list[TokenSequence]:
+        """One lane's share of the decoding sequences: those whose last step is longest ago."""
+        if self._lanes > 1:
+            share = -(-sum(sequence.left <= 1 for sequence in self.running) // self._lanes)
+            ready = sorted(ready, key=_turn)[:share]
+        return sorted(ready, key=_order)
+
+    def _grow(self, sequence: TokenSequence) -> bool:
+        """Returns False if the sequence itself was preempted."""
+        while sequence.slot is not None:
+            steps = self._pool.grow(sequence.slot, len(sequence.tokens))
+            if steps is not None:
+                sequence.before += steps
+                return True
+            self._preempt(last_in_turn(self.running))
+        return False
+
+    def _preempt(self, sequence: TokenSequence) -> None:
+        assert sequence.slot is not None
+        self._pool.free(sequence.slot)
+        self._leave(sequence)
+        sequence.displace()
+        self.waiting.put_back(sequence)
+        self.preempted += 1
+
+    def _launch(self, step: Step, sequences: list[TokenSequence], drafts: Drafts | None = None) -> StepPlan:
+        self._turns += 1
+        for sequence in sequences:
+            sequence.in_flight, sequence.turn = True, self._turns
+        return StepPlan(step, sequences, drafts or [])

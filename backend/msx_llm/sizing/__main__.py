@@ -1,0 +1,22 @@
+"""Answers one request from standard input: `python -m msx_llm.sizing`, as `msx-serve plan` starts it."""
+
+from __future__ import annotations
+
+import sys
+
+import msgspec
+
+from msx_core.sizing import Sizing, SizingRefusal, SizingRequest
+from msx_llm.sizing.estimate import estimate
+from msx_sdk.errors import HandlerLoadError
+
+
+def answer(request: bytes) -> Sizing | SizingRefusal:
+    try:
+        return estimate(msgspec.json.decode(request, type=SizingRequest))
+    except (HandlerLoadError, OSError) as error:
+        return SizingRefusal(str(error))
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(msgspec.json.encode(answer(sys.stdin.buffer.read())))

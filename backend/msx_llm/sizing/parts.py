@@ -1,0 +1,146 @@
+"""The part of a model that one rank holds: its parameters, and the keys and values beside them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from msx_llm.division import own_layers
+from msx_llm.kernels.ascend.blocks import block_size_of
+from msx_llm.models.adapter_shape import AdapterShape
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.weights import layer_shapes
+from msx_sdk.mindspore.parallel import Parallel
+
+_BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
+_SHARED = ("k_proj", "v_proj")
+"""By outputs, but with more ranks than heads several ranks have the same part."""
+_BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
+CPU_LAYER = 16 << 20
+"""What a CPU's products keep for each layer, and its weights at most: 13 to 21 MiB with MindSpore 2.10, measured on
+models of 4 to 24 layers, 1024 and 2048 wide."""
+MASK = 5
+"""Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16
+bits."""
+ALIGNMENT = 64
+"""Of contexts in a CPU's cache."""
+
+
+def itemsize(config: DecoderConfig, target: str) -> int:
+    return 4 if config.dtype_on(target) == "float32" else 2
+
+
+def layer_parameters(config: DecoderConfig, shards: int, layer: int) -> int:
+    """Numbers of one layer on one rank, of all its experts."""
+    return sum(prod(shape) // divisor(config, name, shards) for name, shape in layer_shapes(config, layer))
+
+
+def layers_parameters(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
+    """Numbers of all layers of a rank; with so many experts of each layer that has some, else with all."""
+    layers = own_layers(config, parallel)
+    count = sum(layer_parameters(config, parallel.tp_size, layer) for layer in layers)
+    if experts is None or config.experts is None:
+        return count
+    one = 3 * config.hidden_size * config.experts.inner // parallel.tp_size
+    left_out = sum(config.sparse(layer) for layer in layers) * (config.experts.count - experts)
+    return count - int(one * left_out)
+
+
+def touched_experts(config: DecoderConfig, tokens: int) -> float:
+    """How many of a layer's experts a step of so many tokens reads, if each token chooses at random."""
+    if config.experts is None:
+        return 0
+    count, chosen = config.experts.count, config.experts.chosen
+    return count * (1 - (1 - chosen / count) ** tokens)
+
+
+def divisor(config: DecoderConfig, name: str, shards: int) -> int:
+    if any(part in name for part in _SHARED):
+        return min(shards, config.kv_heads)
+    return shards if any(part in name for part in _BY_OUTPUTS) or name.endswith(_BY_INPUTS) else 1
+
+
+def model_parameters(config: DecoderConfig) -> int:
+    """Numbers of the whole model, whatever its files have them in; a tied head has none of its own."""
+    layers = sum(layer_parameters(config, 1, layer) for layer in range(config.layers))
+    return layers + (2 - config.tied) * vocabulary_parameters(config, 1) + config.hidden_size
+
+
+def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
+    """Numbers of the embedding, or of the head, on one rank."""
+    return -(-config.vocab_size // shards) * config.hidden_size
+
+
+def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
+    """Numbers of the rank's part. A tied head has numbers of its own only where it cannot share them."""
+    count = layers_parameters(config, parallel)
+    if parallel.first_stage and not config.shares_weight(parallel.stages):
+        count += vocabulary_parameters(config, parallel.tp_size)
+    if parallel.last_stage:
+        count += vocabulary_parameters(config, parallel.tp_size) + config.hidden_size
+    return count
+
+
+def adapter_bytes(config: DecoderConfig, parallel: Parallel, shape: AdapterShape) -> int:
+    """A and B of all places, of the rank's linear layers that may have adapters."""
+    sizes = (_adapter_numbers(config, parallel, layer, shape) for layer in own_layers(config, parallel))
+    return sum(sizes) * itemsize(config, parallel.target)
+
+
+def _adapter_numbers(config: DecoderConfig, parallel: Parallel, layer: int, shape: AdapterShape) -> int:
+    """A is divided with a layer's inputs, B with its outputs."""
+    count = 0
+    for name, size in layer_shapes(config, layer):
+        if name.removesuffix(".weight").rpartition(".")[2] in shape.targets and len(size) == 2:
+            (outputs, inputs), parts = size, divisor(config, name, parallel.tp_size)
+            by_inputs = name.endswith(_BY_INPUTS)
+            count += inputs // parts + outputs if by_inputs else inputs + outputs // parts
+    return count * shape.width
+
+
+def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
+    """Keys and values of one token in the rank's layers."""
+    one = config.cache_numbers(parallel.tp_size, parallel.target) * itemsize(config, parallel.target)
+    return len(own_layers(config, parallel)) * one
+
+
+def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int) -> int:
+    """Of whole texts: a CPU has one slot more, for padding, and an NPU blocks, one of which belongs to no text."""
+    if parallel.target == "CPU":
+        tokens = (texts + 1) * -(-context // ALIGNMENT) * ALIGNMENT
+    else:
+        size = block_size_of(config)
+        tokens = (1 + max(-(-texts * context // size), texts)) * size
+    return tokens * token_bytes(config, parallel)
+
+
+def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:
+    """An estimate of the largest step's: the states of one layer, and on the last stage the logits. A CPU's attention
+    has a chunk's scores and mask for every position, an NPU's a mask of each window."""
+    heads = config.heads // parallel.tp_size
+    kv = config.kv_heads_of(parallel.tp_size)
+    widths = 4 * config.hidden_size + _inner_width(config, parallel)
+    widths += 2 * (heads + 2 * kv) * config.cache_size(parallel.target)
+    step = max(chunk, texts) * widths * itemsize(config, parallel.target)
+    if parallel.target == "CPU":
+        step += 3 * max(chunk * heads, texts * heads) * context * 4
+    else:
+        step += len(set(config.windows)) * MASK * (chunk + texts) * context
+    return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
+
+
+def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
+    """Of a token between the products of an MLP, or of its experts."""
+    inner, experts = config.intermediate_size, config.experts
+    if experts is not None:
+        rows = experts.chosen * (2 * experts.inner + 2 * config.hidden_size * parallel.tp_size)
+        inner = max(inner, experts.shared) + rows // 2
+    return 2 * inner // parallel.tp_size
+
+
+def graph_bytes(config: DecoderConfig, parallel: Parallel) -> int:
+    """What graphs keep beside weights. Of NPUs nothing is known here: it is in what `cacheFraction` leaves."""
+    if parallel.target != "CPU":
+        return 0
+    size = itemsize(config, parallel.target)
+    layers = own_layers(config, parallel)
+    return sum(min(layer_parameters(config, parallel.tp_size, layer) * size, CPU_LAYER) for layer in layers)

@@ -1,0 +1,221 @@
+"""This rank's part of a model, run in steps: shapes are taken from a few buckets, whose graphs `warm_up` compiles."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor
+
+from msx_core.mindspore.loading import without_data
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.adapters.device import DeviceAdapters
+from msx_llm.kernels.cpu.sleeping import SleepingMemory
+from msx_llm.kernels.cpu.slots import SlotLayout
+from msx_llm.limits import EngineLimits
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.decoder import Decoder, DecoderParts
+from msx_llm.models.kernels import Array
+from msx_llm.models.text_angles import TextAngles
+from msx_llm.stage import Finish, StageMessages
+from msx_sdk.mindspore.layers import counted
+from msx_sdk.mindspore.parallel import Parallel
+
+Slots = Sequence[int | None]
+
+
+class SlotRunner:
+    """All ranks make the same calls in the same order; rank 0 gets the logits, the others arrays without rows.
+
+    `start_prefill` and `start_decode` return before the last stage of a pipeline has answered; the function that they
+    return waits for the logits. Several steps may be started; they are finished in the order of their starts.
+    """
+
+    overlaps = False  # MindSpore's CPU backend computes where a graph is called
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        config: DecoderConfig,
+        limits: EngineLimits,
+        parts: DecoderParts,
+        load: Callable[[], None],
+    ) -> None:
+        """Takes a decoder with its weights, which `load` reads. Raises HandlerLoadError."""
+        self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
+        self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
+        self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
+        self._layout = SlotLayout(self.slots, self.context, parts.heads(config).keys)
+        self._contexts = tuple(self._layout.extent(size) for size in limits.context_buckets)
+        self._angles = TextAngles(config, self.slots)
+        decoder.body.step.prepare(self._layout.extent(self.context))
+        self._caches = [layer.self_attn.attend for layer in decoder.body.layers]
+        with without_data():
+            for number, cache in enumerate(self._caches):
+                cache.prepare(self._layout, f"layers.{number}")
+        self._memory = SleepingMemory(decoder, [it for cache in self._caches for it in cache.caches], load)
+        self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
+        self._last = parts.parallel.last_stage
+        self._messages = StageMessages(config, parts)
+        self._compile(decoder, parts.parallel)
+
+    @property
+    def prefill_size(self) -> int:
+        """The most tokens of one prefill."""
+        return self._prefill_buckets[-1]
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
+        """Appends tokens from position `start` on; the slot holds the positions before. -> logits float32 [vocab] of
+        the last one, or [tokens, vocab] with `all_logits`"""
+        return self.start_prefill(slot, start, tokens, all_logits)()
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        """Appends one token to each of several slots -> logits float32 [slots, vocab]"""
+        return self.start_decode(slots, tokens, positions)()
+
+    def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
+        count = _bucket(self._prefill_buckets, len(tokens), "tokens of a prefill")
+        context = _bucket(self._prefill_contexts(count), self._checked(start + len(tokens)), "positions")
+        positions = np.full((1, count), -1)
+        positions[0, : len(tokens)] = np.arange(start, start + len(tokens))
+        finish = self._prefill(slot, _padded(tokens, count), positions, context, len(tokens), all_logits)
+        return finish if all_logits else lambda: finish().reshape(-1)
+
+    def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
+        batch = _bucket(self._slot_buckets, len(slots), "slots")
+        context = _bucket(self._contexts, self._checked(max(positions) + 1), "positions")
+        padding = batch - len(slots)
+        wanted = np.array([*positions, *[-1] * padding])[:, None]
+        return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
+
+    def stretch(self, slot: int, length: int) -> None:
+        """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
+        self._angles.stretch(slot, length)
+
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
+        """See `Adapt`. Only if the decoder has room for adapters."""
+        assert self._adapters is not None
+        self._adapters.adapt(slot, place, adapter)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Copies the keys and values of a slot's first `length` positions to another slot."""
+        rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
+        for cache in self._caches:
+            cache.copy(*rows)
+
+    def sleep(self, weights: bool) -> None:
+        """See `Sleep`."""
+        self._memory.release(weights)
+
+    def wake(self) -> None:
+        """See `Wake`. Raises HandlerLoadError."""
+        self._memory.restore()
+        if self._adapters is not None:
+            self._adapters.forget()
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        """Runs every bucket once, on padding alone; no graph is compiled after that."""
+        runs = [*self._decode_runs(), *self._prefill_runs()]
+        for number, (name, run) in enumerate(runs, 1):
+            report(f"{name} ({number} of {len(runs)})")
+            run()
+
+    def _decode_runs(self) -> list[tuple[str, Callable[[], Any]]]:
+        def run(batch: int, context: int) -> Callable[[], Any]:
+            return lambda: self._decode([None] * batch, _padded((), batch), np.full((batch, 1), -1), context, 0)()
+
+        return [
+            (f"decode {batch} × {context}", run(batch, context))
+            for batch in self._slot_buckets
+            for context in self._contexts
+        ]
+
+    def _prefill_runs(self) -> list[tuple[str, Callable[[], Any]]]:
+        def run(count: int, context: int, every: bool) -> Callable[[], Any]:
+            positions = np.full((1, count), -1)
+            return lambda: self._prefill(None, _padded((), count), positions, context, 1, every)()
+
+        return [
+            (f"prefill {count} × {context}{', all logits' if every else ''}", run(count, context, every))
+            for count in self._prefill_buckets
+            for context in self._prefill_contexts(count)
+            for every in ((False, True) if context == self._contexts[-1] else (False,))
+        ]
+
+    def _prefill_contexts(self, count: int) -> list[int]:
+        """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
+        largest bucket, some between. Further graphs would not repay their compilation."""
+        first = next((context for context in self._contexts if context >= count), self._contexts[-1])
+        between = contexts_between(first, self._contexts[-1]) if count == self._prefill_buckets[-1] else []
+        return sorted({first, *(self._layout.extent(context) for context in between), self._contexts[-1]})
+
+    def _prefill(
+        self, slot: int | None, tokens: Array, positions: Array, context: int, count: int, every: bool
+    ) -> Finish:
+        rows = np.arange(len(tokens)) if every else np.array([count - 1])
+        inputs, wanted = self._inputs([slot], positions, context), _tensor(rows)
+        finish = self._messages.run(tokens, lambda x: self._chunk(x, inputs, wanted), len(rows))
+        return (lambda: finish()[:count]) if every else finish
+
+    def _decode(self, slots: Slots, tokens: Array, positions: Array, context: int, count: int) -> Finish:
+        inputs = self._inputs(slots, positions, context)
+        finish = self._messages.run(tokens, lambda x: self._step(x, *inputs), len(tokens))
+        return lambda: finish()[:count]
+
+    def _compile(self, decoder: Decoder, parallel: Parallel) -> None:
+        """The body alone, for chunks and on earlier stages; else the whole in one graph, which is faster.
+
+        No input is a tuple of tensors: graphs take those for constants, and would be compiled anew each time.
+        """
+
+        def graph(cell: Any) -> Callable[..., Any]:
+            return cell if parallel.graphs_hang else counted(ms.jit(cell.construct), cell)
+
+        self._body = self._step = graph(decoder.body)
+        if parallel.last_stage:
+            self._head, self._step = graph(decoder.head), graph(decoder)
+
+    def _chunk(self, x: Any, inputs: Sequence[Any], rows: Any) -> Any:
+        x = self._body(x, *inputs)
+        return self._head(x, rows) if self._last else x
+
+    def _checked(self, length: int) -> int:
+        if length > self.context:
+            raise ValueError(f"position {length - 1}: the context has {self.context} positions")
+        return length
+
+    def _inputs(self, slots: Slots, positions: Array, context: int) -> list[Any]:
+        places = [_tensor(array) for array in self._layout.places(slots, positions, context)]
+        own = np.maximum(positions, 0)
+        if self._config.stretches:
+            rows = self._angles.rows(slots, own.shape[1], own.ravel())
+            places = [*(Tensor(array, self._dtype) for array in rows), *places]
+        if self._adapters is not None:
+            places.append(_tensor(self._adapters.picks(slots, own.shape[1])))
+        return [_tensor(own), _tensor(np.arange(context)), *places]
+
+
+def contexts_between(first: int, last: int) -> list[int]:
+    """At most two, each the same power of two times the one before; none that would read hardly less than the last."""
+    factor = 2
+    while first * factor**3 < last:
+        factor *= 2
+    return [context for context in (first * factor, first * factor**2) if context * 3 <= last * 2]
+
+
+def _bucket(sizes: Sequence[int], wanted: int, what: str) -> int:
+    index = bisect_left(sizes, wanted)
+    if index == len(sizes) or wanted < 1:
+        raise ValueError(f"{wanted} {what}: there must be 1 to {sizes[-1]}")
+    return sizes[index]
+
+
+def _padded(tokens: Sequence[int], count: int) -> Array:
+    return np.pad(np.array(tokens, np.int32), (0, count - len(tokens)))
+
+
+def _tensor(array: Array) -> Any:
+    return Tensor(array.astype(np.int32))

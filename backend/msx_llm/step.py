@@ -1,0 +1,241 @@
+"""Steps as data: rank 0 decides, and every rank executes the same steps in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from msx_llm.adapters.adapter import Adapter
+from msx_llm.sampling.choice import TokenChoice
+
+Array = NDArray[np.float32]
+UNREAD = -1
+"""Among the tokens of a step: the one that the last step with `choices` has chosen for the slot."""
+
+
+class Prefill(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """Appends `tokens` at positions `start`, … of a slot; the positions before `start` are in the slot already."""
+
+    slot: int
+    start: int
+    tokens: tuple[int, ...]
+    all_logits: bool = False
+
+
+class Decode(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Appends one token to each of several slots."""
+
+    slots: tuple[int, ...]
+    tokens: tuple[int, ...]
+    positions: tuple[int, ...]
+
+
+class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Copies positions [0, `length`) of one slot to another."""
+
+    source: int
+    target: int
+    length: int
+
+
+class AssignBlocks(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """From now on, the positions of a slot are in these blocks. Only with a paged cache."""
+
+    slot: int
+    blocks: tuple[int, ...]
+
+
+class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """From now on, a slot holds a text whose prompt has `length` tokens. Only if angles depend on that."""
+
+    slot: int
+    length: int
+
+
+class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """From now on, a slot holds a text of the adapter in `place`, or with 0 of none. The adapter is read where another
+    one, or none, is in the place."""
+
+    slot: int
+    place: int
+    adapter: Adapter | None = None
+
+
+class Recount(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """From now on, a slot holds a text that has these tokens, for the penalties of its choices: `counts` are
+    `TOKEN_MADE` for each time that one was made, and 1 for one that only stands in the prompt."""
+
+    slot: int
+    ids: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+class Sleep(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Releases the memory of keys and values, and with `weights` that of the weights, until `Wake`. No text runs."""
+
+    weights: bool
+
+
+class Wake(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """Reads what `Sleep` released."""
+
+
+Preparation = CopyPositions | AssignBlocks | Stretch | Adapt | Recount
+
+
+class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
+    """Appends `tokens` at positions `start`, … of a slot."""
+
+    slot: int
+    start: int
+    tokens: tuple[int, ...]
+
+
+class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Appends to several slots: prompts, parts of prompts and single tokens. Only if the runner is a `MixingRunner`.
+
+    `choices`, one for each chunk: the runner, a `ChoosingRunner`, answers with ids instead of logits. `before`: steps
+    that are executed first.
+    """
+
+    chunks: tuple[TokenChunk, ...]
+    choices: tuple[TokenChoice, ...] = ()
+    before: tuple[Preparation, ...] = ()
+
+
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount | Sleep | Wake
+
+
+class StepRunner(Protocol):
+    """This rank's part of the model, and of its cache of keys and values: `slots` texts of up to `context` tokens."""
+
+    vocab_size: int
+    slots: int
+    context: int
+
+    def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
+        """-> logits float32 [vocab] of the last token, or [len(tokens), vocab] with `all_logits`."""
+
+    def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
+        """-> logits float32 [len(slots), vocab]"""
+
+    def warm_up(self, report: Callable[[str], None]) -> None:
+        """Compiles every graph that serving needs."""
+
+
+@runtime_checkable
+class StretchingRunner(Protocol):
+    """The angles of positions depend on the length of a long text."""
+
+    def stretch(self, slot: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class AdaptingRunner(Protocol):
+    """Texts may have adapters, which are in places from 1 on."""
+
+    def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None: ...
+
+
+@runtime_checkable
+class CopyingRunner(Protocol):
+    """Slots are memory of their own, so that a prefix must be copied."""
+
+    def copy(self, source: int, target: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class MixingRunner(Protocol):
+    """One step may append any number of tokens to each of several slots."""
+
+    def mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each; with `choices` ids int32 [chunks], -1 where
+        logits are not finite."""
+
+
+@runtime_checkable
+class ChoosingRunner(Protocol):
+    """One that takes `choices`, if it `chooses`; if it also `follows`, tokens of the next step may be `UNREAD`."""
+
+    chooses: bool
+    follows: bool
+
+    def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None: ...
+
+
+@runtime_checkable
+class SleepingRunner(Protocol):
+    """One that can release its memory, and have it back with its graphs as they are."""
+
+    def sleep(self, weights: bool) -> None:
+        """See `Sleep`."""
+
+    def wake(self) -> None:
+        """Raises HandlerLoadError if the weights cannot be read any more."""
+
+
+@runtime_checkable
+class PagedRunner(Protocol):
+    """Slots are tables of `blocks` blocks of `block` tokens."""
+
+    block: int
+    blocks: int
+
+    def assign(self, slot: int, blocks: Sequence[int]) -> None: ...
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Step] = msgspec.msgpack.Decoder(Step)
+
+
+def answers_with_ids(step: Step) -> bool:
+    """The runner chooses the step's tokens."""
+    return isinstance(step, Mixed) and bool(step.choices)
+
+
+def encode(step: Step) -> bytes:
+    return _encoder.encode(step)
+
+
+def decode(data: bytes) -> Step:
+    """Raises msgspec.DecodeError."""
+    return _decoder.decode(data)
+
+
+def execute(runner: StepRunner, step: Step) -> Array | None:
+    """Returns the logits of a `Prefill`, `Decode` or `Mixed`. Ranks other than 0 drop them."""
+    if isinstance(step, Decode):
+        return runner.decode(step.slots, step.tokens, step.positions)
+    if isinstance(step, Prefill):
+        return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
+    if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
+        for preparation in step.before:
+            prepare(runner, preparation)
+        return runner.mixed(step.chunks, step.choices)
+    prepare(runner, step)
+    return None
+
+
+def prepare(runner: StepRunner, step: Step) -> None:
+    """Executes a `Preparation`, `Sleep` or `Wake`. Raises TypeError for other steps, and for those that the runner does
+    not know."""
+    if isinstance(step, CopyPositions) and isinstance(runner, CopyingRunner):
+        runner.copy(step.source, step.target, step.length)
+    elif isinstance(step, Stretch) and isinstance(runner, StretchingRunner):
+        runner.stretch(step.slot, step.length)
+    elif isinstance(step, Adapt) and isinstance(runner, AdaptingRunner):
+        runner.adapt(step.slot, step.place, step.adapter)
+    elif isinstance(step, Recount) and isinstance(runner, ChoosingRunner):
+        runner.recount(step.slot, step.ids, step.counts)
+    elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
+        runner.assign(step.slot, step.blocks)
+    elif isinstance(step, Sleep) and isinstance(runner, SleepingRunner):
+        runner.sleep(step.weights)
+    elif isinstance(step, Wake) and isinstance(runner, SleepingRunner):
+        runner.wake()
+    else:
+        raise TypeError(f"{type(runner).__name__} cannot execute a step of the kind {type(step).__name__}")
