@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hpack import Decoder, Encoder
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
 
 Fields = Sequence[tuple[str, str]]
 LIMIT = 30

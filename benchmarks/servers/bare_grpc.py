@@ -13,7 +13,7 @@ import grpc
 import uvloop
 
 from benchmarks.load.client import Address
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 LIMIT = 10.0

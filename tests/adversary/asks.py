@@ -14,10 +14,10 @@ from msx_frontend.apis.probes.grpc_health import HealthService
 from msx_frontend.assembly.grpc_services import ManagesAll, grpc_services
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.tokens import Tokens
-from msx_frontend.net.grpc.reflection import ReflectionService
-from msx_frontend.net.grpc.service import Method, Service
-from msx_frontend.net.http.family import Family, Route
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.grpc.reflection import ReflectionService
+from msx_net.grpc.service import Method, Service
+from msx_net.http.family import Family, Route
 from tests.adversary.bodies import Schema, message, schema_of
 from tests.unit.frontend.front import front_of
 from tests.unit.frontend.harness import open_harness

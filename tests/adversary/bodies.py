@@ -12,8 +12,8 @@ import msgspec
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from msx_frontend.net.grpc.messages import POOL
-from msx_frontend.net.http.family import JsonSchema
+from msx_net.grpc.messages import POOL
+from msx_net.http.family import JsonSchema
 from tests.raw_grpc import framed
 
 Schema = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.http2.errors import ErrorCode
 from tests.adversary.carrying import named
 from tests.adversary.kinds import ENDS, LEAVES
 from tests.adversary.rig import Door

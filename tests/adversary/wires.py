@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, Protocol
 
 from hpack import Decoder, Encoder
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
 from tests.adversary.asks import Ask
 from tests.soak.client import RawClient
 

@@ -28,9 +28,9 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.router import Router
-from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workers.batch_runner import BatchRunner
+from msx_net.http.router import Router
+from msx_net.tls.listeners import ListenerTls
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.front import front_of

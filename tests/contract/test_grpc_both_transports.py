@@ -25,14 +25,14 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.grpc.admission import ChecksTokens
-from msx_frontend.net.grpc.messages import POOL, message_class
-from msx_frontend.net.grpc.reflection import NAMES
-from msx_frontend.net.grpc.service import Service
-from msx_frontend.net.http.v2.listener import RestHttp2
-from msx_frontend.net.listening.listener import Listener
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.grpc.admission import ChecksTokens
+from msx_net.grpc.messages import POOL, message_class
+from msx_net.grpc.reflection import NAMES
+from msx_net.grpc.service import Service
+from msx_net.http.v2.listener import RestHttp2
+from msx_net.listening.listener import Listener
 from tests.raw_grpc import RawAnswer, RawCall, framed
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry

@@ -19,8 +19,8 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.key import Key, KeyKind, Kind, digest_of
 from msx_frontend.keys.rate import Rate
 from msx_frontend.keys.tokens import Tokens
-from msx_frontend.net.grpc.reflection import ReflectionService
-from msx_frontend.net.grpc.service import Method
+from msx_net.grpc.reflection import ReflectionService
+from msx_net.grpc.service import Method
 from tests.contract.test_grpc_both_transports import (
     CONFIG,
     HEALTH,

@@ -19,8 +19,8 @@ from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config.address import Address
 from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.grpc.messages import message_class
 from tests.contract.test_both_ways import Ask, Served, served
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.jobs import run

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.tls.identity import TlsIdentity
-from msx_frontend.net.tls.listeners import ListenerTls
+from msx_net.tls.identity import TlsIdentity
+from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
 from tests.contract.test_both_ways import Served, served
 from tests.unit.frontend.jobs import run

@@ -14,7 +14,7 @@ import yaml
 from msx_frontend.cli.main import main
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.keys.api_keys_file import parse
-from msx_frontend.net.http.router import Router
+from msx_net.http.router import Router
 from tests.deploy.chart import CHART, DEPLOY, NAMESPACE, RELEASE, VALUES, Manifest, check, notes, rendered, values_of
 from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, is_core, problems

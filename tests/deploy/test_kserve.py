@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.http.router import Router
+from msx_net.http.router import Router
 from tests.deploy.chart import DEPLOY, Manifest
 from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, problems

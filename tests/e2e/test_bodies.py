@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.contract.kserve_server import pack_mindir
 from tests.contract.torchserve.grpc_client import INFERENCE, failure, stub_of
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server

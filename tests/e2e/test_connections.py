@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.net.connections.connection import ON_ITS_WAY
+from msx_net.connections.connection import ON_ITS_WAY
 from tests.certificates import Certificate, write_pem
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, start_server, wait_until
 

@@ -17,7 +17,7 @@ import pytest
 
 from msx_frontend.apis.probes import grpc_health as health
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.server import PREDICTIONS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 from tests.http2_transport import Http2Transport
 

@@ -15,7 +15,7 @@ import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.free_memory import WORTHWHILE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e

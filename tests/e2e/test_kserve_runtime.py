@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.containers import running
 from tests.e2e.server import WATCHDOG, pack_service
 

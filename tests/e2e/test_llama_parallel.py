@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, client_of, new_store, run_server
 

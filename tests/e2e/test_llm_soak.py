@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, run_server, wait_until
 from tests.e2e.test_versions import folder_archive
 

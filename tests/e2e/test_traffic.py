@@ -14,7 +14,7 @@ import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.apis.traffic.grpc import SERVICE as TRAFFIC_SERVICE
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, run_server
 from tests.e2e.test_versions import ANSWERS, folder_archive
 

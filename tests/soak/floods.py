@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from hpack import Encoder
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
 from tests.soak.client import RawClient
 from tests.soak.target import Target, Visit
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpack import Decoder, Encoder
 
-from msx_frontend.net.http2 import frames
+from msx_net.http2 import frames
 from tests.soak.client import RawClient, Reply
 
 WINDOW = 1 << 30

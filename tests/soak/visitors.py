@@ -93,7 +93,7 @@ async def call_grpc(target: Target) -> None:
 
 
 def _predictions_request(model: str, data: bytes) -> bytes:
-    from msx_frontend.net.grpc.messages import message_class
+    from msx_net.grpc.messages import message_class
 
     request = message_class("org.pytorch.serve.grpc.inference.PredictionsRequest")
     encoded: bytes = request(model_name=model, input={"body": data}).SerializeToString()

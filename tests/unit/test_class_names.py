@@ -14,6 +14,7 @@ PACKAGES = (
     "backend/msx_protocol",
     "backend/msx_backend",
     "backend/msx_llm",
+    "frontend/msx_net",
     "frontend/msx_frontend",
 )
 

@@ -28,10 +28,6 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state_store import StateStore
-from msx_frontend.net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
-from msx_frontend.net.connections.open_connections import OpenConnections
-from msx_frontend.net.heartbeats import StreamHeartbeats
-from msx_frontend.net.tls.listeners import ServerTls, server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.snapshots.files import unread
@@ -40,6 +36,10 @@ from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.start_errors import StartError
+from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
+from msx_net.connections.open_connections import OpenConnections
+from msx_net.heartbeats import StreamHeartbeats
+from msx_net.tls.listeners import ServerTls, server_tls
 
 KEY_FILE = "key_file.json"
 MEMORY_SHARE = 4

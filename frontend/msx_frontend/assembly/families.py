@@ -36,9 +36,9 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.family import Family
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.http.family import Family
 
 
 class Parts(NamedTuple):

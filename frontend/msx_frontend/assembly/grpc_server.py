@@ -10,19 +10,19 @@ from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
-from msx_frontend.net.connections.limits import connection_limits
-from msx_frontend.net.connections.open_connections import OpenConnections
-from msx_frontend.net.grpc.admission import Admission, ChecksTokens
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
-from msx_frontend.net.grpc.reflection import ReflectionService
-from msx_frontend.net.grpc.service import ListenerName, Service, limited
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
-from msx_frontend.net.page_guard import PageGuard
-from msx_frontend.net.tls.clients import GRPC
-from msx_frontend.net.tls.listeners import ListenerTls, ServerTls
+from msx_net.connections.limits import connection_limits
+from msx_net.connections.open_connections import OpenConnections
+from msx_net.grpc.admission import Admission, ChecksTokens
+from msx_net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
+from msx_net.grpc.reflection import ReflectionService
+from msx_net.grpc.service import ListenerName, Service, limited
+from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.page_guard import PageGuard
+from msx_net.tls.clients import GRPC
+from msx_net.tls.listeners import ListenerTls, ServerTls
 
 if TYPE_CHECKING:
-    from msx_frontend.net.grpc.direct.port_calls import PortCalls
+    from msx_net.grpc.direct.port_calls import PortCalls
 
 
 class GrpcServer:
@@ -74,14 +74,14 @@ class GrpcServer:
 
     def calls_of(self, names: Collection[str]) -> PortCalls:
         """The services of these listeners for a REST port, which speaks HTTP/2 by itself in any case."""
-        from msx_frontend.net.grpc.direct.port_calls import PortCalls
+        from msx_net.grpc.direct.port_calls import PortCalls
 
         listen = _inference_listen(self._config)
         return PortCalls(self._served(names), listen.max_request_size, listen.largest_response)
 
     def open_to_all(self, listen: GrpcListen, service: str, tls: ListenerTls | None) -> GrpcListener:
         """A listener that has only this service, and asks for no key."""
-        from msx_frontend.net.grpc.direct.listener import DirectListener
+        from msx_net.grpc.direct.listener import DirectListener
 
         services = [limited(one, listen.max_response_size) for one in self._services if one.name == service]
         limits = connection_limits(self._config)
@@ -111,10 +111,10 @@ class GrpcServer:
 def listener_class(direct: bool) -> Callable[[GrpcListen, GrpcServed], GrpcListener]:
     """What the other transport needs is not imported."""
     if direct:
-        from msx_frontend.net.grpc.direct.listener import DirectListener
+        from msx_net.grpc.direct.listener import DirectListener
 
         return DirectListener
-    from msx_frontend.net.grpc.aio.listener import AioListener
+    from msx_net.grpc.aio.listener import AioListener
 
     return AioListener
 

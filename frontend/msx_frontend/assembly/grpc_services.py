@@ -17,11 +17,11 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.grpc.context import LogsCalls
-from msx_frontend.net.grpc.service import Service
-from msx_frontend.net.grpc.status import details, standard_code
 from msx_frontend.workflows.by_name import ModelsAndWorkflows
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.grpc.context import LogsCalls
+from msx_net.grpc.service import Service
+from msx_net.grpc.status import details, standard_code
 
 
 class KnowsHealth(Pings, KnowsReadiness, Protocol):

@@ -26,19 +26,19 @@ from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
-from msx_frontend.net.connections.limits import connection_limits
-from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.http.exchange import Exchange
-from msx_frontend.net.http.family import Family, ListenerName
-from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.v2.listener import RestHttp2
-from msx_frontend.net.listening.listener import Listener, ListenerContext
-from msx_frontend.net.tls.clients import HTTP
 from msx_frontend.workflows.api import WorkflowApi
+from msx_net.connections.limits import connection_limits
+from msx_net.http.cors import Cors
+from msx_net.http.exchange import Exchange
+from msx_net.http.family import Family, ListenerName
+from msx_net.http.router import Router
+from msx_net.http.v2.listener import RestHttp2
+from msx_net.listening.listener import Listener, ListenerContext
+from msx_net.tls.clients import HTTP
 from msx_sdk.kserve import Signature
 
 if TYPE_CHECKING:
-    from msx_frontend.net.grpc.direct.port_calls import PortCalls
+    from msx_net.grpc.direct.port_calls import PortCalls
 
 
 class HttpFront:

@@ -20,7 +20,7 @@ from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.config.state_folder import INFO
 from msx_frontend.environments.build import is_unfinished
 from msx_frontend.keys.locked_file import remove_left as remove_left_keys
-from msx_frontend.net.connections.listen import remove_left_socket
+from msx_net.connections.listen import remove_left_socket
 
 RUN, UNIX = "run", "unix:"
 

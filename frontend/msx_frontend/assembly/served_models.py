@@ -28,13 +28,13 @@ from msx_frontend.models.spawn import Spawner
 from msx_frontend.models.start_summary import StartSummary
 from msx_frontend.models.startup import Startup
 from msx_frontend.models.worker_rights import WorkerRights
-from msx_frontend.net.connections.descriptors import Descriptors
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.connections.descriptors import Descriptors
 
 CLOSE_LIMIT = 5.0
 """Seconds that handlers have for their `close` when the server stops."""

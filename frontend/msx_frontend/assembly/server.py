@@ -29,9 +29,9 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.readiness import why_not_ready
-from msx_frontend.net.listening.listener import Listener
-from msx_frontend.net.tls.clients import GRPC, HTTP
-from msx_frontend.net.tls.listeners import ServerTls
+from msx_net.listening.listener import Listener
+from msx_net.tls.clients import GRPC, HTTP
+from msx_net.tls.listeners import ServerTls
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.grpc_server import GrpcServer

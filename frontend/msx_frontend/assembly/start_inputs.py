@@ -21,10 +21,10 @@ from msx_frontend.models.huggingface_folders import named_checkpoints
 from msx_frontend.models.servable_folders import servables_in
 from msx_frontend.models.start_arguments import expand
 from msx_frontend.models.state_file import check_state
-from msx_frontend.net.tls.listeners import server_tls
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
+from msx_net.tls.listeners import server_tls
 
 Env = Mapping[str, str]
 

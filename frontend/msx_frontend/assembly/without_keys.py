@@ -6,8 +6,8 @@ import socket
 
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.page_guard import PageGuard
+from msx_net.http.cors import Cors
+from msx_net.page_guard import PageGuard
 
 
 def page_guard(config: ServerConfig, cors: Cors) -> PageGuard:

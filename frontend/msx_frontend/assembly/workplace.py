@@ -10,11 +10,11 @@ from functools import partial
 from msx_frontend.apis.cluster.family import Report
 from msx_frontend.config import ServerConfig
 from msx_frontend.metrics.observer import Figure
-from msx_frontend.net.connections.descriptors import Descriptors
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.model_resources import ModelResources
 from msx_frontend.resources.supply import Supply
 from msx_frontend.workers.launcher import Launcher
+from msx_net.connections.descriptors import Descriptors
 
 
 @dataclass(frozen=True)

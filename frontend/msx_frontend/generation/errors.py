@@ -22,7 +22,7 @@ from msx_frontend import errors, management_errors
 from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.generation.parameter_names import parameter_of
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.net.http import family as http
+from msx_net.http import family as http
 
 DO_NOT_RETRY = ("x-should-retry", "false")
 """OpenAI's clients repeat what failed with 5xx; a request that ended a worker may be the cause."""

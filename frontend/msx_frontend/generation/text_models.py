@@ -10,7 +10,7 @@ from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
+from msx_net.heartbeats import OFF, StreamHeartbeats
 
 
 class TextModels:

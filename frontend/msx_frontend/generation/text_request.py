@@ -23,11 +23,11 @@ from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.first_load import LoadWait
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
-from msx_frontend.net.http.failures import reported
-from msx_frontend.net.http.family import Names
-from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_frontend.stream_heartbeat import CLOSED, COMMENT
+from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.http.failures import reported
+from msx_net.http.family import Names
+from msx_net.http.wire import JSON_HEADERS
 
 LARGE = 1 << 20
 """Bytes of a body that is received, read, and sent to a worker in three turns of the loop, each of which takes

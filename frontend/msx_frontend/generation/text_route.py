@@ -12,8 +12,8 @@ from msx_frontend.generation.text_request import LARGE, TextApi, TextRequest, ow
 from msx_frontend.job import KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
-from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
-from msx_frontend.net.http.head import Head
+from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_net.http.head import Head
 
 
 class TextReply(Protocol):

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from msx_frontend.job import Job
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
 from tests.conformance.http1.cases import CASES, PIPELINES, Case
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry

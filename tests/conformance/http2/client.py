@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.net.http2 import frames
+from msx_net.http2 import frames
 from tests.conformance.http2.script import Case, Closed, Expected, settings, settings_of
 from tests.unit.frontend.net.http2.peer import Frame
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import Protocol
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.http2.headers import Headers
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.http2.headers import Headers
 from tests.unit.frontend.net.http2.peer import Frame
 
 END = frames.END_STREAM

@@ -12,17 +12,17 @@ from collections.abc import Callable
 from typing import Protocol
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.http.v2.listener import RestHttp2
-from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream
-from msx_frontend.net.listening.listener import Listener
-from msx_frontend.net.tls.identity import TlsIdentity
-from msx_frontend.net.tls.listeners import ListenerTls
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.http.v2.listener import RestHttp2
+from msx_net.http.wire import Receive, Scope, Send, send_whole
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.http2.headers import Headers
+from msx_net.http2.limits import Limits
+from msx_net.http2.stream import Stream
+from msx_net.listening.listener import Listener
+from msx_net.tls.identity import TlsIdentity
+from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
 from tests.conformance.http2.client import Client
 from tests.conformance.http2.script import Case

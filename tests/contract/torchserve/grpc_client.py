@@ -18,7 +18,7 @@ from google.protobuf.message_factory import GetMessageClass
 from tests.e2e.server import WATCHDOG, RunningServer
 
 PROTOS = Path(__file__).parent / "protos"
-OURS = Path(str(resources.files("msx_frontend.net.grpc"))) / "protos"
+OURS = Path(str(resources.files("msx_net.grpc"))) / "protos"
 """For google.rpc.Status, and for the health protocol."""
 
 INFERENCE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"

@@ -16,7 +16,7 @@ import grpc
 import pytest
 from google.protobuf.message import Message
 
-from msx_frontend.net.grpc.messages import POOL
+from msx_net.grpc.messages import POOL
 from tests.contract.torchserve.grpc_client import (
     HEALTH,
     HTTP,

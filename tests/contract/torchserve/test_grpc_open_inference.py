@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.net.grpc.messages import POOL
+from msx_net.grpc.messages import POOL
 from tests.contract.torchserve.grpc_client import INFERENCE, MODEL, OPEN_INFERENCE, Stub, failure, stub_of
 from tests.contract.torchserve.setup import Setup, serving
 from tests.e2e.server import RunningServer, pack_service

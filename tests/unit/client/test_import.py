@@ -17,6 +17,7 @@ LIBRARIES = {
     "msx_frontend",
     "msx_backend",
     "msx_llm",
+    "msx_net",
     "msx_core",
     "msx_sdk",
 }

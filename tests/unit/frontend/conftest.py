@@ -2,7 +2,7 @@ from math import inf
 
 import pytest
 
-from msx_frontend.net.connections import turns
+from msx_net.connections import turns
 from tests.unit.frontend.net.grpc.harness import TRANSPORT
 
 

@@ -12,11 +12,11 @@ from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.tokens import Tokens
-from msx_frontend.net.connections.open_connections import OpenConnections
-from msx_frontend.net.heartbeats import OFF
-from msx_frontend.net.tls.listeners import ListenerTls
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.connections.open_connections import OpenConnections
+from msx_net.heartbeats import OFF
+from msx_net.tls.listeners import ListenerTls
 from tests.unit.frontend.harness import Harness
 from tests.unit.frontend.net.http.client import FakeAccessLog
 

@@ -19,13 +19,13 @@ from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models import sleep
-from msx_frontend.net.grpc import unary_reply
-from msx_frontend.net.grpc.status import class_name
-from msx_frontend.net.http import head_errors
-from msx_frontend.net.http.job_reply import ReplyTooLarge
-from msx_frontend.net.http.v1 import errors as http1_errors
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
+from msx_net.grpc import unary_reply
+from msx_net.grpc.status import class_name
+from msx_net.http import head_errors
+from msx_net.http.job_reply import ReplyTooLarge
+from msx_net.http.v1 import errors as http1_errors
 from tests.retry import told_wait
 
 GRPC_CODES = {code.name for code in grpc.StatusCode}

@@ -10,7 +10,7 @@ import pytest
 from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING
-from msx_frontend.net.http.failures import no_route
+from msx_net.http.failures import no_route
 from tests.unit.frontend.apis.families import all_families
 
 TORCHSERVES = [family for family in all_families() if family.closes_on_error]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.apis.mindspore_serving.family import PATHS
-from msx_frontend.net.grpc.messages import POOL
+from msx_net.grpc.messages import POOL
 
 PAGE = (Path(__file__).parents[3] / "docs" / "from-mindspore-serving.md").read_text()
 QUOTED = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))

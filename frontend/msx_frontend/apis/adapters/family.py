@@ -13,8 +13,8 @@ from msx_frontend.management_errors import AdapterNotFound
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.family import Failure, Family, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.family import Failure, Family, Reply, Route
+from msx_net.http.request import Request
 
 PLAIN = (("content-type", "text/plain; charset=utf-8"),)
 Name = Annotated[str, Meta(min_length=1, max_length=128)]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.errors import ResourceNotFound
-from msx_frontend.net.http.failures import own_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.replies import json_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import own_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.replies import json_reply
+from msx_net.http.request import Request
 
 Report = Callable[[], dict[str, Any]]
 

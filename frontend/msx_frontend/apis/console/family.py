@@ -15,10 +15,10 @@ from msx_frontend.metrics.history import ALL
 from msx_frontend.metrics.traces import Trace
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import integer
-from msx_frontend.net.http.failures import own_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.replies import status_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import own_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.replies import status_reply
+from msx_net.http.request import Request
 
 PATH = "/console"
 PLAYGROUND = "/playground"

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 
 from msx_frontend.errors import ResourceNotFound
-from msx_frontend.net.http.family import Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.family import Reply, Route
+from msx_net.http.request import Request
 
 FOLDER = Path(__file__).parent / "static"
 

@@ -12,9 +12,9 @@ from msx_frontend.apis.kserve.statistics import statistics
 from msx_frontend.errors import BadRequest
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.family import Reply
-from msx_frontend.net.http.request import Request
 from msx_frontend.public_text import public_text
+from msx_net.http.family import Reply
+from msx_net.http.request import Request
 
 TORCHSERVE = {"extenstion": ["kserve", "kubeflow"]}
 """The member of TorchServe's `GET /v2`, as it spells it."""

@@ -16,8 +16,8 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, kserve_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_frontend.net.http.family import Answer, Failure, Family, JobRoute, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.family import Answer, Failure, Family, JobRoute, Reply, Route
+from msx_net.http.request import Request
 
 MODEL = ("/v2/models/{model}", "/v2/models/{model}/versions/{version}")
 

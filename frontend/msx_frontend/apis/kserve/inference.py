@@ -10,11 +10,11 @@ from msx_frontend.apis.kserve.infer import check, opened
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.job_reply import TranslatedReply
-from msx_frontend.net.http.parse import fields_parser
-from msx_frontend.net.http.wire import JSON_HEADERS
+from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_net.http.head import Head
+from msx_net.http.job_reply import TranslatedReply
+from msx_net.http.parse import fields_parser
+from msx_net.http.wire import JSON_HEADERS
 
 BINARY = ("content-type", "application/octet-stream")
 JSON = "application/json"

@@ -12,10 +12,10 @@ from msx_frontend.apis.mindspore_serving.answers import reply_size
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Sink
-from msx_frontend.net.http.failures import reported
 from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_frontend.stream_credit import StreamCredit
+from msx_net.http.failures import reported
 
 LARGE = 64 * 1024
 """Bytes of a request or a reply that take about a millisecond; larger ones are read and written in threads."""

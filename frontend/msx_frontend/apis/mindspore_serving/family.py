@@ -22,7 +22,7 @@ from msx_frontend.errors import (
     SlowRequest,
     TooManyRequests,
 )
-from msx_frontend.net.http.family import JSON, Failure, Family, Route
+from msx_net.http.family import JSON, Failure, Family, Route
 
 NAME = "MindSpore Serving"
 

@@ -14,12 +14,12 @@ from msx_frontend.apis.mindspore_serving.values import readable
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import Sink
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.admission import PRIORITY
-from msx_frontend.net.http.family import JobRoute, JobTemplate, Names, ReplySink
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.wire import JSON_HEADERS
 from msx_frontend.priorities import priority_of
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+from msx_net.http.admission import PRIORITY
+from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
+from msx_net.http.head import Head
+from msx_net.http.wire import JSON_HEADERS
 
 ONLY_POST = "http message only support POST right now"
 

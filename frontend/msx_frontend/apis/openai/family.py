@@ -17,7 +17,7 @@ from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_frontend.net.http.family import Failure, Family, Route
+from msx_net.http.family import Failure, Family, Route
 
 
 def openai(models: TextModels) -> Family:

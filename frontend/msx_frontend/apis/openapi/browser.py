@@ -15,8 +15,8 @@ import msgspec
 
 from msx_frontend import __version__
 from msx_frontend.errors import ResourceNotFound
-from msx_frontend.net.http.family import JSON, Headers, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.family import JSON, Headers, Reply, Route
+from msx_net.http.request import Request
 
 DOCS = "/docs"
 PAGES = ("console", "playground")

@@ -12,11 +12,11 @@ from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
 from msx_frontend.keys.key import KINDS, Key
-from msx_frontend.net.http.admission import ChecksKeys
-from msx_frontend.net.http.failures import own_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.router import Router
+from msx_net.http.admission import ChecksKeys
+from msx_net.http.failures import own_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
+from msx_net.http.router import Router
 
 PATH = "/openapi.json"
 Models = Callable[[], Iterable[DescribedModel]]

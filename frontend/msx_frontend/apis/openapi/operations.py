@@ -6,9 +6,9 @@ import re
 
 from msx_frontend.apis.openapi.schemas import EVENTS_TYPE, Components, Schema, prefix_of
 from msx_frontend.models.body_schemas import ANY_CONTENT, JSON_TYPE
-from msx_frontend.net.http.family import JobRoute, Route
-from msx_frontend.net.http.router import ServedRoute
 from msx_frontend.priorities import HEADER, NAMES
+from msx_net.http.family import JobRoute, Route
+from msx_net.http.router import ServedRoute
 
 METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
 """Those that OpenAPI knows."""

@@ -12,7 +12,7 @@ import msgspec
 from msx_frontend.errors import BadRequest
 from msx_frontend.models.body_schemas import JSON_TYPE
 from msx_frontend.models.shared_schemas import PLACE, Schema, SharedSchemas
-from msx_frontend.net.http.family import Family, JsonSchema
+from msx_net.http.family import Family, JsonSchema
 
 __all__ = ["ANYTHING", "EVENTS_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
 

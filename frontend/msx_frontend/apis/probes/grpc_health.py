@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
 from msx_frontend.models.health import KnowsReadiness
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Rpc, Service, describe
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import Rpc, Service, describe
 
 SERVICE = "grpc.health.v1.Health"
 LOOK = 1.0

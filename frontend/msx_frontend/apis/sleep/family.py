@@ -13,11 +13,11 @@ from msx_frontend.errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import text
-from msx_frontend.net.http.failures import own_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.parameters import parameters
-from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import own_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.parameters import parameters
+from msx_net.http.replies import STATUS_SCHEMA, json_reply, status_reply
+from msx_net.http.request import Request
 
 MODEL, VERSION, LEVEL, TAGS = "model", "version", "level", "tags"
 OF_MODEL = "/models/{model_name}"

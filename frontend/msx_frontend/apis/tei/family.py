@@ -15,7 +15,7 @@ from msx_frontend.generation.ranking import Ranking
 from msx_frontend.generation.simple_tokens import DecodeTokens, decode_tokens
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_frontend.net.http.family import Failure, Family, Route
+from msx_net.http.family import Failure, Family, Route
 
 
 def tei(models: TextModels) -> Family:

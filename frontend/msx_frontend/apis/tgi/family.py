@@ -17,7 +17,7 @@ from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.simple_tokens import SimpleToken
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_frontend.net.http.family import Failure, Family, JobRoute, Route
+from msx_net.http.family import Failure, Family, JobRoute, Route
 
 
 def tgi(models: TextModels) -> Family:

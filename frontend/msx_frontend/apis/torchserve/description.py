@@ -9,10 +9,10 @@ from typing import Any
 from msx_frontend import __version__
 from msx_frontend.models.body_schemas import BodySchemas, bodies
 from msx_frontend.models.shared_schemas import SharedSchemas
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.replies import json_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.replies import json_reply
+from msx_net.http.request import Request
 
 TITLE = "MSX APIs"
 _TEXT = "MSX serves models of MindSpore, on Ascend NPUs and on CPUs"

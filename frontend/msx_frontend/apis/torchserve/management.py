@@ -12,11 +12,11 @@ from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.parameters import text
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, JsonSchema, Reply, Route
-from msx_frontend.net.http.parameters import parameters
-from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, JsonSchema, Reply, Route
+from msx_net.http.parameters import parameters
+from msx_net.http.replies import STATUS_SCHEMA, json_reply, status_reply
+from msx_net.http.request import Request
 
 MODEL, VERSION = "model_name", "model_version"
 """Names in paths, as TorchServe's description has them."""

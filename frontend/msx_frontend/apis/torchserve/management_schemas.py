@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http.family import JsonSchema
+from msx_net.http.family import JsonSchema
 
 MODELS: JsonSchema = {
     "type": "object",

@@ -8,9 +8,9 @@ from msx_frontend.metrics.exposition import CONTENT_TYPE, exposition
 from msx_frontend.metrics.negotiation import wants_openmetrics
 from msx_frontend.metrics.openmetrics import CONTENT_TYPE as OPENMETRICS
 from msx_frontend.metrics.openmetrics import openmetrics
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
 
 METRICS_PATH = "/metrics"
 """It is the server's own where the metrics API is off, too."""

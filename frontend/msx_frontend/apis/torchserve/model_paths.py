@@ -8,10 +8,10 @@ from msx_frontend.apis.torchserve.predictions import MODEL, Submit
 from msx_frontend.errors import ResourceNotFound
 from msx_frontend.job import Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.family import Family, JobRoute, Names, ReplySink, Route
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.parse import fields_parser
-from msx_frontend.net.http.router import Match
+from msx_net.http.family import Family, JobRoute, Names, ReplySink, Route
+from msx_net.http.head import Head
+from msx_net.http.parse import fields_parser
+from msx_net.http.router import Match
 
 OwnerOf = Callable[[str], str | None]
 """The model that has a path."""

@@ -15,12 +15,12 @@ from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.parse import fields_of_query, fields_parser, merge_fields
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.wire import json_bytes
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
+from msx_net.http.head import Head
+from msx_net.http.parse import fields_of_query, fields_parser, merge_fields
+from msx_net.http.request import Request
+from msx_net.http.wire import json_bytes
 
 Submit = Callable[[Job], None]
 

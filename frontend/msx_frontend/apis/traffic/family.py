@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.apis.traffic.calls import DividesTraffic
-from msx_frontend.net.http.failures import own_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.replies import STATUS_SCHEMA, json_reply, status_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import own_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.replies import STATUS_SCHEMA, json_reply, status_reply
+from msx_net.http.request import Request
 
 PATH = "/models/{model_name}/traffic"
 

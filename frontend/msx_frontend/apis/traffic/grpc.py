@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from msx_frontend.apis.traffic.calls import DividesTraffic
-from msx_frontend.net.grpc.context import CallContext, LogsCalls
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Rpc, Service, describe
 from msx_frontend.whole_calls import WholeCalls
+from msx_net.grpc.context import CallContext, LogsCalls
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import Rpc, Service, describe
 
 SERVICE = "msx.TrafficService"
 

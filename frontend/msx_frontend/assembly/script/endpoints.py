@@ -17,13 +17,13 @@ from msx_frontend.assembly.script.channel import CommandError
 from msx_frontend.assembly.server import LISTENER_LIMIT, Server
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections.limits import connection_limits
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcListener
-from msx_frontend.net.listening.listener import Listener, ListenerContext
-from msx_frontend.net.tls.identity import TlsError, authorities_of, load_identity, source
-from msx_frontend.net.tls.listeners import ListenerTls
-from msx_frontend.net.tls.validity import ExpiryLog
 from msx_frontend.start_errors import StartError
+from msx_net.connections.limits import connection_limits
+from msx_net.grpc.listen import GrpcListen, GrpcListener
+from msx_net.listening.listener import Listener, ListenerContext
+from msx_net.tls.identity import TlsError, authorities_of, load_identity, source
+from msx_net.tls.listeners import ListenerTls
+from msx_net.tls.validity import ExpiryLog
 
 log = logging.getLogger("msx.script")
 

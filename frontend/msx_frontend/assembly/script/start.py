@@ -15,7 +15,7 @@ from msx_frontend.assembly.server import UNFINISHED, Server, start_server
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
-from msx_frontend.net.tls.clients import GRPC, HTTP
+from msx_net.tls.clients import GRPC, HTTP
 
 
 async def start_for_script(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame
-from msx_frontend.net.http2.header_blocks import encode_headers
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import frame
+from msx_net.http2.header_blocks import encode_headers
 from tests.conformance.http2.script import (
     END,
     GET,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpack.huffman_table import decode_huffman
 
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.http2.errors import ErrorCode
 from tests.conformance.http2.script import GET_BLOCK, Answered, Case, Goaway, block
 
 _COMPRESSION = Goaway(ErrorCode.COMPRESSION_ERROR)

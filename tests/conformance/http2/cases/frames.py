@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame, goaway, rst_stream
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import frame, goaway, rst_stream
 from tests.conformance.http2.script import (
     END,
     GET,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import window_update
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import window_update
 from tests.conformance.http2.script import (
     CANCEL,
     GET_BLOCK,

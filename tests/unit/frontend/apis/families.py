@@ -9,7 +9,7 @@ from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.http.family import Family
+from msx_net.http.family import Family
 
 
 def all_families(*plugins: Any) -> list[Family]:

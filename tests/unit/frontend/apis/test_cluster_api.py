@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend.apis.cluster.family import NONE, Report, cluster_api
 from msx_frontend.errors import ResourceNotFound
-from msx_frontend.net.http.family import Answer
+from msx_net.http.family import Answer
 
 
 def answer(report: Report | None) -> Any:

@@ -9,9 +9,9 @@ import pytest
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.errors import HandlerFailed, InvalidKey
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.http.family import Family, JobRoute, Route
-from msx_frontend.net.http.router import Router
+from msx_net.http.cors import Cors
+from msx_net.http.family import Family, JobRoute, Route
+from msx_net.http.router import Router
 from tests.unit.frontend.apis.families import of_listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, ask

@@ -12,8 +12,8 @@ from starlette.datastructures import QueryParams
 from msx_frontend.apis.sleep.family import sleep
 from msx_frontend.errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
-from msx_frontend.net.http.family import Reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.family import Reply
+from msx_net.http.request import Request
 from tests.unit.frontend.jobs import run
 
 

@@ -10,10 +10,10 @@ from grpc_reflection.v1alpha import reflection_pb2
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.grpc_server import GrpcServer, _inference_listen
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.grpc.aio.listener import options
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcListenError
-from msx_frontend.net.grpc.reflection import NAMES
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.grpc.aio.listener import options
+from msx_net.grpc.listen import GrpcListen, GrpcListenError
+from msx_net.grpc.reflection import NAMES
 from tests.unit.frontend.net.grpc.harness import TRANSPORT, Health, Registry, serving
 
 pytestmark = pytest.mark.usefixtures("transport")

@@ -13,9 +13,9 @@ from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore
-from msx_frontend.net.grpc.listen import GrpcListenError
-from msx_frontend.net.listening.bind import ListenError
 from msx_frontend.start_errors import StartError
+from msx_net.grpc.listen import GrpcListenError
+from msx_net.listening.bind import ListenError
 from tests.free_ports import free_port
 from tests.unit.frontend.assembly.in_process import config_of, started
 from tests.unit.frontend.jobs import run

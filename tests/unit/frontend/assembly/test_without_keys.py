@@ -14,7 +14,7 @@ import pytest
 
 from msx_frontend.assembly.server import Server
 from msx_frontend.config.address import Address
-from msx_frontend.net.page_guard import SAFE
+from msx_net.page_guard import SAFE
 from tests.free_ports import free_port
 from tests.unit.frontend.assembly.in_process import config_of, started
 from tests.unit.frontend.jobs import run

@@ -22,8 +22,8 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState
-from msx_frontend.net.http.router import Router
 from msx_frontend.workflows import errors as workflow_errors
+from msx_net.http.router import Router
 from msx_sdk.plugins import Endpoint, EndpointRequest
 from tests.unit.frontend.apis.families import all_families, of_listener
 

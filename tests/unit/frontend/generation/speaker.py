@@ -24,10 +24,10 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
-from msx_frontend.net.http.admission import ChecksKeys
-from msx_frontend.net.http.family import Route
-from msx_frontend.net.http.router import Router
+from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.http.admission import ChecksKeys
+from msx_net.http.family import Route
+from msx_net.http.router import Router
 from msx_sdk.generation import (
     CLASSIFY,
     EMBED,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
-from msx_frontend.net.http.wire import StreamBroken
+from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.generation.speaker import Speaker, events, say, say_so_far, words
 from tests.unit.frontend.harness import until

@@ -10,7 +10,7 @@ import pytest
 
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.net.http.wire import StreamBroken
+from msx_net.http.wire import StreamBroken
 from tests.unit.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.direct_client import connect, request

@@ -11,7 +11,7 @@ from msx_core.generation.wire import decode
 from msx_frontend.errors import HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.turns import AT_ONCE
-from msx_frontend.net.http.wire import StreamBroken
+from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.retry import told_wait
 from tests.unit.frontend.generation.speaker import Speaker, events, say, say_so_far, words

@@ -14,7 +14,7 @@ from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.errors import InvalidKey
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.family import Family, Route
+from msx_net.http.family import Family, Route
 from msx_sdk.generation import Capabilities
 from tests.unit.frontend.generation.speaker import Speaker, words
 from tests.unit.frontend.jobs import run

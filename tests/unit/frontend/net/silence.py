@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.net.heartbeats import StreamHeartbeats
 from msx_frontend.stream_heartbeat import COMMENT as COMMENT
+from msx_net.heartbeats import StreamHeartbeats
 
 
 class Silence(StreamHeartbeats):

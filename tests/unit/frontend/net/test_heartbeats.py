@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from itertools import count
 
-from msx_frontend.net.heartbeats import AT_ONCE, OFF, StreamHeartbeats
+from msx_net.heartbeats import AT_ONCE, OFF, StreamHeartbeats
 from tests.unit.frontend.jobs import run
 
 

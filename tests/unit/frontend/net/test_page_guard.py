@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from msx_frontend.errors import MOST_SHOWN, ForeignHost, ForeignPage, ServiceError
-from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.page_guard import PageGuard, is_loopback
+from msx_net.http.cors import Cors
+from msx_net.page_guard import PageGuard, is_loopback
 
 HERE, ELSEWHERE = ("127.0.0.1", 8081), ("10.0.0.5", 8081)
 FOREIGN = "http://evil.example"

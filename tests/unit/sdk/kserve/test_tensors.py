@@ -12,7 +12,7 @@ np = pytest.importorskip("numpy")
 
 from msx_core.kserve.tensors import DTYPES, datatype_of, from_contents, from_raw, to_raw  # noqa: E402
 from msx_core.kserve.types import BYTES, DATATYPES, ITEM_SIZES  # noqa: E402
-from msx_frontend.net.grpc.messages import message_class  # noqa: E402
+from msx_net.grpc.messages import message_class  # noqa: E402
 from msx_sdk import InvalidInput  # noqa: E402
 from tests.unit.sdk.kserve.messages import same  # noqa: E402
 

@@ -11,7 +11,7 @@ from msx_core.kserve.request import NOT_SERVED
 from msx_core.kserve.types import GRPC_CONTENTS
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.errors import BadRequest
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 
 Body = tuple[bytes, int]
 """JSON and the tensors' bytes behind it, and how many of these bytes are JSON."""

@@ -10,10 +10,10 @@ from typing import Any
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.infer import check, opened
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.outcome import reported
-from msx_frontend.net.grpc.status import sentence
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.outcome import reported
+from msx_net.grpc.status import sentence
 
 log = logging.getLogger("msx.grpc")
 

@@ -20,13 +20,13 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.grpc.buffered_reply import reply_to
-from msx_frontend.net.grpc.context import CallContext, LogsCalls
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
-from msx_frontend.net.grpc.status import open_inference_code, sentence
 from msx_frontend.priorities import class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_net.grpc.buffered_reply import reply_to
+from msx_net.grpc.context import CallContext, LogsCalls
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
+from msx_net.grpc.status import open_inference_code, sentence
 
 PACKAGE = "inference"
 TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"

@@ -14,8 +14,8 @@ from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.mindspore_serving.values import shown
 from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import Sink
-from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+from msx_net.grpc.messages import message_class
 
 _Reply = message_class("mindspore.serving.proto.PredictReply")
 

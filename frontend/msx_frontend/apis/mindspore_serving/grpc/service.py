@@ -9,9 +9,9 @@ from msx_frontend.apis.mindspore_serving.grpc.grpc_call import GrpcCall
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Cancellable, Sink
-from msx_frontend.net.grpc.context import LogsCalls
-from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
-from msx_frontend.net.grpc.status import sentence
+from msx_net.grpc.context import LogsCalls
+from msx_net.grpc.service import JobMethod, Rpc, Service, describe
+from msx_net.grpc.status import sentence
 
 SERVICE = "mindspore.serving.proto.MSService"
 

@@ -11,7 +11,7 @@ from typing import Any
 from msx_core.packed import MOST_DIMENSIONS, SIZES, OneBytes, OneText, Tensor
 from msx_frontend.apis.mindspore_serving.errors import SYSTEM_ERROR, ServingError
 from msx_frontend.apis.mindspore_serving.values import TEXT_SHAPE, InvalidTensor, hollow, shown
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 
 MESSAGE = message_class("mindspore.serving.proto.Tensor")
 _ENUM = MESSAGE.DESCRIPTOR.fields_by_name["dtype"].enum_type

@@ -12,14 +12,14 @@ from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceR
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink, method_kind
-from msx_frontend.net.grpc.buffered_reply import reply_to
-from msx_frontend.net.grpc.context import CallContext, LogsCalls
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe
-from msx_frontend.net.grpc.status import status_message, torchserve_code
-from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
 from msx_frontend.priorities import NAMES, NORMAL, class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_net.grpc.buffered_reply import reply_to
+from msx_net.grpc.context import CallContext, LogsCalls
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import JobMethod, Rpc, Service, describe
+from msx_net.grpc.status import status_message, torchserve_code
+from msx_net.grpc.unary_reply import ResponseTooLarge
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 

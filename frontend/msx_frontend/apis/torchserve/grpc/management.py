@@ -11,10 +11,10 @@ from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
-from msx_frontend.net.grpc.context import CallContext, LogsCalls
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Rpc, Service, describe
 from msx_frontend.whole_calls import WholeCalls
+from msx_net.grpc.context import CallContext, LogsCalls
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import Rpc, Service, describe
 
 SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 

@@ -5,8 +5,8 @@ import pytest
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text, failure
 from msx_frontend.apis.kserve.infer import opened
 from msx_frontend.errors import HandlerFailed, ModelNotFound, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.status import open_inference_code
+from msx_net.grpc.codes import Code
+from msx_net.grpc.status import open_inference_code
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,11 @@ from msx_frontend.apis.mindspore_serving.rest_call import serving_route
 from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.errors import HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.job import Cancellable, Job
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.http.head import Head
 from msx_frontend.priorities import NORMAL, asked_priority
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
+from msx_net.grpc.messages import message_class
+from msx_net.http.head import Head
 
 Values = dict[str, Any]
 Function = Callable[[Values], Any]

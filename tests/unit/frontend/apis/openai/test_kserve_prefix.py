@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.net.http.family import Route
-from msx_frontend.net.http.router import Router
+from msx_net.http.family import Route
+from msx_net.http.router import Router
 from tests.unit.frontend.apis.families import all_families
 from tests.unit.frontend.apis.openapi.test_document import operations
 from tests.unit.frontend.generation.speaker import Speaker, words

@@ -8,8 +8,8 @@ import pytest
 
 from msx_frontend.apis.openapi.browser import FILES
 from msx_frontend.apis.openapi.family import openapi
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family
 from tests.unit.frontend.apis.families import of_listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, ask

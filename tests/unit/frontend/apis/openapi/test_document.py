@@ -15,10 +15,10 @@ from msx_frontend import errors
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.schemas import prefix_of
 from msx_frontend.apis.torchserve.description import described
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.router import Router
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
+from msx_net.http.router import Router
 from tests.unit.frontend.apis.families import all_families, of_listener
 
 REST = "OpenAPI has no names of several segments; the path with one segment is described"

@@ -9,9 +9,9 @@ from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, KeyKind
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
 from msx_sdk.kserve import Signature, TensorMeta
 from tests.unit.frontend.apis.families import of_listener
 from tests.unit.frontend.jobs import run

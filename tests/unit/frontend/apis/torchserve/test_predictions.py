@@ -10,8 +10,8 @@ import pytest
 from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
-from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.wire import StreamBroken
+from msx_net.http.router import Router
+from msx_net.http.wire import StreamBroken
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import (

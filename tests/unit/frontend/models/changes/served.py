@@ -20,11 +20,11 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models import loaded_adapters
 from msx_frontend.models.adapter_folder import FILES
 from msx_frontend.models.registration import Registration
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.messages import POOL
-from msx_frontend.net.grpc.service import Method
-from msx_frontend.net.http.family import JobRoute, Route
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.messages import POOL
+from msx_net.grpc.service import Method
+from msx_net.http.family import JobRoute, Route
 from msx_sdk.generation import Capabilities, LoadAdapterReply
 from tests.unit.archiver.conftest import write_zip
 from tests.unit.archiver.test_workflows import FILES as WORKFLOW_FILES

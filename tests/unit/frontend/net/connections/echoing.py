@@ -8,8 +8,8 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from msx_frontend.net.connections.accept_loop import AcceptLoop
-from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
+from msx_net.connections.accept_loop import AcceptLoop
+from msx_net.connections.open_connections import ListenerConnections, OpenConnections
 
 
 class Echoing(asyncio.Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.connections.limits import ConnectionLimits, connection_limits
+from msx_net.connections.limits import ConnectionLimits, connection_limits
 
 
 def test_each_limit_is_its_key() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.net.connections.listen import BACKLOG, TRIES, bind, listen, open_all
+from msx_net.connections.listen import BACKLOG, TRIES, bind, listen, open_all
 from tests.unit.frontend.jobs import run
 
 IN_USE = os.strerror(errno.EADDRINUSE)

@@ -14,10 +14,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from msx_frontend.net.connections import sweep
-from msx_frontend.net.connections.connection import forgiven
-from msx_frontend.net.connections.descriptors import Descriptors, RaisedLimit
-from msx_frontend.net.connections.open_connections import ListenerConnections, OpenConnections
+from msx_net.connections import sweep
+from msx_net.connections.connection import forgiven
+from msx_net.connections.descriptors import Descriptors, RaisedLimit
+from msx_net.connections.open_connections import ListenerConnections, OpenConnections
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.connections.echoing import Accepting, Echoing, accepting
 

@@ -17,12 +17,12 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
-from msx_frontend.net.grpc.admission import ChecksTokens
-from msx_frontend.net.grpc.context import Call
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.heartbeats import OFF, StreamHeartbeats
-from msx_frontend.net.page_guard import PageGuard
-from msx_frontend.net.tls.listeners import ServerTls
+from msx_net.grpc.admission import ChecksTokens
+from msx_net.grpc.context import Call
+from msx_net.grpc.messages import message_class
+from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.page_guard import PageGuard
+from msx_net.tls.listeners import ServerTls
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
 Request = message_class(f"{PACKAGE}.PredictionsRequest")

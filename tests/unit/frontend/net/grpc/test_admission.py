@@ -6,8 +6,8 @@ import pytest
 
 from msx_frontend.errors import BadRequest, InvalidKey, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.grpc.admission import Admission, Admitted, SentKey, admit
 from msx_frontend.priorities import HIGH, LOW, NORMAL
+from msx_net.grpc.admission import Admission, Admitted, SentKey, admit
 from tests.unit.frontend.keys.some import SELDOM, some_key
 
 

@@ -12,7 +12,7 @@ from tests.unit.frontend.net.grpc.harness import answer, serving
 
 ROOT = Path(__file__).parents[5]
 PAGE = (ROOT / "docs/grpc.md").read_text()
-PROTOS = ROOT / "frontend/msx_frontend/net/grpc/protos"
+PROTOS = ROOT / "frontend/msx_net/grpc/protos"
 
 
 def block(language: str, containing: str) -> str:

@@ -8,11 +8,11 @@ import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
 import msx_frontend
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import Rpc, describe
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import Rpc, describe
 
 ROOT = Path(__file__).parents[5]
-BUILT = ROOT / "frontend/msx_frontend/net/grpc/descriptors.binpb"
+BUILT = ROOT / "frontend/msx_net/grpc/descriptors.binpb"
 
 FOREIGN_CODE = """
 from msx_frontend.apis.probes import grpc_health as health
@@ -80,7 +80,7 @@ def ours():
 for load in (theirs, ours) if sys.argv[2] == "theirs" else (ours, theirs):
     load()
 import inference_pb2, management_pb2
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.messages import message_class
 for module, name in ((inference_pb2, "PredictionsRequest"), (management_pb2, "ScaleWorkerRequest")):
     other = getattr(module, name)(model_name="m")
     own = message_class(other.DESCRIPTOR.full_name)
@@ -93,7 +93,7 @@ for module, name in ((inference_pb2, "PredictionsRequest"), (management_pb2, "Sc
 @pytest.mark.parametrize("first", ["theirs", "ours"])
 def test_generated_code_of_the_same_packages_lives_in_one_process(tmp_path: Path, first: str) -> None:
     """As TorchServe's clients and tritonclient have it: modules that register their names in the default pool."""
-    protos = ROOT / "frontend/msx_frontend/net/grpc/protos"
+    protos = ROOT / "frontend/msx_net/grpc/protos"
     files = [str(path.relative_to(protos)) for path in protos.rglob("*.proto") if path.parts[-2] != "v1"]
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{protos}", f"--python_out={tmp_path}", *files]
     subprocess.run(command, check=True)
@@ -113,13 +113,13 @@ def test_only_this_package_imports_grpc() -> None:
 def test_the_direct_way_does_not_import_it() -> None:
     python(
         "import msx_frontend.assembly.grpc_server, msx_frontend.assembly.grpc_services, sys\n"
-        "import msx_frontend.net.grpc.direct.listener\n"
+        "import msx_net.grpc.direct.listener\n"
         "assert 'grpc' not in sys.modules"
     )
 
 
 def test_grpc_has_no_fork_handlers() -> None:
-    python("import msx_frontend.net.grpc.aio.listener, os; assert os.environ['GRPC_ENABLE_FORK_SUPPORT'] == '0'")
+    python("import msx_net.grpc.aio.listener, os; assert os.environ['GRPC_ENABLE_FORK_SUPPORT'] == '0'")
 
 
 def python(code: str) -> None:

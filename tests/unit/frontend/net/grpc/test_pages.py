@@ -10,12 +10,12 @@ import pytest
 from grpc import StatusCode
 
 from msx_frontend.apis.torchserve.grpc.management import SERVICE as MANAGEMENT
-from msx_frontend.net.grpc.admission import Admission
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.head import CallHead
-from msx_frontend.net.grpc.served import served_methods
-from msx_frontend.net.grpc.service import Service
-from msx_frontend.net.page_guard import PageGuard
+from msx_net.grpc.admission import Admission
+from msx_net.grpc.codes import Code
+from msx_net.grpc.direct.head import CallHead
+from msx_net.grpc.served import served_methods
+from msx_net.grpc.service import Service
+from msx_net.page_guard import PageGuard
 from tests.unit.frontend.net.grpc.direct.fakes import FakeService
 from tests.unit.frontend.net.grpc.harness import Served, failure, serving
 

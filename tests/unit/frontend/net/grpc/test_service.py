@@ -10,10 +10,10 @@ import pytest
 
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Cancellable, Sink
-from msx_frontend.net.grpc.admission import Admitted
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.service import JobMethod, Rpc, Service, describe, limited
-from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
+from msx_net.grpc.admission import Admitted
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.service import JobMethod, Rpc, Service, describe, limited
+from msx_net.grpc.unary_reply import ResponseTooLarge
 
 NAME = "mindspore.serving.proto.MSService"
 Request = message_class("mindspore.serving.proto.PredictRequest")

@@ -15,10 +15,10 @@ from msx_frontend.errors import (
     ServiceError,
     WorkerDied,
 )
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.messages import message_class
-from msx_frontend.net.grpc.status import details, standard_code, status_message, torchserve_code
 from msx_frontend.queueing import reply_buffer
+from msx_net.grpc.codes import Code
+from msx_net.grpc.messages import message_class
+from msx_net.grpc.status import details, standard_code, status_message, torchserve_code
 
 PAGE = (Path(__file__).parents[5] / "docs/grpc.md").read_text()
 

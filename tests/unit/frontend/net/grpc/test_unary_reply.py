@@ -4,7 +4,7 @@ import contextlib
 import pytest
 
 from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.net.grpc.unary_reply import ResponseTooLarge, UnaryReply
+from msx_net.grpc.unary_reply import ResponseTooLarge, UnaryReply
 
 
 async def _begun(*chunks: bytes, limit: int = 10) -> UnaryReply:

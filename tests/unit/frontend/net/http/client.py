@@ -15,7 +15,7 @@ from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceErro
 from msx_frontend.job import Job
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
-from msx_frontend.net.http.wire import Message, Scope
+from msx_net.http.wire import Message, Scope
 
 RawHeaders = list[tuple[bytes, bytes]]
 

@@ -9,13 +9,13 @@ import httptools
 import uvicorn
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.exchange import Exchange as Served
-from msx_frontend.net.http.v1.connection import Http1Connection
-from msx_frontend.net.http.v1.server import ServerState
-from msx_frontend.net.http.v1.settings import Http1Settings
-from msx_frontend.net.http.wire import PHRASES, StreamBroken
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.http.direct import Direct
+from msx_net.http.exchange import Exchange as Served
+from msx_net.http.v1.connection import Http1Connection
+from msx_net.http.v1.server import ServerState
+from msx_net.http.v1.settings import Http1Settings
+from msx_net.http.wire import PHRASES, StreamBroken
 from tests.unit.frontend.net.http.client import Exchange
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.apis.torchserve.predictions import Predictions
-from msx_frontend.net.http.exchange import Exchange
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family
-from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.wire import LogsReplies
+from msx_net.http.exchange import Exchange
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family
+from msx_net.http.router import Router
+from msx_net.http.wire import LogsReplies
 from tests.unit.frontend.net.http.client import FakeRegistry, as_registry
 
 TORCHSERVE = Family("TorchServe", (), torchserve_failure, closes_on_error=True)

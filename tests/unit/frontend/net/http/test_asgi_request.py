@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.net.http.asgi_request import AsgiRequest
+from msx_net.http.asgi_request import AsgiRequest
 from tests.unit.frontend.net.http.client import scope
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.errors import BadRequest, PayloadTooLarge, UnknownEncoding
-from msx_frontend.net.http.compression import accepted, compress, decompress, is_compressible
+from msx_net.http.compression import accepted, compress, decompress, is_compressible
 
 MAKE: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}
 WHOLE = gzip.compress(b"x")

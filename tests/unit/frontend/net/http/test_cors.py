@@ -8,9 +8,9 @@ import pytest
 
 from msx_frontend.config import ServerConfigError
 from msx_frontend.config.load import load_server_config
-from msx_frontend.net.http.cors import Cors, with_cors
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.wire import RawHeaders
+from msx_net.http.cors import Cors, with_cors
+from msx_net.http.head import Head
+from msx_net.http.wire import RawHeaders
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, begin
 from tests.unit.frontend.net.http.direct_client import connect, request

@@ -6,11 +6,11 @@ import pytest
 
 from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.http.cors import Cors
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.replies import json_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http.cors import Cors
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.replies import json_reply
+from msx_net.http.request import Request
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.http.client import (

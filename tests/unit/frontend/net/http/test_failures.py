@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from msx_frontend.errors import BadRequest, Bug, ModelNotFound, PayloadTooLarge, ServiceError, ServiceUnavailable
-from msx_frontend.net.http.failures import failure_reply, reported
-from msx_frontend.net.http.family import Failure, Family
+from msx_net.http.failures import failure_reply, reported
+from msx_net.http.family import Failure, Family
 from tests.retry import told_wait
 from tests.unit.frontend.net.http.exchanges import TORCHSERVE
 

@@ -12,12 +12,12 @@ import pytest
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.job import Field, Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.job_reply import TranslatedReply
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.listening.listener import Listener
-from msx_frontend.net.page_guard import PageGuard
+from msx_net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
+from msx_net.http.head import Head
+from msx_net.http.job_reply import TranslatedReply
+from msx_net.http.request import Request
+from msx_net.listening.listener import Listener
+from msx_net.page_guard import PageGuard
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog
 from tests.unit.frontend.net.http.exchanges import exchange_of

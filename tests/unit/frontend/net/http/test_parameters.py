@@ -9,12 +9,12 @@ import pytest
 
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.models.parameters import boolean, integer, text
-from msx_frontend.net.http import exchange
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.parameters import parameters
-from msx_frontend.net.http.replies import json_reply, status_reply
-from msx_frontend.net.http.request import Request
+from msx_net.http import exchange
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.parameters import parameters
+from msx_net.http.replies import json_reply, status_reply
+from msx_net.http.request import Request
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, ask, begin

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import Field
-from msx_frontend.net.http.parse import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
+from msx_net.http.parse import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
 
 URL_ENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data; boundary=sep"

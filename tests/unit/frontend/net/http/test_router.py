@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from msx_frontend.keys.key import Kind
-from msx_frontend.net.http.family import Failure, Family, JobRoute, Names, Reply, Route
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.router import Router
+from msx_net.http.family import Failure, Family, JobRoute, Names, Reply, Route
+from msx_net.http.head import Head
+from msx_net.http.request import Request
+from msx_net.http.router import Router
 
 
 async def answer(request: Request) -> Reply:

@@ -11,8 +11,8 @@ import pytest
 from msx_frontend.errors import HandlerFailed
 from msx_frontend.job import Job
 from msx_frontend.logs.access_log import AccessLog
-from msx_frontend.net.http.wire import StreamBroken
 from msx_frontend.stream_credit import StreamBuffers, StreamCredit
+from msx_net.http.wire import StreamBroken
 from tests.unit.frontend.harness import until
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import Exchange, FakeAccessLog, FakeRegistry, begin, begin_answer

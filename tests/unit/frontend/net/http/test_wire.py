@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from msx_frontend.errors import ModelNotFound, PayloadTooLarge
-from msx_frontend.net.http.wire import (
+from msx_net.http.wire import (
     CACHE_HEADERS,
     ClientGone,
     StreamBroken,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.limits import DEFAULT_WINDOW, Limits
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.limits import DEFAULT_WINDOW, Limits
 from tests.unit.frontend.net.http2.peer import Frame
 
 LARGEST = (1 << 31) - 1

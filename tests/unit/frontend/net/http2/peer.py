@@ -10,13 +10,13 @@ from typing import Any, ParamSpec, cast
 
 from hpack import Decoder, Encoder
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream
+from msx_net.http2 import frames
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.http2.headers import Headers
+from msx_net.http2.limits import Limits
+from msx_net.http2.stream import Stream
 from tests.unit.frontend.jobs import run
 
 P = ParamSpec("P")

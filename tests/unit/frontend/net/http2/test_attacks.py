@@ -12,10 +12,10 @@ from itertools import count, islice
 
 import pytest
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame, header_frames, rst_stream, window_update
-from msx_frontend.net.http2.header_blocks import encode_headers
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import frame, header_frames, rst_stream, window_update
+from msx_net.http2.header_blocks import encode_headers
 from tests.unit.frontend.net.http2.peer import REQUEST, Owner, Peer, in_loop
 
 MOST = 400_000

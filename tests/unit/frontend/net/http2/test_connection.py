@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.net.http2 import connection, frames
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.limits import Limits
+from msx_net.http2 import connection, frames
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.limits import Limits
 from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Owner, Peer, in_loop
 
 HELLO = frames.PREFACE + frames.frame(frames.SETTINGS, 0, 0)

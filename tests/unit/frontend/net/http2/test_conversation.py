@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame, rst_stream, window_update
-from msx_frontend.net.http2.limits import Limits
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import frame, rst_stream, window_update
+from msx_net.http2.limits import Limits
 from tests.unit.frontend.net.http2.model import LARGEST, Model
 from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Peer
 

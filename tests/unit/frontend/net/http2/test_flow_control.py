@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode, StreamFault
-from msx_frontend.net.http2.flow_control import FlowControl, StreamWindows
-from msx_frontend.net.http2.limits import DEFAULT_WINDOW, LARGEST_WINDOW, Limits
+from msx_net.http2.errors import ConnectionFault, ErrorCode, StreamFault
+from msx_net.http2.flow_control import FlowControl, StreamWindows
+from msx_net.http2.limits import DEFAULT_WINDOW, LARGEST_WINDOW, Limits
 
 LIMITS = Limits(stream_window=100_000, connection_window=200_000, max_held=150_000)
 

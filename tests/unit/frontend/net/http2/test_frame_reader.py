@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from msx_frontend.net.connections import turns
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
+from msx_net.connections import turns
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
 from tests.unit.frontend.net.http2.peer import Peer, in_loop
 
 REQUESTS = 600

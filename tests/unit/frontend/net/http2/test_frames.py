@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
+from msx_net.http2 import frames
+from msx_net.http2.errors import ConnectionFault, ErrorCode
 from tests.unit.frontend.net.http2.peer import split
 
 

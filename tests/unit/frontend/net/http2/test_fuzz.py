@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream
+from msx_net.http2 import frames
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.limits import Limits
+from msx_net.http2.stream import Stream
 from tests.conformance.http2.script import GET, POST, Case, settings
 from tests.conformance.http2.test_h2spec import CASES
 from tests.unit.frontend.net.http2.peer import OK, STATUS, Owner, Peer

@@ -5,9 +5,9 @@ from hpack import Decoder, Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
-from msx_frontend.net.http2.header_blocks import KEPT_BLOCKS, KEPT_LISTS, HeaderBlocks, encode_field, encode_headers
-from msx_frontend.net.http2.headers import Headers
+from msx_net.http2.errors import ConnectionFault, ErrorCode
+from msx_net.http2.header_blocks import KEPT_BLOCKS, KEPT_LISTS, HeaderBlocks, encode_field, encode_headers
+from msx_net.http2.headers import Headers
 from tests.unit.frontend.net.http2.peer import REQUEST
 
 FIELDS = st.lists(st.tuples(st.binary(min_size=1, max_size=300), st.binary(max_size=300)), max_size=8)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.net.http2.headers import Headers, content_length, malformed, malformed_fields, why_malformed
+from msx_net.http2.headers import Headers, content_length, malformed, malformed_fields, why_malformed
 from tests.unit.frontend.net.http2.peer import REQUEST
 
 

@@ -13,12 +13,12 @@ import grpc
 import grpc.aio
 import pytest
 
-from msx_frontend.net.connections import turns
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream
+from msx_net.connections import turns
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.http2.headers import Headers
+from msx_net.http2.limits import Limits
+from msx_net.http2.stream import Stream
 from tests.certificates import Certificate
 from tests.unit.frontend.jobs import run
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.net.http2 import frames, streams
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import frame, rst_stream, window_update
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.http2.limits import Limits
+from msx_net.http2 import frames, streams
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import frame, rst_stream, window_update
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.http2.limits import Limits
 from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Peer, in_loop
 
 BLOCK = encode_headers(REQUEST)

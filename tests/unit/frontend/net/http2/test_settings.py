@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.net.http2.errors import ConnectionFault, ErrorCode
-from msx_frontend.net.http2.frames import HEAD_SIZE
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.settings import parse_settings, settings_frame
+from msx_net.http2.errors import ConnectionFault, ErrorCode
+from msx_net.http2.frames import HEAD_SIZE
+from msx_net.http2.limits import Limits
+from msx_net.http2.settings import parse_settings, settings_frame
 
 
 def entry(name: int, value: int) -> bytes:

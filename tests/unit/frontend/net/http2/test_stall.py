@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from msx_frontend.net.http2.stall import StallWatch
-from msx_frontend.net.http2.stream import Stream
+from msx_net.http2.stall import StallWatch
+from msx_net.http2.stream import Stream
 from tests.unit.frontend.net.http2.peer import in_loop
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.limits import Limits
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.limits import Limits
 from tests.unit.frontend.net.http2.peer import OK, REQUEST, STATUS, Frame, Owner, Peer, in_loop
 
 END = frames.END_STREAM | frames.END_HEADERS

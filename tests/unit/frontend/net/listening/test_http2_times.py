@@ -9,16 +9,16 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections import sweep
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.grpc.admission import Admission
-from msx_frontend.net.grpc.direct.listener import DirectListener
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
-from msx_frontend.net.http.v2.listener import RestHttp2
-from msx_frontend.net.http.wire import Receive, Scope, Send
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.frames import frame
-from msx_frontend.net.listening.listener import Listener, ListenerContext
+from msx_net.connections import sweep
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.grpc.admission import Admission
+from msx_net.grpc.direct.listener import DirectListener
+from msx_net.grpc.listen import GrpcListen, GrpcServed
+from msx_net.http.v2.listener import RestHttp2
+from msx_net.http.wire import Receive, Scope, Send
+from msx_net.http2 import frames
+from msx_net.http2.frames import frame
+from msx_net.listening.listener import Listener, ListenerContext
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http2.peer import Frame
 

@@ -12,9 +12,9 @@ import pytest
 
 from msx_frontend.config.address import Address
 from msx_frontend.errors import WorkerDied
-from msx_frontend.net.http.wire import Receive, Scope, Send, StreamBroken, send_whole
-from msx_frontend.net.listening.bind import ListenError
-from msx_frontend.net.listening.listener import Listener
+from msx_net.http.wire import Receive, Scope, Send, StreamBroken, send_whole
+from msx_net.listening.bind import ListenError
+from msx_net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 
 ANY_PORT = Address("http", "127.0.0.1", 0)

@@ -7,11 +7,11 @@ import ssl
 
 import pytest
 
-from msx_frontend.net.connections.open_connections import ListenerConnections
-from msx_frontend.net.http2.frames import PREFACE
-from msx_frontend.net.listening.protocol_choice import ProtocolChoice
-from msx_frontend.net.tls.identity import TlsIdentity
-from msx_frontend.net.tls.listeners import ListenerTls
+from msx_net.connections.open_connections import ListenerConnections
+from msx_net.http2.frames import PREFACE
+from msx_net.listening.protocol_choice import ProtocolChoice
+from msx_net.tls.identity import TlsIdentity
+from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.connections.echoing import Echoing, accepting

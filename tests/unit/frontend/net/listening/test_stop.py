@@ -9,17 +9,17 @@ import time
 import pytest
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.connections import connection as any_connection
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.connections.open_connections import ListenerConnections
-from msx_frontend.net.http.v2.listener import RestHttp2
-from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
-from msx_frontend.net.http2 import connection as http2
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.frames import PREFACE
-from msx_frontend.net.http2.header_blocks import encode_headers
-from msx_frontend.net.listening.listener import Listener
+from msx_net.connections import connection as any_connection
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.connections.open_connections import ListenerConnections
+from msx_net.http.v2.listener import RestHttp2
+from msx_net.http.wire import Receive, Scope, Send, send_whole
+from msx_net.http2 import connection as http2
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.frames import PREFACE
+from msx_net.http2.header_blocks import encode_headers
+from msx_net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.connections.echoing import Echoing
 

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.net.tls.identity import TlsError, TlsIdentity, load_identity
+from msx_net.tls.identity import TlsError, TlsIdentity, load_identity
 from tests.certificates import Certificate, write_keystore, write_pem
 
 

@@ -16,12 +16,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
-from msx_frontend.net.listening.listener import Listener
-from msx_frontend.net.tls import listeners as tls_listeners
-from msx_frontend.net.tls.clients import GRPC, HTTP, ClientCaError
-from msx_frontend.net.tls.identity import TlsError
-from msx_frontend.net.tls.listeners import ServerTls, server_tls
+from msx_net.http.wire import Receive, Scope, Send, send_whole
+from msx_net.listening.listener import Listener
+from msx_net.tls import listeners as tls_listeners
+from msx_net.tls.clients import GRPC, HTTP, ClientCaError
+from msx_net.tls.identity import TlsError
+from msx_net.tls.listeners import ServerTls, server_tls
 from tests.certificates import Certificate, write_keystore, write_pem
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.grpc.harness import serving

@@ -10,8 +10,8 @@ import pytest
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.net.tls.listeners import server_tls
-from msx_frontend.net.tls.validity import DAY, ExpiryLog, Validity, validity_of
+from msx_net.tls.listeners import server_tls
+from msx_net.tls.validity import DAY, ExpiryLog, Validity, validity_of
 from tests.certificates import Certificate, write_pem
 
 NAME = "certificate_file: /c.pem"

@@ -12,10 +12,10 @@ import pytest
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
 from msx_frontend.errors import BadRequest, InvalidKey
-from msx_frontend.net.grpc.admission import Admitted
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.messages import message_class
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_net.grpc.admission import Admitted
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.messages import message_class
 
 WATCHDOG = 30
 

@@ -21,10 +21,10 @@ from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.net.grpc.admission import Admission
-from msx_frontend.net.grpc.direct.listener import DirectListener
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
-from msx_frontend.net.grpc.messages import message_class
+from msx_net.grpc.admission import Admission
+from msx_net.grpc.direct.listener import DirectListener
+from msx_net.grpc.listen import GrpcListen, GrpcServed
+from msx_net.grpc.messages import message_class
 from tests.retry import told_wait
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.grpc.harness import Health, answer, begin, failure, told

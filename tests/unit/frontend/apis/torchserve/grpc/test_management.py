@@ -10,7 +10,7 @@ from msx_frontend.apis.torchserve.grpc.management import SERVICE
 from msx_frontend.errors import BadRequest, InvalidKey, ModelNotFound, ServiceError
 from msx_frontend.keys.key import Key
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, ModelApiDisabled, WorkersNotStarted
-from msx_frontend.net.grpc.messages import POOL, message_class
+from msx_net.grpc.messages import POOL, message_class
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.grpc.harness import Served, failure, serving
 

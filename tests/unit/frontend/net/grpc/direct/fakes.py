@@ -12,17 +12,17 @@ from hpack import Decoder
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Field, Job, Sink
-from msx_frontend.net.grpc.admission import Admission, ChecksTokens
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.direct.call_connection import CallConnection
-from msx_frontend.net.grpc.direct.framing import framed
-from msx_frontend.net.grpc.direct.open_calls import OpenCalls
-from msx_frontend.net.grpc.served import served_methods
-from msx_frontend.net.grpc.service import JobMethod, Method, Service
-from msx_frontend.net.http2.connection import Http2Protocol
-from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.stream import Stream
-from msx_frontend.net.http2.stream_events import StreamEvents
+from msx_net.grpc.admission import Admission, ChecksTokens
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.direct.call_connection import CallConnection
+from msx_net.grpc.direct.framing import framed
+from msx_net.grpc.direct.open_calls import OpenCalls
+from msx_net.grpc.served import served_methods
+from msx_net.grpc.service import JobMethod, Method, Service
+from msx_net.http2.connection import Http2Protocol
+from msx_net.http2.headers import Headers
+from msx_net.http2.stream import Stream
+from msx_net.http2.stream_events import StreamEvents
 from tests.unit.frontend.net.grpc.harness import AccessLog
 
 LIMIT = 100

@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.blocks import HEADERS_TOO_LARGE, escaped, not_a_call, refusal, trailers
-from msx_frontend.net.grpc.refused import NotACall, Refused
+from msx_net.grpc.codes import Code
+from msx_net.grpc.direct.blocks import HEADERS_TOO_LARGE, escaped, not_a_call, refusal, trailers
+from msx_net.grpc.refused import NotACall, Refused
 from tests.unit.frontend.net.grpc.direct.fakes import fields
 
 

@@ -3,7 +3,7 @@ import zlib
 
 import pytest
 
-from msx_frontend.net.grpc.direct.compression import InvalidData, decompress
+from msx_net.grpc.direct.compression import InvalidData, decompress
 
 PACKED = {"gzip": gzip.compress(b"x" * 1000), "deflate": zlib.compress(b"x" * 1000)}
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.framing import MessageReader, ReceivedMessage, framed
-from msx_frontend.net.grpc.refused import Refused
+from msx_net.grpc.codes import Code
+from msx_net.grpc.direct.framing import MessageReader, ReceivedMessage, framed
+from msx_net.grpc.refused import Refused
 
 
 @given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(0, 230)))

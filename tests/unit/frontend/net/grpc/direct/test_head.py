@@ -1,10 +1,10 @@
 import pytest
 
-from msx_frontend.net.grpc.admission import Admission
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.head import CallHead
-from msx_frontend.net.grpc.refused import NotACall
-from msx_frontend.net.grpc.served import served_methods
+from msx_net.grpc.admission import Admission
+from msx_net.grpc.codes import Code
+from msx_net.grpc.direct.head import CallHead
+from msx_net.grpc.refused import NotACall
+from msx_net.grpc.served import served_methods
 from tests.unit.frontend.net.grpc.direct.fakes import FakeService
 
 SERVED = served_methods([FakeService().service()], Admission(None), 100)

@@ -8,8 +8,8 @@ import pytest
 
 from msx_frontend.errors import InvalidKey, RequestCancelled
 from msx_frontend.keys.key import Key
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.direct.framing import framed
+from msx_net.grpc.codes import Code
+from msx_net.grpc.direct.framing import framed
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.grpc.direct.fakes import BUG, LIMIT, FakeService, Peer, error
 

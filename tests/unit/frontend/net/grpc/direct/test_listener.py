@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.grpc.admission import Admission
-from msx_frontend.net.grpc.direct.listener import DirectListener
-from msx_frontend.net.grpc.listen import GrpcListen, GrpcServed
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.header_blocks import encode_headers
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.grpc.admission import Admission
+from msx_net.grpc.direct.listener import DirectListener
+from msx_net.grpc.listen import GrpcListen, GrpcServed
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.header_blocks import encode_headers
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http2.peer import Frame
 

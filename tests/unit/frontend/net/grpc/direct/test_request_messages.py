@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from msx_frontend.net.connections import turns
-from msx_frontend.net.grpc.direct.compression import IDENTITY
-from msx_frontend.net.grpc.direct.framing import framed
-from msx_frontend.net.grpc.direct.request_messages import RequestMessages
-from msx_frontend.net.grpc.refused import Refused
+from msx_net.connections import turns
+from msx_net.grpc.direct.compression import IDENTITY
+from msx_net.grpc.direct.framing import framed
+from msx_net.grpc.direct.request_messages import RequestMessages
+from msx_net.grpc.refused import Refused
 from tests.unit.frontend.jobs import run
 
 

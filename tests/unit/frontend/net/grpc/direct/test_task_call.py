@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from msx_frontend.errors import RequestCancelled
-from msx_frontend.net.grpc.codes import Code
-from msx_frontend.net.grpc.context import CallContext
-from msx_frontend.net.grpc.direct.framing import framed
-from msx_frontend.net.grpc.unary_reply import ResponseTooLarge
+from msx_net.grpc.codes import Code
+from msx_net.grpc.context import CallContext
+from msx_net.grpc.direct.framing import framed
+from msx_net.grpc.unary_reply import ResponseTooLarge
 from tests.unit.frontend.net.grpc.direct.fakes import BUG, LIMIT, FakeService, FakeStream, Peer, error, take
 
 

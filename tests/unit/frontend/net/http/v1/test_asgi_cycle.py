@@ -12,10 +12,10 @@ import pytest
 import uvicorn
 
 from msx_frontend.errors import WorkerDied
-from msx_frontend.net.connections import connection as any_connection
-from msx_frontend.net.http.v1.connection import Http1Connection
-from msx_frontend.net.http.v1.settings import Http1Settings
-from msx_frontend.net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
+from msx_net.connections import connection as any_connection
+from msx_net.http.v1.connection import Http1Connection
+from msx_net.http.v1.settings import Http1Settings
+from msx_net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.direct_client import FakeTransport, connect
 

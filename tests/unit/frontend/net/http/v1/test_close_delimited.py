@@ -11,7 +11,7 @@ import pytest
 from msx_frontend.config.address import Address
 from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.net.listening.listener import Listener
+from msx_net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
 from tests.unit.frontend.net.http.exchanges import exchange_of, predictions

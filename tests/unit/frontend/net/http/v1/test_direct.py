@@ -12,17 +12,17 @@ from msx_core.reply_head import JSON_TYPE
 from msx_frontend.errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, JobRoute, Reply, Route
-from msx_frontend.net.http.head import Head
-from msx_frontend.net.http.known_head import KnownHead
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http.router import Router
-from msx_frontend.net.http.v1.incoming import IncomingRequest
-from msx_frontend.net.http.v1.kept_head import KeptHead
-from msx_frontend.net.http.v1.usual_head import UsualHead
 from msx_frontend.stream_credit import FIRST, StreamBuffers, StreamCredit
+from msx_net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, JobRoute, Reply, Route
+from msx_net.http.head import Head
+from msx_net.http.known_head import KnownHead
+from msx_net.http.request import Request
+from msx_net.http.router import Router
+from msx_net.http.v1.incoming import IncomingRequest
+from msx_net.http.v1.kept_head import KeptHead
+from msx_net.http.v1.usual_head import UsualHead
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.keys.some import SELDOM, some_key
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, begin_answer

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.http import disconnect
-from msx_frontend.net.http.direct import Direct
-from msx_frontend.net.http.exchange import Exchange
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.http import disconnect
+from msx_net.http.direct import Direct
+from msx_net.http.exchange import Exchange
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry
 from tests.unit.frontend.net.http.direct_client import connect

@@ -9,11 +9,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from msx_frontend.net.connections.connection import ON_ITS_WAY
-from msx_frontend.net.connections.limits import ConnectionLimits
-from msx_frontend.net.http.v1.connection import Http1Connection
-from msx_frontend.net.http.v1.lingering import LONGEST, QUIET
-from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
+from msx_net.connections.connection import ON_ITS_WAY
+from msx_net.connections.limits import ConnectionLimits
+from msx_net.http.v1.connection import Http1Connection
+from msx_net.http.v1.lingering import LONGEST, QUIET
+from msx_net.http.wire import Receive, Scope, Send, read_body, send_whole
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry
 from tests.unit.frontend.net.http.direct_client import FakeTransport, connect, request

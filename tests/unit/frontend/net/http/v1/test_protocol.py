@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from msx_frontend.config.address import Address
-from msx_frontend.net.http.wire import Receive, Scope, Send, read_body, send_whole
-from msx_frontend.net.listening.listener import Listener
+from msx_net.http.wire import Receive, Scope, Send, read_body, send_whole
+from msx_net.listening.listener import Listener
 from tests.unit.frontend.jobs import run
 
 OFFER = b"connection: Upgrade, close, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAA\r\n"

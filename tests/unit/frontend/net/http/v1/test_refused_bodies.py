@@ -16,8 +16,8 @@ import pytest
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.net.listening.listener import Listener
-from msx_frontend.net.tls.listeners import ListenerTls, server_tls
+from msx_net.listening.listener import Listener
+from msx_net.tls.listeners import ListenerTls, server_tls
 from tests.certificates import Certificate, write_pem
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry

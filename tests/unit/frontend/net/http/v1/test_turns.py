@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.net.connections import turns
-from msx_frontend.net.http.v1.reader import LARGEST_PIECE, SMALL_PIECE
-from msx_frontend.net.http.wire import Receive, Scope, Send, send_whole
+from msx_net.connections import turns
+from msx_net.http.v1.reader import LARGEST_PIECE, SMALL_PIECE
+from msx_net.http.wire import Receive, Scope, Send, send_whole
 from tests.unit.frontend.jobs import run
 from tests.unit.frontend.net.http.direct_client import connect, request
 from tests.unit.frontend.net.http.v1.test_limits import CHUNKED, LIMITS, Bench

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from msx_frontend.errors import ServiceError
-from msx_frontend.net.http.exchange import Exchange as Served
-from msx_frontend.net.http.v2.connection import RequestConnection
-from msx_frontend.net.http.v2.port import Port
-from msx_frontend.net.http.wire import StreamBroken
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.headers import Headers
-from msx_frontend.net.http2.limits import Limits
-from msx_frontend.net.http2.stream import Stream
-from msx_frontend.net.http2.stream_events import StreamEvents
+from msx_net.http.exchange import Exchange as Served
+from msx_net.http.v2.connection import RequestConnection
+from msx_net.http.v2.port import Port
+from msx_net.http.wire import StreamBroken
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.headers import Headers
+from msx_net.http2.limits import Limits
+from msx_net.http2.stream import Stream
+from msx_net.http2.stream_events import StreamEvents
 from tests.unit.frontend.net.http.client import Exchange
 from tests.unit.frontend.net.http2.peer import Frame, Peer
 

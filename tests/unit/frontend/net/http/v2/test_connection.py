@@ -10,12 +10,12 @@ import pytest
 from msx_core.reply_head import JSON_TYPE
 from msx_frontend.errors import InvalidKey, SlowRequest, WorkerDied
 from msx_frontend.keys.key import Key
-from msx_frontend.net.http.failures import torchserve_failure
-from msx_frontend.net.http.family import Family, Reply, Route
-from msx_frontend.net.http.request import Request
-from msx_frontend.net.http2 import frames
-from msx_frontend.net.http2.errors import ErrorCode
-from msx_frontend.net.http2.limits import Limits
+from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family, Reply, Route
+from msx_net.http.request import Request
+from msx_net.http2 import frames
+from msx_net.http2.errors import ErrorCode
+from msx_net.http2.limits import Limits
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry, answer, begin_answer
 from tests.unit.frontend.net.http.exchanges import exchange_of, predictions

@@ -1,0 +1,150 @@
+"""An HTTP API as a value: its routes, the form of its errors, and the few rules in which APIs differ.
+
+The router (`router.py`) finds the route of a request, the exchange (`exchange.py`) answers it. A family adds no layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from msx_core.reply_head import JSON_TYPE
+from msx_frontend.errors import ServiceError
+from msx_frontend.job import Cancellable, Sink
+from msx_frontend.keys.key import Key, Kind
+from msx_net.http.head import Head
+from msx_net.http.request import Request
+from msx_net.http.wire import RawHeaders
+
+ListenerName = Literal["inference", "management", "metrics"]
+Names = Mapping[str, str]
+"""The parts of a path that its template names."""
+Headers = Sequence[tuple[str, str]]
+JsonSchema = Mapping[str, Any]
+
+JSON: Headers = (JSON_TYPE,)
+
+
+class Reply(NamedTuple):
+    """What a route answers with.
+
+    `headers` are the family's or the handler's own; the exchange adds the request's id, TorchServe's cache headers and
+    the framing. A `body` that is an iterator is sent as it comes. If it raises, the connection is cut, so that no
+    client takes the part for the whole.
+    """
+
+    body: bytes | AsyncIterator[bytes]
+    status: int = 200
+    headers: Headers = JSON
+    phrase: str = ""
+    """The phrase of the status line; "" for the usual one."""
+
+
+class Failure(NamedTuple):
+    """The reply of a family to an error."""
+
+    status: int
+    body: bytes
+    headers: Headers = JSON
+    bare: bool = False
+    """The reply has neither the request's id nor the cache headers that all others have."""
+
+
+class ReplySink(Sink, Protocol):
+    """Where the reply of one request goes. `job` is cancelled when the client leaves, or cannot be answered."""
+
+    job: Cancellable | None
+
+
+class JobTemplate(Protocol):
+    """What a head says of the job of its request: made once for all requests that have the same head."""
+
+    key: Key | None
+    """The key of the request; set before each `submit`. None where it needs none, or the key is good for all models."""
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        """Make the job, set `sink.job`, and queue it. May raise any error: the caller passes it to `sink`."""
+
+
+@runtime_checkable
+class TurnTemplate(JobTemplate, Protocol):
+    """A template whose jobs take turns by key."""
+
+    asker: Key | None
+    """The key of the request, whatever it is good for."""
+
+
+def give_key(template: JobTemplate, key: Key | None) -> None:
+    """Tell the template whose request comes next."""
+    template.key = key if key is not None and key.models is not None else None
+    if isinstance(template, TurnTemplate):
+        template.asker = key
+
+
+class JobRoute(NamedTuple):
+    """Requests of the route are jobs of a worker, and need no coroutine: the connection itself can answer them.
+
+    `template` is called once per distinct head with the head and the names in its path; it may raise ServiceError.
+    """
+
+    template: Callable[[Head, Names], JobTemplate]
+
+
+Answer = Callable[[Request], Awaitable[Reply]]
+
+
+class Route(NamedTuple):
+    """`path` is a template. `{name}` is one segment that is not empty, a segment may go on behind it
+    (`{name}:predict`, `{name}:{other}`), and `{name:path}` is all that is left of the path.
+    """
+
+    method: str
+    path: str
+    answer: Answer | JobRoute
+    key: Kind | None = "inference"
+    """The kind of key that opens the route. None: it is public."""
+    summary: str = ""
+    """For the OpenAPI document and the docs. A route without a summary is not described."""
+    operation: str = ""
+    """OpenAPI's operationId."""
+    queries: tuple[tuple[str, str], ...] = ()
+    """Names and JSON types of query parameters."""
+    request_schema: JsonSchema | type[msgspec.Struct] | None = None
+    """Of a JSON body; a struct has its own schema."""
+    example: Any = None
+    """A body that fits `request_schema`."""
+    response_schema: JsonSchema | type[Any] | UnionType | None = None
+    """Of a JSON reply; a type that msgspec knows has its own schema."""
+    statuses: tuple[tuple[int, str], ...] = ((200, "The reply"),)
+    """The statuses of replies that look so, and what each says."""
+    events_schema: type[msgspec.Struct] | None = None
+    """Of the data of the server-sent events that a streamed reply is made of."""
+    any_method: bool = False
+    """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
+    model: str = "model"
+    """The name in the path that a key must be good for; "" where no key is limited."""
+    when: Callable[[], bool] | None = None
+    """The route exists only while this is true."""
+
+
+class Family(NamedTuple):
+    name: str
+    routes: tuple[Route, ...]
+    failure: Callable[[ServiceError], Failure]
+    listener: ListenerName = "inference"
+    """The listener that has these routes. Where addresses are merged, one listener has them all."""
+    owns: tuple[str, ...] = ()
+    """First segments of paths. Below them unknown paths are refused in the family's form, and no `{name}/…` matches."""
+    closes_on_error: bool = False
+    """The connection ends with each error (TorchServe's rule)."""
+    decompress_requests: bool = True
+    """Bodies with a Content-Encoding are decompressed before the route is given them; else they are refused."""
+    takes_as_sent: bool = False
+    """Such bodies are given to the route as they were sent: handlers may decompress them (TorchServe's rule)."""
+    compress_replies: bool = False
+    """Whole replies are compressed for clients that accept it."""
+    stream_headers: RawHeaders = []  # a NamedTuple's default, which nothing changes
+    """Further headers of replies that are streams."""

@@ -1,0 +1,215 @@
+"""From a path to the route that serves it, and the family that the route belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from msx_frontend.keys.key import Kind
+from msx_net.http.family import Family, JobRoute, Route
+
+PREFLIGHT = "OPTIONS"
+
+
+class Match(NamedTuple):
+    """What a method and path mean. `family` makes the errors, also if nothing serves the request (`route` is None):
+    404, or 405 where there are methods `allowed`.
+    """
+
+    family: Family
+    route: Route | None = None
+    names: dict[str, str] = {}  # a NamedTuple's default, which nothing changes
+    kinds: tuple[Kind, ...] = ()
+    """The kinds of keys of which one opens the route; none where it is public."""
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def is_management(self) -> bool:
+        """The listener of its family, or the only kind of key that opens it, is that of management."""
+        return self.family.listener == "management" or self.kinds == ("management",)
+
+
+Further = Callable[[str, str], Match | None]
+"""Given a method and a path."""
+
+
+class ServedRoute(NamedTuple):
+    """A route of a listener. `kinds` are the kinds of keys of which one opens it; none where it is public."""
+
+    family: Family
+    route: Route
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+
+    @property
+    def runs_job(self) -> bool:
+        return isinstance(self.route.answer, JobRoute)
+
+    @property
+    def exists(self) -> bool:
+        return self.route.when is None or self.route.when()
+
+
+class _Node:
+    """A place in the tree of segments."""
+
+    __slots__ = ("beginnings", "literals", "name", "pairs", "rest", "served")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node] = {}
+        self.beginnings: dict[str, _Node] = {}
+        """Children for segments that begin with a name, by the text behind the name."""
+        self.pairs: dict[str, _Node] = {}
+        """Children for segments of two names, by the text between them."""
+        self.name: _Node | None = None
+        self.rest: _Node | None = None
+        self.served: list[ServedRoute] = []
+
+
+class Router:
+    """The routes of one listener. More literal templates win over less literal ones, earlier families over later."""
+
+    def __init__(
+        self,
+        families: Iterable[Family],
+        default: Family,
+        unknown: tuple[Kind, ...] = (),
+        further: Further | None = None,
+    ) -> None:
+        """`default` makes the errors of unknown paths; `unknown` are the kinds of keys that may ask for these.
+
+        `further` finds routes that come and go, for paths that no family has. Raises ValueError for a template that is
+        not a path.
+        """
+        self.families = tuple(families)
+        self._further = further
+        self._root, self.default, self._unknown = _Node(), default, unknown
+        self._owners: dict[str, Family] = {}
+        for family in self.families:
+            for segment in family.owns:
+                self._owners.setdefault(segment, family)
+            for route in family.routes:
+                self._add(family, route)
+
+    def find(self, method: str, path: str) -> Match:
+        """`path` is decoded, without a slash at its end unless it is "/". Raises what a route's `when` raises."""
+        segments = path[1:].split("/")
+        owner = self._owners.get(segments[0])
+        missing: Match | None = None
+        for node, values in self._nodes(segments, owned=owner is not None):
+            served = [one for one in node.served if one.exists]
+            if (found := _of_method(served, method)) is not None:
+                return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
+            if served and missing is None:
+                missing = Match(served[0].family, kinds=served[0].kinds, allowed=_allowed(served))
+                if method == "HEAD" and _of_method(served, "GET") is not None:
+                    return missing  # a HEAD means no other route than its GET
+        if missing is None and owner is None and self._further and (later := self._further(method, path)) is not None:
+            return later
+        return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
+
+    def is_taken(self, path: str) -> bool:
+        """A family has the path, or all paths of its beginning."""
+        segments = path[1:].split("/")
+        return segments[0] in self._owners or any(node.served for node, _ in self._nodes(segments, owned=False))
+
+    def places(self) -> Iterator[Sequence[ServedRoute]]:
+        """The routes of each path; more literal paths come first."""
+        return _places(self._root)
+
+    def first_segments(self) -> set[str]:
+        """First segments that the families use or own."""
+        return {*self._root.literals, *self._owners} - {""}
+
+    def _nodes(self, segments: list[str], *, owned: bool) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+        """All nodes that match, the most literal one first."""
+        if not owned:
+            return _walk(self._root, segments, 0, ())
+        node = self._root.literals.get(segments[0])
+        return iter(()) if node is None else _walk(node, segments, 1, ())
+
+    def _add(self, family: Family, route: Route) -> None:
+        if not route.path.startswith("/"):
+            raise ValueError(f"The path {route.path!r} of {family.name} does not begin with a slash.")
+        node, names = self._root, tuple[str, ...]()
+        for segment in route.path[1:].split("/"):
+            node, own = _child(node, segment)
+            names += own
+        kinds: tuple[Kind, ...] = () if route.key is None else (route.key,)
+        for number, other in enumerate(node.served):
+            if other.route.method == route.method and other.route.when is None:
+                if other.route.answer == route.answer:  # the same on another listener: either key opens it
+                    node.served[number] = other._replace(kinds=tuple(dict.fromkeys((*other.kinds, *kinds))))
+                return
+        node.served.append(ServedRoute(family, route, names, kinds))
+
+
+def _child(node: _Node, segment: str) -> tuple[_Node, tuple[str, ...]]:
+    """The node of a template's next segment, and the names in it."""
+    if not segment.startswith("{"):
+        return node.literals.setdefault(segment, _Node()), ()
+    name, _, behind = segment[1:].partition("}")
+    if name.endswith(":path"):
+        node.rest = node.rest or _Node()
+        return node.rest, (name.removesuffix(":path"),)
+    if behind.endswith("}"):
+        between, _, second = behind[:-1].partition("{")
+        return node.pairs.setdefault(between, _Node()), (name, second)
+    if behind:
+        return node.beginnings.setdefault(behind, _Node()), (name,)
+    node.name = node.name or _Node()
+    return node.name, (name,)
+
+
+def _walk(
+    node: _Node, segments: list[str], at: int, values: tuple[str, ...]
+) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    if at == len(segments):
+        yield node, values
+        return
+    segment = segments[at]
+    if (literal := node.literals.get(segment)) is not None:
+        yield from _walk(literal, segments, at + 1, values)
+    for behind, child in node.beginnings.items():
+        if segment.endswith(behind) and len(segment) > len(behind):
+            yield from _walk(child, segments, at + 1, (*values, segment[: -len(behind)]))
+    for between, child in node.pairs.items():
+        first, found, second = segment.partition(between)
+        if found and first and second:
+            yield from _walk(child, segments, at + 1, (*values, first, second))
+    if node.name is not None and segment:
+        yield from _walk(node.name, segments, at + 1, (*values, segment))
+    if node.rest is not None:
+        yield node.rest, (*values, "/".join(segments[at:]))
+
+
+def _places(node: _Node) -> Iterator[Sequence[ServedRoute]]:
+    if node.served:
+        yield node.served
+    below = [*node.literals.values(), *node.beginnings.values(), *node.pairs.values(), node.name, node.rest]
+    for child in below:
+        if child is not None:
+            yield from _places(child)
+
+
+def _of_method(served: list[ServedRoute], method: str) -> ServedRoute | None:
+    """HEAD is GET without a body. A model, or a workflow, does not run for an answer that is thrown away."""
+    for one in served:
+        if one.route.method == method:
+            return one
+    for one in served:
+        if method == "HEAD":
+            if one.route.method == "GET" and not one.runs_job:
+                return one
+        elif one.route.any_method:
+            return one
+    return None
+
+
+def _allowed(served: list[ServedRoute]) -> tuple[str, ...]:
+    """The methods for the header Allow."""
+    methods: list[str] = []
+    for one in served:
+        own = [one.route.method, *(("GET", "POST", "PUT") if one.route.any_method else ())]
+        methods += [*own, "HEAD"] if one.route.method == "GET" and not one.runs_job else own
+    return (*dict.fromkeys(method for method in methods if method != PREFLIGHT), PREFLIGHT)

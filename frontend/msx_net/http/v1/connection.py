@@ -1,0 +1,231 @@
+"""One connection of HTTP/1.1: what its transport and its listener tell it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from msx_frontend.errors import ServiceError
+from msx_frontend.queueing.reply_buffer import STALL_LIMIT
+from msx_net.connections import turns
+from msx_net.connections.connection import ON_ITS_WAY, close_unless_asked, forgiven, may_be_asked
+from msx_net.http.asgi_request import client_text
+from msx_net.http.job_reply import begin
+from msx_net.http.v1.asgi_scope import endpoints
+from msx_net.http.v1.errors import SlowHead, slow_body
+from msx_net.http.v1.flow_control import TransportFlow
+from msx_net.http.v1.incoming import IncomingRequest, unreadable
+from msx_net.http.v1.lingering import LONGEST
+from msx_net.http.v1.ordered_replies import OrderedReplies
+from msx_net.http.v1.read_timer import ReadTimer
+from msx_net.http.v1.reader import Http1Reader
+from msx_net.http.v1.server import AppConfig, ServerState
+from msx_net.http.v1.settings import Http1Settings
+from msx_net.http.v1.write_timer import WriteTimer
+
+log = logging.getLogger("msx.http")
+
+
+class Http1Connection(OrderedReplies, asyncio.Protocol):
+    """A connection (net/connections/connection.py), and a protocol of uvicorn's (`server.py`)."""
+
+    accepted: float | None = None
+    """`loop.time()` of the accept, where that was before the connection was made."""
+
+    def __init__(
+        self,
+        settings: Http1Settings,
+        *,
+        config: AppConfig,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(settings, config, server_state, app_state)
+        self.loop = _loop or asyncio.get_running_loop()
+        self._reader = Http1Reader(self, settings.limits)
+
+    # -- the transport --
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self.transport, self.flow = transport, TransportFlow(transport)
+        self._ends = endpoints(transport)
+        self._client = client_text(self._ends.client)
+        self._idle_since = self.loop.time()
+        self._timer = ReadTimer(self._idle_since if self.accepted is None else self.accepted)
+        self._unread_replies = WriteTimer()
+        self.server_state.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.server_state.connections.discard(self)
+        self._deaf = True
+        self._waiting.clear()
+        self._rest = b""
+        if self._reply is not None:
+            self._reply.leave()
+        self.flow.resume_writing()
+        self._reader.close()
+        self._reply = self._answering = self._kept = None
+
+    def pause_writing(self) -> None:
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.flow.resume_writing()
+        if self._reply is not None:
+            self._reply.flush()
+        elif self._waiting or self._rest:
+            self._next()
+
+    def data_received(self, data: bytes) -> None:
+        """A request whose head is the last one's, word for word, needs no parser."""
+        kept = self._kept
+        if (
+            kept is not None
+            and kept.size == len(data)
+            and self._reply is None
+            and self._reader.request is None
+            and data.startswith(kept.raw)
+            and not self.flow.write_paused
+        ):
+            reply = self._begin(kept)
+            if kept.is_large:
+                self.hold(reply, kept.size)
+            if not reply.response_complete:
+                begin(kept.known.template, reply.id, data[len(kept.raw) :], reply)
+        elif self._rest:
+            self._rest += data
+        elif not self._deaf:
+            self.read(data)
+        elif self._lingering is not None:
+            self._lingering.drop(len(data), self.loop.time())
+        else:
+            self._unread = True
+
+    def read(self, data: bytes) -> None:
+        reader = self._reader
+        between, begun = reader.request is None, reader.begun
+        try:
+            read = reader.feed(data)
+        except ServiceError as error:
+            self._cannot_read(error)
+        else:
+            if read < len(data):
+                self._read_later(data[read:])
+            elif between and reader.request is None and reader.begun == begun + 1:
+                self._keep(data)
+
+    def _read_later(self, rest: bytes) -> None:
+        """When there is room for more requests, or when others have had their turn."""
+        self._rest = rest
+        if self.requests_wait:
+            self.flow.pause_reading()
+            return
+        self.flow.hold_back()
+        if self._kept is not None:
+            self._kept.forget()  # what comes now does not begin with a head
+        turns.after_others(self.loop, self._read_on)
+
+    def _read_on(self) -> None:
+        rest, self._rest = self._rest, b""
+        if rest:
+            self.read(rest)
+        if not self._rest or self.requests_wait:
+            self.flow.go_on()
+
+    def _keep(self, data: bytes) -> None:
+        """`data` is one request. It may also wait its turn, or be one for the app: then its head is not known."""
+        if self._kept is not None and self._answering is self._reader.last and not self._ending:
+            self._kept.keep(data)
+
+    def _cannot_read(self, error: ServiceError) -> None:
+        """No request can be found behind what was wrong: this reply is the last, in its turn."""
+        log.info("no further request of %s is read: %s", self._client, error.message)
+        self._deaf = self._unread = True
+        in_body = self._answering is not None and self._reader.request is self._answering
+        if self._reply is None and in_body:
+            self._end()  # it was refused, and the rest of its body was dropped
+        elif self._reply is None:
+            self.tell(error)
+        elif in_body:
+            self._reply.refuse(error)
+        else:
+            self._waiting.append(unreadable(error))
+
+    # -- what its listener calls --
+
+    @property
+    def idle_since(self) -> float | None:
+        busy = self._reply or self._reader.request or self._waiting or self._rest or self._lingering
+        return None if busy else self._idle_since
+
+    def forgive(self, seconds: float, now: float) -> None:
+        self._idle_since = forgiven(self._idle_since, seconds, now)
+        for timer in (self._timer, self._unread_replies, self._lingering):
+            if timer is not None:
+                timer.forgive(seconds, now)
+
+    def look(self, now: float) -> None:
+        request = self._reader.request
+        if self._reads_nothing(now):
+            log.info("%s took nothing of its reply for %g s: it is closed", self._client, STALL_LIMIT)
+            self.abort()
+        elif self._lingering is not None:
+            self._lingering.look(now)
+        elif request is not None or self._reader.begun == 0:
+            self._look_at_request(request, now)
+        elif not (self._reply or self._rest) and now - self._idle_since >= self._limits.keep_alive_timeout:
+            close_unless_asked(self.transport)
+
+    def _reads_nothing(self, now: float) -> bool:
+        """While a reply is being written, only a transport that takes no more says so."""
+        writing = self._reply is not None and not self.flow.write_paused
+        unsent = 0 if writing else self.transport.get_write_buffer_size()
+        return self._unread_replies.look(now, unsent) >= STALL_LIMIT
+
+    def _look_at_request(self, request: IncomingRequest | None, now: float) -> None:
+        """It is not complete. `request` is None where not a byte has come yet."""
+        paused = (
+            self.flow.read_paused or self.flow.held_back or (self._reply is not None and request is not self._answering)
+        )
+        seconds = self._timer.look(now, self._reader, paused=paused)
+        if request is not None and request.head_complete:
+            self._look_at_body(request, seconds, now)
+        elif self._reply is None:
+            self._look_at_head(seconds)
+
+    def _look_at_head(self, seconds: float) -> None:
+        if seconds < self._limits.request_head_timeout:
+            return
+        if self._reader.begun == 0:
+            close_unless_asked(self.transport)  # without a word: nothing was asked
+        else:
+            self._cannot_read(SlowHead(self._limits))
+
+    def _look_at_body(self, request: IncomingRequest, seconds: float, now: float) -> None:
+        """A client that was not told to go on, or that waits behind another request, does not send."""
+        if request is not self._answering or request.expects_continue:
+            return
+        if self._reply is None and now - self._idle_since >= LONGEST:
+            self.transport.close()  # it was answered, and the rest is dropped
+        elif seconds > self._limits.request_body_grace and request.size < seconds * self._limits.min_request_body_rate:
+            self._cannot_read(slow_body(self._limits, request.size, seconds))
+
+    def shutdown(self) -> None:
+        if not self._ending:
+            self._ending = True
+            self.loop.call_later(ON_ITS_WAY, self.shutdown)  # a server of uvicorn's calls once
+        if self._kept is not None:
+            self._kept.forget()
+        if self._lingering is not None:
+            if not may_be_asked(self._idle_since, self.loop.time()):
+                self.transport.close()
+        elif self.idle_since is not None:
+            if not may_be_asked(self._idle_since, self.loop.time()):
+                close_unless_asked(self.transport)
+        elif self._reply is not None and not self._waiting:
+            self._reply.keep_alive = False
+
+    def abort(self) -> None:
+        self.transport.abort()

@@ -1,0 +1,138 @@
+"""A reply to a job in HTTP/1.1."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from msx_frontend.held_bytes import UNCOUNTED
+from msx_net.http.compression import is_compressible
+from msx_net.http.direct import Direct
+from msx_net.http.direct_reply import DirectReply
+from msx_net.http.direct_stream import HttpReplyHead
+from msx_net.http.job_reply import begin
+from msx_net.http.known_head import KnownHead
+from msx_net.http.v1.close_delimited import end_reply, open_reply
+from msx_net.http.v1.flow_control import TransportFlow
+from msx_net.http.v1.incoming import IncomingRequest
+from msx_net.http.v1.server import ServerState
+from msx_net.http.v1.usual_head import UsualHead
+from msx_net.http.wire import CHUNKED, JSON_HEADERS, RawHeaders, head_bytes, request_too_large
+
+JOINED = 1 << 16
+"""Bytes of a body that is copied behind its head; a larger one is written as it is."""
+
+
+class WritesReplies(Protocol):
+    """The connection of a reply."""
+
+    transport: asyncio.Transport
+    flow: TransportFlow
+    server_state: ServerState
+    usual: UsualHead
+
+    def answered(self, reply: Http1Reply) -> None: ...
+
+    def completed(self, reply: Http1Reply) -> None: ...
+
+    def hold(self, reply: Http1Reply, size: int) -> None: ...
+
+    @property
+    def must_close(self) -> bool: ...
+
+
+class Http1Reply(DirectReply):
+    __slots__ = ("_is_chunked", "connection", "keep_alive")
+
+    def __init__(self, connection: WritesReplies, direct: Direct, known: KnownHead) -> None:
+        super().__init__(direct, known)
+        self.connection = connection
+        self.keep_alive = known.head.keeps_alive
+        self._is_chunked = known.head.http_version != "1.0"
+        """HTTP/1.0 has no chunks: there the connection's end is the reply's."""
+
+    # -- the request --
+
+    def body_came(self, request: IncomingRequest) -> None:
+        if request.size > (limit := self.direct.limit):
+            request.take()
+            self.refuse(request_too_large(limit))
+        elif request.size >= UNCOUNTED:
+            self.connection.hold(self, request.size)
+
+    def request_complete(self, request: IncomingRequest) -> None:
+        if not self.response_complete:
+            begin(self.known.template, self.id, request.take(), self)
+
+    # -- the reply --
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        """Most replies are usual: their head is that of the last one, but for the id and the length."""
+        encoding = self.known.encoding
+        if (
+            status == 200
+            and self.keep_alive
+            and not phrase
+            and (not headers or headers == JSON_HEADERS)
+            and not self.response_complete
+            and self._stream is None
+            and (encoding is None or not is_compressible(status, headers, len(data)))
+        ):
+            connection = self.connection
+            before, after, after_json = connection.usual.parts(connection.server_state.default_headers)
+            head = b"%b%b%b%d\r\n\r\n" % (before, self.id.encode(), after_json if headers else after, len(data))
+            if len(data) <= JOINED:
+                connection.transport.write(head + data)
+            else:
+                connection.transport.writelines((head, data))
+            self.response_complete, self.job = True, None
+            connection.answered(self)
+        else:
+            super().answer(status, phrase, headers, data)
+
+    def write_whole(self, head: HttpReplyHead, data: bytes) -> None:
+        opening, transport = self._opening(head, []), self.connection.transport
+        if len(data) <= JOINED:
+            transport.write(opening + data)
+        else:
+            transport.writelines((opening, data))
+
+    def write_part(self, head: HttpReplyHead | None, chunks: list[bytes], *, last: bool) -> None:
+        if head is None and not last and self._is_chunked and len(chunks) == 1 and (data := chunks[0]):
+            self.connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))  # most parts: a token of a text
+            return
+        framed = [] if head is None else [self._opening(head, [CHUNKED] if self._is_chunked else [])]
+        if self._is_chunked:
+            framed += [b"%x\r\n%b\r\n" % (len(data), data) for data in chunks if data]
+            framed += [b"0\r\n\r\n"] if last else []
+        else:
+            framed += chunks
+            self._delimit(first=head is not None, last=last)
+        self.connection.transport.write(b"".join(framed))
+
+    def _delimit(self, *, first: bool, last: bool) -> None:
+        """The end of the connection is that of the reply."""
+        if first:
+            open_reply(self.connection.transport)
+        if last:
+            end_reply(self.connection.transport)
+
+    @property
+    def writable(self) -> bool:
+        return not self.connection.flow.write_paused
+
+    def cut(self) -> None:
+        self.keep_alive = False
+        if not self._is_chunked:
+            self.connection.transport.abort()
+
+    def completed(self) -> None:
+        self.connection.completed(self)
+
+    def _opening(self, head: HttpReplyHead, framing: RawHeaders) -> bytes:
+        closes = head.status >= 400 and self.known.family.closes_on_error
+        if closes or self.connection.must_close:
+            self.keep_alive = False
+        lasts = (b"connection", b"keep-alive" if self.keep_alive else b"close")
+        headers = [*self.connection.server_state.default_headers, *head.headers, *framing, lasts]
+        return head_bytes(head.status, headers, head.reason)

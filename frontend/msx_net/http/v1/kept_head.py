@@ -1,0 +1,47 @@
+"""The head of a connection's last request: the next request mostly has the same, word for word."""
+
+from __future__ import annotations
+
+from msx_frontend.held_bytes import UNCOUNTED
+from msx_net.http.known_head import KnownHead
+from msx_net.http.v1.incoming import IncomingRequest
+from msx_net.http.v1.usual_head import UsualHead
+
+LONGEST_HEAD = 8192
+"""The largest head, in bytes, that is kept and compared with the next one."""
+
+
+class KeptHead:
+    __slots__ = ("_is_plain", "_method", "_url", "is_large", "known", "raw", "size", "usual")
+
+    def __init__(self, request: IncomingRequest, known: KnownHead, usual: UsualHead) -> None:
+        self._method, self._url = request.method, request.url
+        self.known, self.usual = known, usual
+        self._is_plain = not (request.is_chunked or request.expects_continue)
+        self.raw = b""
+        """The head as it stood on the wire; empty while it is not kept."""
+        self.size = 0
+        """Bytes of the whole request; 0 while it is not kept."""
+        self.is_large = False
+        """The held bytes of the listener, which are counted."""
+
+    def fits(self, request: IncomingRequest) -> bool:
+        head = self.known.head
+        return (
+            self._url == request.url
+            and self._method == request.method
+            and head.http_version == request.version
+            and head.raw_headers == request.headers
+        )
+
+    def keep(self, request: bytes) -> None:
+        """`request` is all of one request; its head is kept if the length of the body follows from it."""
+        head = self.known.head
+        end = request.find(b"\r\n\r\n", 0, LONGEST_HEAD) + 4
+        length = head.content_length
+        if end > 4 and length is not None and end + length == len(request) and self._is_plain:
+            self.raw, self.size = request[:end], len(request)
+            self.is_large = self.size >= UNCOUNTED
+
+    def forget(self) -> None:
+        self.raw, self.size = b"", 0
