@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FLOOR = Path(__file__).with_name("coverage-floor")
 PACKAGES = (
     "msx_core", "msx_sdk", "msx_client", "msx_archiver", "msx_protocol",
-    "msx_backend", "msx_llm", "msx_net", "msx_frontend",
+    "msx_backend", "msx_llm", "msx_net", "msx_frontend", "msx_ray",
 )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from msx_frontend.cluster.launcher import ClusterLauncher
-from msx_frontend.cluster.reservation import Reservation
+from msx_ray.launcher import ClusterLauncher
+from msx_ray.reservation import Reservation
 from tests.unit.frontend.cluster.agents import AgentCluster
 from tests.unit.frontend.cluster.crowd import HERE
 from tests.unit.frontend.cluster.test_launcher import group_on, told_by

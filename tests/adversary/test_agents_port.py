@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from msx_frontend.cluster.source_limits import OF_AGENT, SILENT, SPEAKING
+from msx_ray.source_limits import OF_AGENT, SILENT, SPEAKING
 from tests.adversary.agents_port import Told
 from tests.unit.frontend.cluster.crowd import crowd
 

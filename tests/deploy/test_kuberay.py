@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from msx_frontend.cluster.agent.node_cache import CACHE
+from msx_ray.agent.node_cache import CACHE
 from tests.deploy.chart import DEPLOY, VALUES, rendered, values_of
 from tests.deploy.custom_resources import problems
 

@@ -100,7 +100,7 @@ class RayCluster:
 
     @property
     def agents(self) -> list[psutil.Process]:
-        found = self.running("msx_frontend.cluster.agent")
+        found = self.running("msx_ray.agent")
         self._ports.update(*map(_listened, found))
         return found
 

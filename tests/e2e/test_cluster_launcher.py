@@ -15,12 +15,12 @@ import psutil
 import pytest
 import uvloop
 
-from msx_frontend.cluster.cluster import Cluster
-from msx_frontend.cluster.launcher import ClusterLauncher
-from msx_frontend.cluster.reservation import Bundles, Reservation
 from msx_frontend.devices.nodes import GroupPlacement, Share
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import Predict, encode_frame
+from msx_ray.cluster import Cluster
+from msx_ray.launcher import ClusterLauncher
+from msx_ray.reservation import Bundles, Reservation
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.unit.backend.harness import request
 from tests.unit.frontend.workers.handlers import ranks_of, spec_of

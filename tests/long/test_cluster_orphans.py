@@ -16,9 +16,9 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long, pytest.mark.timeout(120)]
 
 DEAD = """
 import os, sys
-from msx_frontend.cluster.driver.connection import RayConnection
-from msx_frontend.cluster.driver.groups import Group
-from msx_frontend.cluster.driver.orphans import Orphans
+from msx_ray.driver.connection import RayConnection
+from msx_ray.driver.groups import Group
+from msx_ray.driver.orphans import Orphans
 RayConnection(sys.argv[1]).open()
 Orphans("dead").look(0.0)
 Group("msx-dead-1", [{"NPU": 100.0}], "PACK")
@@ -26,8 +26,8 @@ os._exit(9)
 """
 LIVING = """
 import sys, time
-from msx_frontend.cluster.driver import orphans
-from msx_frontend.cluster.driver.connection import RayConnection
+from msx_ray.driver import orphans
+from msx_ray.driver.connection import RayConnection
 RayConnection(sys.argv[1]).open()
 one = orphans.Orphans("living")
 print([name for now in (0.0, 30.0, 660.0) for name in one.look(now)])

@@ -15,8 +15,8 @@ import msgspec
 import psutil
 import pytest
 
-from msx_frontend.cluster.agent_messages import HELLO, KEY_SIZE, Hello
-from msx_frontend.cluster.tls import client_context
+from msx_ray.agent_messages import HELLO, KEY_SIZE, Hello
+from msx_ray.tls import client_context
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask
 from tests.e2e.server import RunningServer, pack_service, run_server, wait_until

@@ -16,6 +16,7 @@ PACKAGES = (
     "backend/msx_llm",
     "frontend/msx_net",
     "frontend/msx_frontend",
+    "frontend/msx_ray",
 )
 
 TWICE = {

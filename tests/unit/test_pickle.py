@@ -11,7 +11,7 @@ PACKAGES = ("sdk", "archiver", "backend", "frontend")
 PICKLING = {"_pickle", "cloudpickle", "dill", "joblib", "marshal", "multiprocessing", "pickle", "shelve"}
 """Modules that read pickles or the like, or have their messages pickled."""
 ALLOWED = {
-    ("frontend/msx_frontend/cluster/driver/groups.py", "cloudpickle"): "the class of Ray's actor travels to the nodes "
+    ("frontend/msx_ray/driver/groups.py", "cloudpickle"): "the class of Ray's actor travels to the nodes "
     "in Ray's own messages; no request is in them",
 }
 """Modules that import one, and why."""

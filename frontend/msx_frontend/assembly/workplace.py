@@ -31,11 +31,11 @@ def open_workplace(config: ServerConfig, resources: Resources, local: Launcher, 
     """A cluster is closed with `parts`, and so after the workers that are opened later."""
     if config.cluster_address is None:
         return Workplace(partial(ModelResources, resources), local)
-    from msx_frontend.cluster.claims import ClusterResources  # servers without a cluster do not load it
-    from msx_frontend.cluster.cluster import Cluster
-    from msx_frontend.cluster.launcher import ClusterLauncher
-    from msx_frontend.cluster.report import cluster_report
-    from msx_frontend.cluster.source_limits import SourceLimits
+    from msx_ray.claims import ClusterResources  # servers without a cluster do not load it
+    from msx_ray.cluster import Cluster
+    from msx_ray.launcher import ClusterLauncher
+    from msx_ray.report import cluster_report
+    from msx_ray.source_limits import SourceLimits
 
     cluster = Cluster(config.cluster_address)
     cluster.start()

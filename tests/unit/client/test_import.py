@@ -15,6 +15,7 @@ LIBRARIES = {
     "msgspec",
     "mindspore",
     "msx_frontend",
+    "msx_ray",
     "msx_backend",
     "msx_llm",
     "msx_net",

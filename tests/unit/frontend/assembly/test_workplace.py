@@ -25,8 +25,8 @@ print(*sys.modules)
 PARTS = """
 import sys
 
-import msx_frontend.cluster.claims, msx_frontend.cluster.cluster, msx_frontend.cluster.launcher
-import msx_frontend.cluster.report
+import msx_ray.claims, msx_ray.cluster, msx_ray.launcher
+import msx_ray.report
 
 print(*sys.modules)
 """
@@ -35,12 +35,12 @@ print(*sys.modules)
 def test_without_a_cluster_nothing_of_it_is_loaded() -> None:
     loaded = modules(OPEN)
     assert "msx_frontend.assembly.workplace" in loaded
-    assert not {name for name in loaded if name.split(".")[0] == "ray" or name.startswith("msx_frontend.cluster")}
+    assert not {name for name in loaded if name.split(".")[0] == "ray" or name.startswith("msx_ray")}
 
 
 def test_the_server_of_a_cluster_does_not_load_ray() -> None:
     loaded = modules(PARTS)
-    assert "msx_frontend.cluster.cluster" in loaded
+    assert "msx_ray.cluster" in loaded
     assert not {name for name in loaded if name.split(".")[0] == "ray"}
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.cluster.agent.invitation import Invitation
-from msx_frontend.cluster.reservation import Bundles, Reservation
+from msx_ray.agent.invitation import Invitation
+from msx_ray.reservation import Bundles, Reservation
 from tests.unit.frontend.cluster.fake_cluster import FakeCluster
 
 
@@ -59,7 +59,7 @@ class AgentCluster(FakeCluster):
 
 def _started(invitation: Invitation, env: dict[str, str]) -> int:
     alive, agents_end = os.pipe()
-    command = [sys.executable, "-m", "msx_frontend.cluster.agent", "--alive-fd", str(agents_end)]
+    command = [sys.executable, "-m", "msx_ray.agent", "--alive-fd", str(agents_end)]
     try:
         subprocess.run(command, input=msgspec.json.encode(invitation), pass_fds=[agents_end], env=env, check=True)
     finally:

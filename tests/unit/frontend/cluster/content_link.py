@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from msx_frontend.cluster.agent.fetching import Streams
-from msx_frontend.cluster.content_source import ALIVE, ContentSource, Offered
+from msx_ray.agent.fetching import Streams
+from msx_ray.content_source import ALIVE, ContentSource, Offered
 
 
 class Link:

@@ -16,7 +16,7 @@ from itertools import cycle
 
 import uvloop
 
-from msx_frontend.cluster.tls import client_context
+from msx_ray.tls import client_context
 
 HERE = "127.0.0.1"
 AT_ONCE = 100

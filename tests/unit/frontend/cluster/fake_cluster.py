@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msx_frontend.cluster.cluster import Cluster
-from msx_frontend.cluster.messages import ClusterNode, Connected, FromDriver, Lost, Nodes, Pending, Place, Reserved
-from msx_frontend.cluster.reservation import Reservation
+from msx_ray.cluster import Cluster
+from msx_ray.messages import ClusterNode, Connected, FromDriver, Lost, Nodes, Pending, Place, Reserved
+from msx_ray.reservation import Reservation
 
 
 class FakeCluster(Cluster):

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from msx_core.config import ModelConfig, parse_model_config
-from msx_frontend.cluster.bundles import bundles_of, device_of
-from msx_frontend.cluster.messages import ClusterNode
-from msx_frontend.cluster.room import missing_room
+from msx_ray.bundles import bundles_of, device_of
+from msx_ray.messages import ClusterNode
+from msx_ray.room import missing_room
 from tests.unit.frontend.cluster.fake_cluster import make_node
 from tests.unit.frontend.devices.fake_accelerator import FakeAccelerator, add_accelerator
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from msx_core.config import parse_model_config
-from msx_frontend.cluster import claims
-from msx_frontend.cluster.claims import ClusterClaim, ClusterResources
-from msx_frontend.cluster.messages import Unreachable
+from msx_ray import claims
+from msx_ray.claims import ClusterClaim, ClusterResources
+from msx_ray.messages import Unreachable
 from tests.unit.frontend.cluster.fake_cluster import FakeCluster
 
 TP2: dict[str, Any] = {"parallelType": "tp", "parallelLevel": 2}

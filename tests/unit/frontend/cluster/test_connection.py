@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from msx_frontend.cluster.driver.connection import NotConnectedError, RayConnection
+from msx_ray.driver.connection import NotConnectedError, RayConnection
 
 
 def refused(address: str) -> NotConnectedError:

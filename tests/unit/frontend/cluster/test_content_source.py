@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.cluster import content_source
-from msx_frontend.cluster.content_frames import Answer, ReadDigest, ReadFile, Request, read_answer, write_request
-from msx_frontend.cluster.content_source import ContentSource, Offered, offer
-from msx_frontend.cluster.listing import list_folder
+from msx_ray import content_source
+from msx_ray.content_frames import Answer, ReadDigest, ReadFile, Request, read_answer, write_request
+from msx_ray.content_source import ContentSource, Offered, offer
+from msx_ray.listing import list_folder
 from tests.unit.frontend.cluster.content_link import make_model, served
 
 
@@ -104,7 +104,7 @@ def test_an_offset_that_no_file_has(tmp_path: Path, offset: int) -> None:
 
 
 def test_requests_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.content_source.SPARE", 0)
+    monkeypatch.setattr("msx_ray.content_source.SPARE", 0)
     offered = offer(make_model(tmp_path / "model", 1024))
 
     async def run() -> int:

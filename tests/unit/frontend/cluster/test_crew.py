@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.cluster.agent_messages import AgentInfo, Cleared, FromAgent
-from msx_frontend.cluster.crew import MAX_MESSAGE, Crew
-from msx_frontend.cluster.messages import Place
 from msx_protocol import PREFIX
+from msx_ray.agent_messages import AgentInfo, Cleared, FromAgent
+from msx_ray.crew import MAX_MESSAGE, Crew
+from msx_ray.messages import Place
 
 
 class Generation:

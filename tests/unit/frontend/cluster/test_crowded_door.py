@@ -7,12 +7,12 @@ import asyncio
 import psutil
 import pytest
 
-from msx_frontend.cluster.agent_messages import Hello
-from msx_frontend.cluster.certificate import make_identity
-from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.cluster.door import Door
-from msx_frontend.cluster.source_limits import SILENT, SPEAKING, SourceLimits
-from msx_frontend.cluster.tls import server_context
+from msx_ray.agent_messages import Hello
+from msx_ray.certificate import make_identity
+from msx_ray.dial import DialTarget, dial
+from msx_ray.door import Door
+from msx_ray.source_limits import SILENT, SPEAKING, SourceLimits
+from msx_ray.tls import server_context
 from tests.unit.frontend.cluster.crowd import HERE, crowd
 from tests.unit.frontend.jobs import run
 
@@ -44,13 +44,13 @@ async def comes_in(*crowds: str, agents: tuple[str, ...] = ()) -> None:
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_of_another_address(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At once: no second try is needed."""
-    monkeypatch.setattr("msx_frontend.cluster.dial.PAUSES", ())
+    monkeypatch.setattr("msx_ray.dial.PAUSES", ())
     run(comes_in("127.0.0.7"), loop)
 
 
 def test_of_many_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     """One connection of each is as many as the agent has: room is kept for nodes that Ray names."""
-    monkeypatch.setattr("msx_frontend.cluster.dial.PAUSES", ())
+    monkeypatch.setattr("msx_ray.dial.PAUSES", ())
     run(comes_in(*(f"127.0.1.{host}" for host in range(1, 201)), agents=(HERE,)), "uvloop")
 
 

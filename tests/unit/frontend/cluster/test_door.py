@@ -14,12 +14,12 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from msx_frontend.cluster.agent_messages import HELLO, Hello
-from msx_frontend.cluster.certificate import Identity, make_identity
-from msx_frontend.cluster.dial import DialTarget, dial
-from msx_frontend.cluster.door import Door, StreamName
-from msx_frontend.cluster.tls import client_context, server_context
-from msx_frontend.cluster.unverified_connection import UnverifiedConnection
+from msx_ray.agent_messages import HELLO, Hello
+from msx_ray.certificate import Identity, make_identity
+from msx_ray.dial import DialTarget, dial
+from msx_ray.door import Door, StreamName
+from msx_ray.tls import client_context, server_context
+from msx_ray.unverified_connection import UnverifiedConnection
 from tests.unit.frontend.jobs import run
 
 HERE = "127.0.0.1"
@@ -124,7 +124,7 @@ def test_nobody_without_the_key_is_answered(identity: Identity) -> None:
 
 
 def test_a_stream_comes_once(identity: Identity, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.dial.PAUSES", (0.0,))
+    monkeypatch.setattr("msx_ray.dial.PAUSES", (0.0,))
 
     async def test() -> None:
         first = Bytes()
@@ -142,7 +142,7 @@ HALF_A_HANDSHAKE = b"\x16\x03\x01\x02\x00\x01"
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_who_is_silent_does_not_stay(identity: Identity, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.unverified_connection.GREETING", 0.1)
+    monkeypatch.setattr("msx_ray.unverified_connection.GREETING", 0.1)
 
     async def test() -> None:
         async with opened(identity, ("data", 0)) as (door, target):

@@ -13,10 +13,11 @@ pytest.importorskip("ray")
 
 from ray.exceptions import RayError
 
-from msx_frontend.cluster.driver import driver as module
-from msx_frontend.cluster.driver.connection import RayConnection
-from msx_frontend.cluster.driver.driver import Driver
-from msx_frontend.cluster.messages import (
+from msx_protocol import FrameReader
+from msx_ray.driver import driver as module
+from msx_ray.driver.connection import RayConnection
+from msx_ray.driver.driver import Driver
+from msx_ray.messages import (
     ClusterNode,
     FromDriver,
     Lost,
@@ -30,7 +31,6 @@ from msx_frontend.cluster.messages import (
     Reserved,
     StartAgents,
 )
-from msx_protocol import FrameReader
 
 PLACE = Place(0, "id-a", "node-a", "192.0.2.1")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.cluster.driver_process import DriverProcess
-from msx_frontend.cluster.messages import Unreachable
+from msx_ray.driver_process import DriverProcess
+from msx_ray.messages import Unreachable
 from tests.unit.frontend.jobs import run
 
 

@@ -10,8 +10,8 @@ pytest.importorskip("ray")
 
 from ray.exceptions import RayError
 
-from msx_frontend.cluster.driver import groups
-from msx_frontend.cluster.driver.groups import Group, kept_groups
+from msx_ray.driver import groups
+from msx_ray.driver.groups import Group, kept_groups
 from tests.unit.frontend.cluster.fake_ray import PLACED, FakeRay
 
 TWO = [{"CPU": 1.0}, {"CPU": 1.0}]

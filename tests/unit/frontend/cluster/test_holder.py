@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from msx_frontend.cluster.driver import holder
+from msx_ray.driver import holder
 
 CHILD = """
 import os
-from msx_frontend.cluster.driver import holder
+from msx_ray.driver import holder
 holder.LOOK, raylet = 0.01, os.getppid()
 print(1, flush=True)
 holder._follow_parent(raylet)

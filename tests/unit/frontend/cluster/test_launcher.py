@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.cluster import launcher as module
-from msx_frontend.cluster.launcher import ClusterLauncher
-from msx_frontend.cluster.placements import placement_of
-from msx_frontend.cluster.remote_generation import RemoteGeneration
-from msx_frontend.cluster.remote_rank import RemoteRank
-from msx_frontend.cluster.reservation import Reservation
-from msx_frontend.cluster.source_limits import SILENT, SPEAKING, SourceLimits
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.rank_group import RankGroup
 from msx_protocol import Predict, encode_frame
+from msx_ray import launcher as module
+from msx_ray.launcher import ClusterLauncher
+from msx_ray.placements import placement_of
+from msx_ray.remote_generation import RemoteGeneration
+from msx_ray.remote_rank import RemoteRank
+from msx_ray.reservation import Reservation
+from msx_ray.source_limits import SILENT, SPEAKING, SourceLimits
 from tests.unit.backend.harness import request
 from tests.unit.frontend.cluster.agents import AgentCluster
 from tests.unit.frontend.workers.handlers import ranks_of, spec_of

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from msx_frontend import __version__
-from msx_frontend.cluster.node_check import node_problem
+from msx_ray.node_check import node_problem
 
 GOOD = {
     "node": "b",

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ray")
 
-from msx_frontend.cluster.driver import orphans
-from msx_frontend.cluster.driver.orphans import EVERY, GONE, Orphans
+from msx_ray.driver import orphans
+from msx_ray.driver.orphans import EVERY, GONE, Orphans
 
 
 class FakeRay:

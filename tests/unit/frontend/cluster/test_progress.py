@@ -6,10 +6,10 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from msx_frontend.cluster.agent_messages import Progress, Ready
-from msx_frontend.cluster.remote_generation import RemoteGeneration
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.launcher import GroupSpec, LaunchedRank
+from msx_ray.agent_messages import Progress, Ready
+from msx_ray.remote_generation import RemoteGeneration
 from tests.unit.frontend.workers.fake_launcher import spec_of
 
 

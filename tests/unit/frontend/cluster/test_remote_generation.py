@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from msx_frontend.cluster.agent_messages import Ended, FromAgent, RankUsage, Ready, Started
-from msx_frontend.cluster.crew import Crew
-from msx_frontend.cluster.door import Door
-from msx_frontend.cluster.messages import Place
-from msx_frontend.cluster.remote_generation import RemoteGeneration
-from msx_frontend.cluster.remote_rank import broken
 from msx_frontend.devices.nodes import GroupPlacement, Share
 from msx_frontend.workers.launcher import GroupSpec, RankSpec
+from msx_ray.agent_messages import Ended, FromAgent, RankUsage, Ready, Started
+from msx_ray.crew import Crew
+from msx_ray.door import Door
+from msx_ray.messages import Place
+from msx_ray.remote_generation import RemoteGeneration
+from msx_ray.remote_rank import broken
 from tests.unit.backend.harness import load_message
 
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from msx_frontend.cluster.source_limits import OF_AGENT, SourceLimit, SourceLimits
+from msx_ray.source_limits import OF_AGENT, SourceLimit, SourceLimits
 
 
 class Client:
@@ -99,7 +99,7 @@ def test_who_has_left_is_not_counted() -> None:
 
 def test_the_log_says_it_once_a_minute(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("msx_frontend.cluster.source_limits.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("msx_ray.source_limits.time.monotonic", lambda: now[0])
     limits = SourceLimits(3)
     with caplog.at_level(logging.WARNING):
         for _ in range(20):

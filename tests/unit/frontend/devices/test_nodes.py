@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from msx_frontend.cluster.messages import Place
-from msx_frontend.cluster.placements import placement_of
-from msx_frontend.cluster.reservation import Bundles, Reservation
 from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.devices.nodes import GroupPlacement
+from msx_ray.messages import Place
+from msx_ray.placements import placement_of
+from msx_ray.reservation import Bundles, Reservation
 
 
 def placed(ranks: tuple[int, ...], *places: tuple[str, tuple[str, ...]]) -> GroupPlacement:

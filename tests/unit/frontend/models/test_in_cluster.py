@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import patch
 
-from msx_frontend.cluster import claims
-from msx_frontend.cluster.claims import ClusterResources
-from msx_frontend.cluster.messages import Unreachable
 from msx_frontend.models.describe import describe
 from msx_frontend.models.states import ModelState
+from msx_ray import claims
+from msx_ray.claims import ClusterResources
+from msx_ray.messages import Unreachable
 from tests.unit.frontend.cluster.fake_cluster import FakeCluster
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 

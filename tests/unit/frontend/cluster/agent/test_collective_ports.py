@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.cluster.agent.collective_ports import CollectivePorts
 from msx_frontend.devices import hccl_ports as module
 from msx_frontend.devices.ascend import Ascend
+from msx_ray.agent.collective_ports import CollectivePorts
 
 BASE = {"HCCL_IF_BASE_PORT": "65440"}
 """From which there are ports for three groups."""

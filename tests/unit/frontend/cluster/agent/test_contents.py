@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from msx_archiver import record
-from msx_frontend.cluster.agent.contents import SHARED, fetch
-from msx_frontend.cluster.agent.fetching import ATTEMPTS, Fetching
-from msx_frontend.cluster.agent_messages import NodeContent
-from msx_frontend.cluster.content_source import Offered, offer
-from msx_frontend.cluster.listing import ListedFile, Listing, digest_of, encode
+from msx_ray.agent.contents import SHARED, fetch
+from msx_ray.agent.fetching import ATTEMPTS, Fetching
+from msx_ray.agent_messages import NodeContent
+from msx_ray.content_source import Offered, offer
+from msx_ray.listing import ListedFile, Listing, digest_of, encode
 from tests.disks import small_disk
 from tests.unit.frontend.cluster.content_link import Link, files_of, make_model, served
 
@@ -30,7 +30,7 @@ from tests.unit.frontend.cluster.content_link import Link, files_of, make_model,
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """The node does not see the server's disk."""
     monkeypatch.setenv(SHARED, "false")
-    monkeypatch.setattr("msx_frontend.cluster.agent.fetching.PAUSES", (0.0,))
+    monkeypatch.setattr("msx_ray.agent.fetching.PAUSES", (0.0,))
 
 
 @pytest.fixture
@@ -111,8 +111,8 @@ def test_a_check_that_lasts_is_told(model: Path, tmp_path: Path, monkeypatch: py
         if phase == "checking empty of the archive":
             told.set()
 
-    monkeypatch.setattr("msx_frontend.cluster.agent.fetching.record.digest", slow)
-    monkeypatch.setattr("msx_frontend.cluster.agent.fetching.TELL_AGAIN", 0.01)
+    monkeypatch.setattr("msx_ray.agent.fetching.record.digest", slow)
+    monkeypatch.setattr("msx_ray.agent.fetching.TELL_AGAIN", 0.01)
     asyncio.run(run())
 
 
@@ -189,7 +189,7 @@ def test_a_full_disk_is_named_before_anything_is_fetched(model: Path, tmp_path: 
 
 
 def test_a_disk_that_fills_meanwhile_is_named(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.cluster.agent.node_cache.NodeCache.check_room", lambda *given: None)
+    monkeypatch.setattr("msx_ray.agent.node_cache.NodeCache.check_room", lambda *given: None)
     with (
         small_disk(tmp_path / "node", 1 << 20) as node,
         pytest.raises(OSError, match=r"contents cannot be written: No space left .*: make room, or set MSX_NODE_CACHE"),
@@ -216,8 +216,8 @@ SIZES = {"old": 12 << 20, "held": 11 << 20, "new": 30 << 20}
 _FETCH = """
 import asyncio, sys
 from pathlib import Path
-from msx_frontend.cluster.agent.contents import fetch
-from msx_frontend.cluster.content_source import offer
+from msx_ray.agent.contents import fetch
+from msx_ray.content_source import offer
 from tests.unit.frontend.cluster.content_link import served
 
 async def main():

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.cluster.agent import generation as module
-from msx_frontend.cluster.agent.generation import NodeGeneration
-from msx_frontend.cluster.agent.invitation import Invitation
-from msx_frontend.cluster.agent_messages import Begin, CannotStart, Cleared, Meet, NodeContent, RankStart, Ready
-from msx_frontend.cluster.source_limits import OF_AGENT, SPEAKING
 from msx_protocol.message import WireMessage
+from msx_ray.agent import generation as module
+from msx_ray.agent.generation import NodeGeneration
+from msx_ray.agent.invitation import Invitation
+from msx_ray.agent_messages import Begin, CannotStart, Cleared, Meet, NodeContent, RankStart, Ready
+from msx_ray.source_limits import OF_AGENT, SPEAKING
 
 INVITATION = Invitation(addresses=["127.0.0.1"], port=1, key="", fingerprint="", share=0, node="node-a")
 

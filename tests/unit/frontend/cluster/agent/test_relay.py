@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.cluster.agent.relay import Relay
+from msx_ray.agent.relay import Relay
 
 pytestmark = pytest.mark.hypothesis
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.cluster.agent.node_cache import CACHE
-from msx_frontend.cluster.agent.run_folder import RunFolder, remove_deserted
+from msx_ray.agent.node_cache import CACHE
+from msx_ray.agent.run_folder import RunFolder, remove_deserted
 
 KILLED = """
 import os, signal
-from msx_frontend.cluster.agent.run_folder import RunFolder
+from msx_ray.agent.run_folder import RunFolder
 (RunFolder("0-1").path / "r0").mkdir()
 os.kill(os.getpid(), signal.SIGKILL)
 """
