@@ -7,7 +7,18 @@ import sys
 from pathlib import Path
 
 _OF_WORKERS = frozenset(
-    {"mindspore", "msgspec", "msx_backend", "msx_core", "msx_llm", "msx_protocol", "msx_sdk", "numpy"},
+    {
+        "mindspore",
+        "msgspec",
+        "msx_backend",
+        "msx_core",
+        "msx_mindspore_serving",
+        "msx_torchserve",
+        "msx_llm",
+        "msx_protocol",
+        "msx_sdk",
+        "numpy",
+    },
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend import compat
+from msx_torchserve import packages
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment
 
 pytestmark = pytest.mark.e2e
@@ -37,7 +37,7 @@ def test_a_script(tmp_path: Path) -> None:
     """It gets the server's log by a queue, and None at the end; stopping what does not run is not an error."""
     pack_service("echo", new_store(tmp_path))
     (tmp_path / "config.properties").write_text(FREE_PORTS)
-    env = {**server_environment(tmp_path), "PYTHONPATH": str(Path(compat.__file__).parent), "http_proxy": ""}
+    env = {**server_environment(tmp_path), "PYTHONPATH": str(Path(packages.__file__).parent), "http_proxy": ""}
     options: dict[str, Any] = {"cwd": tmp_path, "env": env, "timeout": 120, "check": False}
     try:
         done = subprocess.run([sys.executable, "-c", SCRIPT], **options, capture_output=True, text=True)

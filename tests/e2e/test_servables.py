@@ -17,7 +17,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_archiver.servable import pack_servable
-from msx_sdk.compat.mindspore_serving.client import Client
+from msx_mindspore_serving.packages.mindspore_serving.client import Client
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 
 pytestmark = pytest.mark.e2e

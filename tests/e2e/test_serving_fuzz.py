@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from msx_sdk.compat.mindspore_serving.proto import ms_service_pb2 as pb
-from msx_sdk.compat.mindspore_serving.proto.ms_service_pb2_grpc import MSServiceStub
+from msx_mindspore_serving.packages.mindspore_serving.proto import ms_service_pb2 as pb
+from msx_mindspore_serving.packages.mindspore_serving.proto.ms_service_pb2_grpc import MSServiceStub
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server
 
 pytestmark = pytest.mark.e2e

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from msx_sdk.compat.mindspore_serving.client import Client, SSLConfig
+from msx_mindspore_serving.packages.mindspore_serving.client import Client, SSLConfig
 from tests.certificates import Certificate, write_pem
 from tests.e2e.scripts import BEGIN, READY, RunningScript, run_script
 from tests.e2e.server import run_server, wait_until

@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from msx_sdk.compat.mindspore_serving.client import Client
+from msx_mindspore_serving.packages.mindspore_serving.client import Client
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server
 from tests.http2_transport import Http2Transport
 

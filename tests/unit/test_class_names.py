@@ -11,6 +11,8 @@ PACKAGES = (
     "sdk/msx_core",
     "sdk/msx_sdk",
     "archiver/msx_archiver",
+    "compat/msx_torchserve",
+    "compat/msx_mindspore_serving",
     "backend/msx_protocol",
     "backend/msx_backend",
     "backend/msx_llm",

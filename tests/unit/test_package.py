@@ -57,7 +57,8 @@ def test_the_wheel_has_the_pages_of_the_console(wheel: zipfile.Path) -> None:
 def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     names = {name for name in wheel.root.namelist() if ".dist-info/" not in name and name[-1] != "/"}
     packages = (
-        "sdk/msx_core", "sdk/msx_sdk", "sdk/msx_client", "archiver/msx_archiver", "backend/msx_protocol",
+        "sdk/msx_core", "sdk/msx_sdk", "sdk/msx_client", "archiver/msx_archiver",
+        "compat/msx_torchserve", "compat/msx_mindspore_serving", "backend/msx_protocol",
         "backend/msx_backend", "backend/msx_llm", "frontend/msx_net", "frontend/msx_frontend", "frontend/msx_ray",
     )  # fmt: skip
     code = {name.partition("/")[2] for name in tracked(*packages)}

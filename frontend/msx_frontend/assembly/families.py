@@ -12,8 +12,6 @@ from msx_frontend.apis.console.family import console, playground
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.mindspore_serving.family import mindspore_serving
-from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
@@ -38,6 +36,8 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_mindspore_serving.family.family import mindspore_serving
+from msx_mindspore_serving.family.servables import Servables
 from msx_net.http.family import Family
 
 

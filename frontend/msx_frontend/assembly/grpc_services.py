@@ -7,8 +7,6 @@ from typing import Protocol
 
 from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_service
-from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
 from msx_frontend.apis.traffic.calls import DividesTraffic
@@ -19,6 +17,8 @@ from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
 from msx_frontend.workflows.by_name import ModelsAndWorkflows
 from msx_frontend.workflows.workflow import WorkflowRegistry
+from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
+from msx_mindspore_serving.family.servables import Servables
 from msx_net.grpc.context import LogsCalls
 from msx_net.grpc.service import Service
 from msx_net.grpc.status import details, standard_code

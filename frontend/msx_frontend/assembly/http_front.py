@@ -9,7 +9,6 @@ from msx_core.elements import limit_to
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.parts import Sources
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.openapi.models import DescribedModel
 from msx_frontend.apis.torchserve.description import described
@@ -27,6 +26,7 @@ from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.workflows.api import WorkflowApi
+from msx_mindspore_serving.family.servables import Servables
 from msx_net.connections.limits import connection_limits
 from msx_net.http.cors import Cors
 from msx_net.http.exchange import Exchange

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from msx_frontend.cli.options import Options
-from msx_sdk.compat.mindspore_serving.server.server_process import FLAGS
+from msx_mindspore_serving.packages.mindspore_serving.server.server_process import FLAGS
 
 FLAGS_BEFORE = ("ts_config", "log_config", "plugins_path", "state_dir")
 """Flags that say something to that server."""
@@ -39,6 +39,6 @@ def _server_flags(options: Options) -> list[str]:
 
 def _path(options: Options) -> str:
     """Our `mindspore_serving` comes before one that is installed."""
-    from msx_sdk import compat
+    from msx_mindspore_serving import packages
 
-    return os.pathsep.join(filter(None, [os.path.dirname(compat.__file__), options.env.get("PYTHONPATH", "")]))
+    return os.pathsep.join(filter(None, [os.path.dirname(packages.__file__), options.env.get("PYTHONPATH", "")]))

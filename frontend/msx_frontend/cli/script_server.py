@@ -15,15 +15,15 @@ import msgspec
 
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.start_errors import StartError
-from msx_sdk.compat.mindspore_serving.server.server_process import SCRIPT
+from msx_mindspore_serving.packages.mindspore_serving.server.server_process import SCRIPT
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.script.channel import ScriptChannel
     from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
     from msx_frontend.config.load import GivenSettings
     from msx_frontend.logs.output import LogOutput
+    from msx_mindspore_serving.script.channel import ScriptChannel
 
 LARGEST_MESSAGE = 512 << 20
 """Bytes of a reply: what MindSpore Serving's endpoints may be told to allow."""
@@ -33,7 +33,7 @@ def run_for_script(options: Options, descriptor: int) -> int:
     prepare_process()
     import uvloop
 
-    from msx_frontend.assembly.script.channel import ScriptChannel
+    from msx_mindspore_serving.script.channel import ScriptChannel
 
     channel = ScriptChannel(descriptor)
     try:
@@ -65,7 +65,7 @@ async def _serve(options: Options, channel: ScriptChannel) -> None:
 
 async def _run(settings: GivenSettings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
     from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.script.start import start_for_script
+    from msx_mindspore_serving.script.start import start_for_script
 
     reading: list[asyncio.Task[None]] = []
     script = os.environ.pop(SCRIPT, "a script")

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from msx_archiver.compat import model_archiver
-from msx_archiver.compat.model_archiver import ModelArchiver, ModelArchiverConfig
-from msx_archiver.compat.model_archiver.manifest_components.manifest import RuntimeType
-from msx_archiver.compat.model_archiver.model_archiver_error import ModelArchiverError
-from msx_archiver.compat.model_archiver.model_packaging import generate_model_archive, package_model
 from msx_archiver.reader import open_archive
+from msx_torchserve.packages import model_archiver
+from msx_torchserve.packages.model_archiver import ModelArchiver, ModelArchiverConfig
+from msx_torchserve.packages.model_archiver.manifest_components.manifest import RuntimeType
+from msx_torchserve.packages.model_archiver.model_archiver_error import ModelArchiverError
+from msx_torchserve.packages.model_archiver.model_packaging import generate_model_archive, package_model
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_a_handler_that_streams_by_yield_has_no_whole_reply() -> None:
 
 
 MINE = """
-from msx_backend.envelopes.base import BaseEnvelope
+from msx_torchserve.envelopes.base import BaseEnvelope
 
 class Unrelated:
     pass

@@ -16,6 +16,8 @@ LIBRARIES = {
     "mindspore",
     "msx_frontend",
     "msx_ray",
+    "msx_torchserve",
+    "msx_mindspore_serving",
     "msx_backend",
     "msx_llm",
     "msx_net",

@@ -12,7 +12,6 @@ import pytest
 from msx_frontend import errors, management_errors
 from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
-from msx_frontend.apis.mindspore_serving.errors import ServingError
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
@@ -21,6 +20,7 @@ from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models import sleep
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
+from msx_mindspore_serving.family.errors import ServingError
 from msx_net.grpc import unary_reply
 from msx_net.grpc.status import class_name
 from msx_net.http import head_errors

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.apis.mindspore_serving.family import PATHS
+from msx_mindspore_serving.family.family import PATHS
 from msx_net.grpc.messages import POOL
 
 PAGE = (Path(__file__).parents[3] / "docs" / "from-mindspore-serving.md").read_text()

@@ -22,7 +22,7 @@ def name_of(path: Path) -> str:
 PUBLIC = {
     name: ast.parse(path.read_text())
     for path, name in ((path, name_of(path)) for path in sorted((SDK / "msx_sdk").rglob("*.py")))
-    if "._" not in name and ".compat" not in name
+    if "._" not in name
 }
 """The modules that handler authors may import; some of them import MindSpore, so that they are only read here."""
 

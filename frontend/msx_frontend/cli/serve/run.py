@@ -12,7 +12,7 @@ from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.session import Serving, Session
 from msx_frontend.errors import ServiceError
 from msx_frontend.start_errors import StartError
-from msx_sdk.compat.mindspore_serving.server.private_folder import PATH_PREFIX, PrivateFolder
+from msx_mindspore_serving.packages.mindspore_serving.server.private_folder import PATH_PREFIX, PrivateFolder
 
 
 def serve(options: Options, serving: Serving) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
 from msx_sdk.context import Context, ModelInfo
+from msx_torchserve.packages.ts.torch_handler.base_handler import BaseHandler
 
 
 class Empty(BaseHandler):

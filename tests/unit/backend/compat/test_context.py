@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_backend.compat.ts.context import Context, RequestProcessor
 from msx_sdk.context import NoRequestError
+from msx_torchserve.packages.ts.context import Context, RequestProcessor
 
 
 def made() -> Context:

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from msx_backend.compat.ts.handler_utils.hf_batch_streamer import TextIteratorStreamerBatch
-from msx_backend.compat.ts.handler_utils.micro_batching import MicroBatching
-from msx_backend.compat.ts.handler_utils.timer import timed
 from msx_sdk import HandlerLoadError
 from msx_sdk.metrics import Metrics
+from msx_torchserve.packages.ts.handler_utils.hf_batch_streamer import TextIteratorStreamerBatch
+from msx_torchserve.packages.ts.handler_utils.micro_batching import MicroBatching
+from msx_torchserve.packages.ts.handler_utils.timer import timed
 
 
 class Steps:

@@ -13,8 +13,8 @@ from queue import Queue
 
 import pytest
 
-from msx_backend.compat.ts import _following, launcher
-from msx_backend.compat.ts._following import LogTail
+from msx_torchserve.packages.ts import _following, launcher
+from msx_torchserve.packages.ts._following import LogTail
 
 SOON = 20.0
 

@@ -10,20 +10,20 @@ from types import ModuleType
 
 import pytest
 
-from msx_backend.compat.ts.metrics import system_metrics
-from msx_backend.compat.ts.metrics.caching_metric import CachingMetric
-from msx_backend.compat.ts.metrics.dimension import Dimension
-from msx_backend.compat.ts.metrics.metric import Metric
-from msx_backend.compat.ts.metrics.metric_abstract import MetricAbstract
-from msx_backend.compat.ts.metrics.metric_cache_errors import MetricsCacheKeyError
-from msx_backend.compat.ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
-from msx_backend.compat.ts.metrics.metric_encoder import MetricEncoder
-from msx_backend.compat.ts.metrics.metric_type_enum import MetricTypes
-from msx_backend.compat.ts.metrics.metrics_store import MetricsStore
-from msx_backend.compat.ts.metrics.process_memory_metric import check_process_mem_usage
-from msx_backend.compat.ts.metrics.unit import Units
-from msx_backend.compat.ts.service import emit_metrics
 from msx_sdk.metrics import Metrics
+from msx_torchserve.packages.ts.metrics import system_metrics
+from msx_torchserve.packages.ts.metrics.caching_metric import CachingMetric
+from msx_torchserve.packages.ts.metrics.dimension import Dimension
+from msx_torchserve.packages.ts.metrics.metric import Metric
+from msx_torchserve.packages.ts.metrics.metric_abstract import MetricAbstract
+from msx_torchserve.packages.ts.metrics.metric_cache_errors import MetricsCacheKeyError
+from msx_torchserve.packages.ts.metrics.metric_cache_yaml_impl import MetricsCacheYamlImpl
+from msx_torchserve.packages.ts.metrics.metric_encoder import MetricEncoder
+from msx_torchserve.packages.ts.metrics.metric_type_enum import MetricTypes
+from msx_torchserve.packages.ts.metrics.metrics_store import MetricsStore
+from msx_torchserve.packages.ts.metrics.process_memory_metric import check_process_mem_usage
+from msx_torchserve.packages.ts.metrics.unit import Units
+from msx_torchserve.packages.ts.service import emit_metrics
 
 LINE = re.compile(
     r"\s*([\w\s]+)\.([\w\s]+):([0-9\-,.e]+)\|#([^|]*)(\|#type:([^|,]+))?\|#hostname:([^,]+),([^,]+)(,(.*))?"

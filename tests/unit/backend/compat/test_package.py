@@ -8,22 +8,22 @@ from typing import Any
 
 import pytest
 
-from msx_backend import compat
-from msx_backend.compat.ts.handler_utils.distributed import pt_pippy
-from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
-from msx_backend.compat.ts.torch_handler.dali_image_classifier import DALIImageClassifier
-from msx_backend.compat.ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
-from msx_backend.compat.ts.torch_handler.distributed.base_pippy_handler import BasePippyHandler
-from msx_backend.compat.ts.torch_handler.trt_llm_handler import TRTLLMHandler
-from msx_backend.compat.ts.torch_handler.vllm_handler import VLLMHandler
+import msx_torchserve
 from msx_sdk import HandlerLoadError
 from msx_sdk.testing import LocalModel
+from msx_torchserve.packages.ts.handler_utils.distributed import pt_pippy
+from msx_torchserve.packages.ts.torch_handler.base_handler import BaseHandler
+from msx_torchserve.packages.ts.torch_handler.dali_image_classifier import DALIImageClassifier
+from msx_torchserve.packages.ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
+from msx_torchserve.packages.ts.torch_handler.distributed.base_pippy_handler import BasePippyHandler
+from msx_torchserve.packages.ts.torch_handler.trt_llm_handler import TRTLLMHandler
+from msx_torchserve.packages.ts.torch_handler.vllm_handler import VLLMHandler
 
 PROGRAM = """
 import sys
-from msx_backend import compat
-compat.TorchServePackage().offer()
-compat.TorchServePackage().offer()
+import msx_torchserve
+msx_torchserve.TorchServePackage().offer()
+msx_torchserve.TorchServePackage().offer()
 import ts
 print(ts.__file__)
 print(sys.path[-1])
@@ -41,7 +41,7 @@ def run(program: str, *folders: str) -> list[str]:
 
 def test_offered_once_last_and_without_heavy_imports() -> None:
     file, last, early, late = run(PROGRAM)[:4]
-    folder = Path(compat.__file__).parent
+    folder = Path(msx_torchserve.__file__).parent / "packages"
     assert Path(file) == folder / "ts" / "__init__.py"
     assert Path(last) == folder
     assert early == late == "[]"
@@ -81,7 +81,7 @@ def imported(site: Path, names: str) -> list[str]:
 
 def test_outside_workers(site: Path) -> None:
     """From scripts, notebooks and unit tests of handlers, where TorchServe's packages are not installed."""
-    expected = [site / "msx_backend" / "compat" / "ts", site / "msx_archiver" / "compat" / "model_archiver"]
+    expected = [site / "msx_torchserve" / "packages" / "ts", site / "msx_torchserve" / "packages" / "model_archiver"]
     assert imported(site, "ts, model_archiver") == [str(folder / "__init__.py") for folder in expected]
 
 
@@ -95,7 +95,7 @@ def test_installed_packages_of_these_names_win(site: Path) -> None:
 
 def test_a_checkout_has_the_same_on_its_path() -> None:
     folders = {Path(package).name: package for package in PACKAGES}
-    lines = (ROOT / "backend" / PTH).read_text().split()
+    lines = (ROOT / "compat" / PTH).read_text().split()
     assert lines
     for line in lines:
         package, _, rest = line.partition("/")
@@ -104,7 +104,7 @@ def test_a_checkout_has_the_same_on_its_path() -> None:
 
 def test_another_ts_wins(tmp_path: Path) -> None:
     (tmp_path / "ts.py").write_text("mine = True")
-    program = "from msx_backend import compat\ncompat.TorchServePackage().offer()\nimport ts\nprint(ts.mine)"
+    program = "import msx_torchserve\nmsx_torchserve.TorchServePackage().offer()\nimport ts\nprint(ts.mine)"
     assert run(program, str(tmp_path))[0] == "True"
 
 
@@ -120,7 +120,9 @@ def test_another_ts_wins(tmp_path: Path) -> None:
     ],
 )
 def test_a_default_handler_by_the_model_it_is_for(handler: str, serialized: str | None, expected: str) -> None:
-    assert compat.TorchServePackage().handler_for(handler, {"model": {"serializedFile": serialized}}) == expected
+    assert (
+        msx_torchserve.TorchServePackage().handler_for(handler, {"model": {"serializedFile": serialized}}) == expected
+    )
 
 
 def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

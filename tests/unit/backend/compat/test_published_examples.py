@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend import compat
+import msx_torchserve
 from msx_sdk.testing import LocalModel, Reply
 from tests.torch_models import EXAMPLES, cnn, digit_image, digit_of, example_model, png, saved, scripted, torch
 
@@ -30,7 +30,7 @@ Make = Callable[..., LocalModel]
 def _as_in_a_worker() -> Iterator[None]:
     """`ts` can be imported; what handlers import is theirs alone."""
     path, before = sys.path[:], set(sys.modules)
-    compat.TorchServePackage().offer()
+    msx_torchserve.TorchServePackage().offer()
     yield
     sys.path[:] = path
     for name in set(sys.modules) - before:

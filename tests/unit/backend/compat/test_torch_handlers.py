@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from msx_backend.compat.ts.torch_handler.base_handler import BaseHandler
-from msx_backend.compat.ts.torch_handler.image_classifier import ImageClassifier
-from msx_backend.compat.ts.torch_handler.image_segmenter import ImageSegmenter
-from msx_backend.compat.ts.torch_handler.object_detector import ObjectDetector
-from msx_backend.compat.ts.torch_handler.text_classifier import TextClassifier
 from msx_core.results import encode
 from msx_sdk import HandlerLoadError
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
+from msx_torchserve.packages.ts.torch_handler.base_handler import BaseHandler
+from msx_torchserve.packages.ts.torch_handler.image_classifier import ImageClassifier
+from msx_torchserve.packages.ts.torch_handler.image_segmenter import ImageSegmenter
+from msx_torchserve.packages.ts.torch_handler.object_detector import ObjectDetector
+from msx_torchserve.packages.ts.torch_handler.text_classifier import TextClassifier
 from tests.torch_models import Colours, Doubled, png, saved, scripted, torch
 from tests.unit.sdk.images.files import png as deep_png
 from tests.unit.sdk.images.files import tiff

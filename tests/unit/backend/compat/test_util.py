@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from msx_backend.compat.ts.handler_utils.text_utils import get_tokenizer, ngrams_iterator
-from msx_backend.compat.ts.handler_utils.utils import import_class
-from msx_backend.compat.ts.torch_handler.contractions import CONTRACTION_MAP
-from msx_backend.compat.ts.utils.util import (
+from msx_core.failures import RequestFailure
+from msx_sdk import PredictionError
+from msx_torchserve.packages.ts.handler_utils.text_utils import get_tokenizer, ngrams_iterator
+from msx_torchserve.packages.ts.handler_utils.utils import import_class
+from msx_torchserve.packages.ts.torch_handler.contractions import CONTRACTION_MAP
+from msx_torchserve.packages.ts.utils.util import (
     PredictionException,
     check_valid_pt2_backend,
     deprecated,
@@ -20,8 +22,6 @@ from msx_backend.compat.ts.utils.util import (
     load_label_mapping,
     map_class_to_label,
 )
-from msx_core.failures import RequestFailure
-from msx_sdk import PredictionError
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_backend.servables import networks
-from msx_backend.servables.networks import ModelFiles
 from msx_core.mindir import TensorSpec
 from msx_core.servables import Model, ModelDeclaration
+from msx_mindspore_serving.servables import networks
+from msx_mindspore_serving.servables.networks import ModelFiles
 from msx_sdk import HandlerLoadError
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore import Network

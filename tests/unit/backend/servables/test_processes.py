@@ -10,7 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
-from msx_backend.servables.function_pool import FunctionPool
+from msx_mindspore_serving.servables.function_pool import FunctionPool
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.testing import LocalModel
 from tests.unit.backend.servables.calling import call, served

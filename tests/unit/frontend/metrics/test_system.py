@@ -51,10 +51,10 @@ def of_python(code: str, limit: float = 60) -> list[MetricSample]:
 
 def test_the_collector_that_torchserves_documentation_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Started by its name in the package `ts`, wherever that is."""
-    found = importlib.util.find_spec("msx_backend")
+    found = importlib.util.find_spec("msx_torchserve")
     assert found is not None
     assert found.origin is not None
-    monkeypatch.syspath_prepend(str(Path(found.origin).with_name("compat")))
+    monkeypatch.syspath_prepend(str(Path(found.origin).with_name("packages")))
     samples = of_command("ts/metrics/metric_collector.py --gpu 0", 60)()
     assert {sample.name for sample in samples} == HOST
     assert {(sample.kind, *sample.labels) for sample in samples if sample.name == "MemoryUsed"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving._checks import as_ints, as_strs, check_bool, check_int, check_str
+from msx_mindspore_serving.packages.mindspore_serving._checks import as_ints, as_strs, check_bool, check_int, check_str
 
 REFUSED: list[tuple[Callable[..., Any], tuple[Any, ...], str]] = [
     (check_str, (1,), "Parameter 'p' should be str, but actually <class 'int'>"),

@@ -10,11 +10,11 @@ import grpc
 import numpy as np
 import pytest
 
-from msx_sdk.compat.mindspore_serving.client import Client, SSLConfig
-from msx_sdk.compat.mindspore_serving.client.results import ClientGrpcAsyncError, read_reply
-from msx_sdk.compat.mindspore_serving.client.values import fill_instance, read_instance
-from msx_sdk.compat.mindspore_serving.proto import ms_service_pb2 as pb
-from msx_sdk.compat.mindspore_serving.proto.ms_service_pb2_grpc import add_MSServiceServicer_to_server
+from msx_mindspore_serving.packages.mindspore_serving.client import Client, SSLConfig
+from msx_mindspore_serving.packages.mindspore_serving.client.results import ClientGrpcAsyncError, read_reply
+from msx_mindspore_serving.packages.mindspore_serving.client.values import fill_instance, read_instance
+from msx_mindspore_serving.packages.mindspore_serving.proto import ms_service_pb2 as pb
+from msx_mindspore_serving.packages.mindspore_serving.proto.ms_service_pb2_grpc import add_MSServiceServicer_to_server
 
 pytestmark = pytest.mark.mindspore  # NumPy comes with it
 

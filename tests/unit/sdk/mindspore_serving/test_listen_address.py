@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.listen_address import check_grpc_address, check_rest_address
+from msx_mindspore_serving.packages.mindspore_serving.server.listen_address import (
+    check_grpc_address,
+    check_rest_address,
+)
 
 SERVERS = [(check_grpc_address, "Serving gRPC"), (check_rest_address, "RESTful server")]
 REFUSED = [

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.private_folder import PATH_PREFIX, PREFIX, PrivateFolder, left
+from msx_mindspore_serving.packages.mindspore_serving.server.private_folder import (
+    PATH_PREFIX,
+    PREFIX,
+    PrivateFolder,
+    left,
+)
 
 LEFT = (f"{PREFIX}leftleft", f"{PATH_PREFIX}x_123456")
 

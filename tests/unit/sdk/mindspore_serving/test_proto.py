@@ -12,9 +12,9 @@ import grpc
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-import msx_frontend
-import msx_sdk
-from msx_sdk.compat.mindspore_serving.proto import ms_service_pb2, ms_service_pb2_grpc
+import msx_mindspore_serving
+import msx_net
+from msx_mindspore_serving.packages.mindspore_serving.proto import ms_service_pb2, ms_service_pb2_grpc
 
 FIELDS = {
     "PredictRequest": {"servable_spec": 1, "instances": 2},
@@ -43,8 +43,8 @@ def test_types_are_numbers_by_name() -> None:
 
 def test_the_file_is_the_servers() -> None:
     """scripts/build-protos makes both."""
-    served = Path(msx_frontend.__file__).parent / "net/grpc/descriptors.binpb"
-    own = Path(msx_sdk.__file__).parent / "compat/mindspore_serving/proto/ms_service.binpb"
+    served = Path(msx_net.__file__).parent / "grpc/descriptors.binpb"
+    own = Path(msx_mindspore_serving.__file__).parent / "packages/mindspore_serving/proto/ms_service.binpb"
     (file,) = FileDescriptorSet.FromString(own.read_bytes()).file
     assert file in FileDescriptorSet.FromString(served.read_bytes()).file
 

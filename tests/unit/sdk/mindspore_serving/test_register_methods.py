@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from msx_core.servables import Model
-from msx_sdk.compat.mindspore_serving.server import register
+from msx_mindspore_serving.packages.mindspore_serving.server import register
 from tests.unit.sdk.mindspore_serving.servables import ADD, declared, refused
 
 FAILED = (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.ssl_config import SSLConfig
-from msx_sdk.compat.mindspore_serving.server.start_config import ServableStartConfig
+from msx_mindspore_serving.packages.mindspore_serving.server.ssl_config import SSLConfig
+from msx_mindspore_serving.packages.mindspore_serving.server.start_config import ServableStartConfig
 
 DEVICE_TYPES = "only support 'Ascend', 'GPU', 'CPU' and None, case ignored"
 REFUSED: list[tuple[dict[str, Any], str]] = [

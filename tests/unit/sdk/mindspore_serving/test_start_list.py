@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.start_config import ServableStartConfig
-from msx_sdk.compat.mindspore_serving.server.start_list import checked, from_script_folder, merged, newest
+from msx_mindspore_serving.packages.mindspore_serving.server.start_config import ServableStartConfig
+from msx_mindspore_serving.packages.mindspore_serving.server.start_list import (
+    checked,
+    from_script_folder,
+    merged,
+    newest,
+)
 
 
 def make(folder: Path, name: str, *versions: str) -> None:

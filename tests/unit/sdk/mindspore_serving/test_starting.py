@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving import server
-from msx_sdk.compat.mindspore_serving.server import script_server, starting
-from msx_sdk.compat.mindspore_serving.server.server_process import ServerError
+from msx_mindspore_serving.packages.mindspore_serving import server
+from msx_mindspore_serving.packages.mindspore_serving.server import script_server, starting
+from msx_mindspore_serving.packages.mindspore_serving.server.server_process import ServerError
 
 BEGIN = "Raise failed: Serving Error: "
 

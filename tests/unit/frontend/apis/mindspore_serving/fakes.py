@@ -12,14 +12,14 @@ import msgspec
 from msx_core.methods import MethodInfo, Methods
 from msx_core.non_finite import NonFinite
 from msx_core.packed import OneBytes, OneText, Tensor, pack, unpack
-from msx_frontend.apis.mindspore_serving.grpc.service import mindspore_serving_service
-from msx_frontend.apis.mindspore_serving.rest_call import serving_route
-from msx_frontend.apis.mindspore_serving.servables import Servables
 from msx_frontend.errors import HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.job import Cancellable, Job
 from msx_frontend.priorities import NORMAL, asked_priority
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
+from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
+from msx_mindspore_serving.family.rest_call import serving_route
+from msx_mindspore_serving.family.servables import Servables
 from msx_net.grpc.messages import message_class
 from msx_net.http.head import Head
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.apis.mindspore_serving.calls import LARGE
-from msx_frontend.apis.mindspore_serving.family import mindspore_serving, mindspore_serving_alone, serving_failure
 from msx_frontend.errors import (
     Bug,
     InvalidKey,
@@ -21,6 +19,8 @@ from msx_frontend.errors import (
     SlowRequest,
     TooManyRequests,
 )
+from msx_mindspore_serving.family.calls import LARGE
+from msx_mindspore_serving.family.family import mindspore_serving, mindspore_serving_alone, serving_failure
 from tests.unit.frontend.apis.mindspore_serving.fakes import FakeServables, begin_rest
 from tests.unit.frontend.keys.some import some_key
 from tests.unit.frontend.net.http.client import FakeAccessLog, ask

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.apis.mindspore_serving.errors import ServingError, Spec
-from msx_frontend.apis.mindspore_serving.target import parse_target
+from msx_mindspore_serving.family.errors import ServingError, Spec
+from msx_mindspore_serving.family.target import parse_target
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from msx_frontend.assembly.script.channel import MOST_BYTES, CommandError, Message, ScriptChannel
-from msx_sdk.compat.mindspore_serving.server.server_channel import ServerChannel
+from msx_mindspore_serving.packages.mindspore_serving.server.server_channel import ServerChannel
+from msx_mindspore_serving.script.channel import MOST_BYTES, CommandError, Message, ScriptChannel
 from tests.unit.frontend.jobs import run
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_core.config import parse_model_config
-from msx_frontend.assembly.script.servables import RanksOfServable
+from msx_mindspore_serving.script.servables import RanksOfServable
 
 
 @pytest.mark.parametrize(

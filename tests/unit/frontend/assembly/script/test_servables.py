@@ -9,9 +9,9 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.assembly.script import servables
-from msx_frontend.assembly.script.channel import CommandError
-from msx_frontend.assembly.script.servables import LoadServable, LoadServables, ScriptServables
+from msx_mindspore_serving.script import servables
+from msx_mindspore_serving.script.channel import CommandError
+from msx_mindspore_serving.script.servables import LoadServable, LoadServables, ScriptServables
 from tests.unit.frontend.harness import FakeGroup, Harness, in_harness, until
 
 

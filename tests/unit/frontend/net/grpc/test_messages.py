@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
-import msx_frontend
+import msx_net
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.service import Rpc, describe
 
@@ -129,7 +129,7 @@ def python(code: str) -> None:
 
 
 def test_the_proto_files_are_in_the_package() -> None:
-    shipped = Path(msx_frontend.__file__).parent / "net/grpc/protos/inference.proto"
+    shipped = Path(msx_net.__file__).parent / "grpc/protos/inference.proto"
     assert "service InferenceAPIsService" in shipped.read_text()
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.distributed import agents, link, startup_agents
-from msx_sdk.compat.mindspore_serving.server.distributed.link import AgentConfiguration, RankFiles
-from msx_sdk.compat.mindspore_serving.server.distributed.listener import AgentListener
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed import agents, link, startup_agents
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed.link import AgentConfiguration, RankFiles
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed.listener import AgentListener
 
 _ports = itertools.count(os.getpid() % 20_000 + 20_000)
 

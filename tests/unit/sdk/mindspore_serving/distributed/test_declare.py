@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.distributed.declared import Declared, read_declared
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed.declared import Declared, read_declared
 from tests.unit.sdk.mindspore_serving.servables import ADD, declared, refused, write
 
 MATMUL = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from msx_core.mindir import TensorSpec
-from msx_sdk.compat.mindspore_serving.server.distributed import rank_models
-from msx_sdk.compat.mindspore_serving.server.distributed.rank_models import RankGraph, check_models
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed import rank_models
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed.rank_models import RankGraph, check_models
 from tests.unit.sdk.test_mindir import DATA
 
 X = TensorSpec("x", "float32", (128, 96))

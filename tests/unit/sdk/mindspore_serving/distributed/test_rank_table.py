@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server.distributed.rank_table import RankPlace, check_rank_table, read_rank_table
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed.rank_table import (
+    RankPlace,
+    check_rank_table,
+    read_rank_table,
+)
 
 CHECK = "Check rank table config failed, "
 

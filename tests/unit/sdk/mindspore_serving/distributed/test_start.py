@@ -11,9 +11,14 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.compat.mindspore_serving.server import starting
-from msx_sdk.compat.mindspore_serving.server.distributed import agents, start, start_servable, startup_agents
-from msx_sdk.compat.mindspore_serving.server.server_process import ServerError
+from msx_mindspore_serving.packages.mindspore_serving.server import starting
+from msx_mindspore_serving.packages.mindspore_serving.server.distributed import (
+    agents,
+    start,
+    start_servable,
+    startup_agents,
+)
+from msx_mindspore_serving.packages.mindspore_serving.server.server_process import ServerError
 from tests.unit.sdk.mindspore_serving.distributed.test_agents import in_thread, wait_for_agents_to_end
 from tests.unit.sdk.mindspore_serving.distributed.test_declare import MATMUL
 from tests.unit.sdk.mindspore_serving.servables import ADD, write

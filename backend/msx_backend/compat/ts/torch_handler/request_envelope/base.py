@@ -1,5 +1,0 @@
-"""`ts.torch_handler.request_envelope.base`."""
-
-from msx_backend.envelopes.base import BaseEnvelope
-
-__all__ = ["BaseEnvelope"]

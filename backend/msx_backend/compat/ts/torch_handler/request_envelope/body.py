@@ -1,5 +1,0 @@
-"""`ts.torch_handler.request_envelope.body`."""
-
-from msx_backend.envelopes.body import BodyEnvelope
-
-__all__ = ["BodyEnvelope"]

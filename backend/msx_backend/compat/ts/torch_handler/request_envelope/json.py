@@ -1,5 +1,0 @@
-"""`ts.torch_handler.request_envelope.json`."""
-
-from msx_backend.envelopes.json import JSONEnvelope
-
-__all__ = ["JSONEnvelope"]

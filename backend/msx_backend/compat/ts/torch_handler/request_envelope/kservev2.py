@@ -1,5 +1,0 @@
-"""`ts.torch_handler.request_envelope.kservev2`."""
-
-from msx_backend.envelopes.kservev2 import KServev2Envelope
-
-__all__ = ["KServev2Envelope"]

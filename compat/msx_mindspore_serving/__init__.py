@@ -1,0 +1,1 @@
+"""What users of MindSpore Serving import, what its workers run and how its clients call."""

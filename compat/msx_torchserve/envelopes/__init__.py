@@ -1,0 +1,1 @@
+"""The envelopes that TorchServe's `service_envelope` names."""
