@@ -36,6 +36,8 @@ TOO_DEEP = {
     "_TokenizeMessages",
 }
 """These two lists may only get shorter."""
+EXPORTED = {"context", "handler"}
+"""Modules of msx_core whose classes msx_sdk exports."""
 
 
 class Classes:
@@ -96,6 +98,8 @@ def _last(name: str) -> str:
 
 def _dictated(name: str) -> bool:
     package, *others = name.split(".")
+    if package == "msx_core":
+        return others[0] in EXPORTED
     return package == "msx_sdk" and not any(part.startswith("_") for part in others)
 
 

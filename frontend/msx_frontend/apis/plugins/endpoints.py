@@ -79,7 +79,7 @@ def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEnd
     """Raises PluginError for a class that is not an endpoint, or cannot be made."""
     kind = plugin.value
     if not (inspect.isclass(kind) and issubclass(kind, Endpoint)):
-        raise PluginError(f"The plugin {plugin.label} is not a subclass of msx_core.plugins.Endpoint.")
+        raise PluginError(f"The plugin {plugin.label} is not a subclass of msx_sdk.plugins.Endpoint.")
     path, listener = getattr(kind, "path", None), kind.listener
     if not isinstance(path, str) or not _SEGMENT.fullmatch(path):
         raise PluginError(f"The plugin {plugin.label}: path is {path!r}, not one segment of a path, without slashes.")
