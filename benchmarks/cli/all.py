@@ -21,7 +21,7 @@ from benchmarks.reports.table import Report
 @click.option(
     "--write-docs",
     is_flag=True,
-    help=f"Put tables and plots into docs/benchmarks*.md; refused at a load of {BUSY} or more.",
+    help=f"Put tables and plots into the pages of docs/benchmarks; refused at a load of {BUSY} or more.",
 )
 def main(only: tuple[str, ...], quick: bool, json_file: Path | None, write_docs: bool) -> None:
     """Run the benchmarks with their defaults: about an hour."""
@@ -45,6 +45,6 @@ def _run(name: str, *, quick: bool, write: bool) -> Report:
             page = page_of(name)
         except NoMarkers as error:
             raise click.ClickException(str(error)) from None
-        page.write_text(replace(page.read_text(), name, report.page(PLOTS.name)))
+        page.write_text(replace(page.read_text(), name, report.page(f"../{PLOTS.name}")))
         draw(report.plots, PLOTS)
     return report

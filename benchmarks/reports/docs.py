@@ -1,11 +1,11 @@
-"""The parts of the pages docs/benchmarks*.md that a run rewrites: between `<!-- NAME -->` and `<!-- /NAME -->`."""
+"""The parts of the pages docs/benchmarks/*.md that a run rewrites: between `<!-- NAME -->` and `<!-- /NAME -->`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-DOCS = Path(__file__).parents[2] / "docs"
-PLOTS = DOCS / "plots"
+PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
+PLOTS = PAGES.parent / "plots"
 
 
 class NoMarkers(Exception):
@@ -13,7 +13,7 @@ class NoMarkers(Exception):
 
 
 def pages() -> list[Path]:
-    return sorted(DOCS.glob("benchmarks*.md"))
+    return sorted(PAGES.glob("*.md"))
 
 
 def page_of(name: str) -> Path:
@@ -22,7 +22,7 @@ def page_of(name: str) -> Path:
     for path in pages():
         if begin in (text := path.read_text()) and end in text.partition(begin)[2]:
             return path
-    raise NoMarkers(f"No page docs/benchmarks*.md has {begin.strip()} … {end}, which say where the figures go.")
+    raise NoMarkers(f"No page of docs/benchmarks has {begin.strip()} … {end}, which say where the figures go.")
 
 
 def replace(page: str, name: str, text: str) -> str:

@@ -27,7 +27,7 @@ benchmark's, and is followed by what it shows where there are several:
 
 A server's bars and lines are told by its first word: what begins with "msx" is red, and the first line of it is the
 strong one. Scales that are not logarithmic begin at zero. They are written by `--plots FOLDER`, and into docs/plots
-by `python -m benchmarks all --write-docs`, where docs/benchmarks.md shows them under the report's tables.
+by `python -m benchmarks all --write-docs`, where docs/benchmarks/*.md shows them under the report's tables.
 """
 
 from __future__ import annotations

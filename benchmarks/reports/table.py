@@ -1,4 +1,4 @@
-"""Tables, and the report that a benchmark makes of them: for the terminal, for docs/benchmarks.md, as JSON."""
+"""Tables, and the report that a benchmark makes of them: for the terminal, for docs/benchmarks/*.md, as JSON."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from benchmarks.cli.benchmark import benchmark
 from benchmarks.cli.names import MODULES, NAMES, command, quick_arguments
 from benchmarks.failures import cancel
 from benchmarks.reports import docs
-from benchmarks.reports.docs import DOCS, NoMarkers, page_of, replace
+from benchmarks.reports.docs import PAGES, NoMarkers, page_of, replace
 from benchmarks.reports.machine import machine
 from benchmarks.reports.table import Report, Table, Target
 
@@ -46,9 +46,9 @@ def test_every_script_is_in_the_group_and_has_its_place_in_the_docs() -> None:
     files = [path for path in FOLDER.rglob("*.py") if "\n@benchmark(" in path.read_text()]
     modules = [".".join(path.relative_to(FOLDER.parent).with_suffix("").parts) for path in files]
     assert sorted(MODULES.values()) == sorted(modules)
-    table = (DOCS / "benchmarks.md").read_text()
+    table = (PAGES.parent / "benchmarks.md").read_text()
     for name in NAMES:
-        assert f"| `{name}` |" in table
+        assert f"| [`{name}`](" in table
         page = page_of(name).read_text()
         assert replace(page, name, "the figures").count("the figures") == page.count("the figures") + 1
 
@@ -106,7 +106,7 @@ def test_only_what_is_between_the_markers_is_replaced() -> None:
 
 
 def test_a_name_without_markers_on_any_page_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "benchmarks-half.md").write_text("nothing here <!-- start -->\n")
-    monkeypatch.setattr(docs, "DOCS", tmp_path)
+    (tmp_path / "half.md").write_text("nothing here <!-- start -->\n")
+    monkeypatch.setattr(docs, "PAGES", tmp_path)
     with pytest.raises(NoMarkers, match="<!-- start -->"):
         page_of("start")

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from benchmarks.cli import all as all_of_them
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.reports import draw
-from benchmarks.reports.docs import DOCS, pages
+from benchmarks.reports.docs import PAGES, PLOTS, pages
 from benchmarks.reports.machine import machine
 from benchmarks.reports.marks import marks
 from benchmarks.reports.plot import Bars, Lines, Plot
@@ -95,13 +95,11 @@ def test_each_picture_of_the_pages_has_a_sentence_under_it_and_is_there() -> Non
     pictures = re.findall(r"^\[!\[.*\]\((\S+)\)\]\((\S+)\)\n\n(.+)$", page, re.M)
     assert len(pictures) == page.count("[![")
     for svg, png, sentence in pictures:
-        assert (DOCS / svg).is_file()
-        assert (DOCS / png).is_file()
+        assert (PAGES / svg).is_file()
+        assert (PAGES / png).is_file()
         assert sentence.endswith(".")
         assert not sentence.startswith(("[", "*"))
-    assert {Path(name).name for picture in pictures for name in picture[:2]} == {
-        path.name for path in (DOCS / "plots").iterdir()
-    }
+    assert {Path(name).name for picture in pictures for name in picture[:2]} == {path.name for path in PLOTS.iterdir()}
 
 
 def test_the_pages_have_no_figures_of_a_busy_machine() -> None:
@@ -161,4 +159,4 @@ def test_without_matplotlib_nothing_is_measured(
 @pytest.mark.usefixtures("_matplotlib")
 def test_matplotlib_is_imported_by_drawing_alone() -> None:
     program = "import sys, benchmarks.__main__, benchmarks.throughput.overhead; sys.exit('matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=DOCS.parent, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", program], cwd=PAGES.parents[1], check=False).returncode == 0
