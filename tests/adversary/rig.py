@@ -49,7 +49,7 @@ WHOLE = "separate"
 SETUPS = {
     WHOLE: "",
     "merged, TLS, grpc.aio": "inference_address=https://127.0.0.1:{port}\nmanagement_address=https://127.0.0.1:{port}\n"
-    "private_key_file={key}\ncertificate_file={certificate}\ndirect_predictions=false\n",
+    "private_key_file={key}\ncertificate_file={certificate}\ngrpc_transport=grpcio\n",
     "sockets, gRPC over TLS": "inference_address=unix:{folder}/i.sock\nmanagement_address=unix:{folder}/m.sock\n"
     "metrics_address=unix:{folder}/x.sock\nenable_grpc_ssl=true\n"
     "private_key_file={key}\ncertificate_file={certificate}\n",
@@ -179,7 +179,7 @@ def doors_of(server: RunningServer, properties: str) -> list[Door]:
     rest |= {} if merged else {"management": ("management",)}
     rest["metrics"] = ("metrics",)
     found = [Door(name, server.info[name], has, certificate=_of_tls(server, name)) for name, has in rest.items()]
-    library = "direct_predictions=false" in properties
+    library = "grpc_transport=grpcio" in properties
     grpc = ("inference", "management")
     return [*found, *(Door(f"grpc_{one}", server.info[f"grpc_{one}"], (one,), True, grpc_tls, library) for one in grpc)]
 

@@ -1,7 +1,7 @@
-"""Every route of every API family answers alike, by the connection itself and by ASGI, over HTTP/1.1 and HTTP/2.
+"""Every route of every API family answers alike over HTTP/1.1 and HTTP/2, and the routes of jobs as their goldens say.
 
-All of the server behind its listeners, on fake worker groups: one with `direct_predictions`, one without. A family
-that is added gets a line for each of its routes here, or the first test fails. All other tests of HTTP run one way.
+All of the server behind its listeners, on fake worker groups. A family that is added gets a line for each of its
+routes here, or the first test fails; `python -m tests.contract.http_goldens` writes their answers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
+from urllib.parse import unquote
 
 import httpx
 import msgspec
+import pytest
 
 from msx_core.generation.wire import encode
 from msx_core.kserve.message import join
@@ -29,9 +31,12 @@ from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_net.http.router import Router
+from msx_net.http.family import JobRoute
+from msx_net.http.router import Match, Router
 from msx_net.tls.listeners import ListenerTls
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
+from tests.contract.http_goldens import Answer, golden, goldens
+from tests.contract.raw_requests import REQUESTS, exchanged
 from tests.http2_transport import Http2Transport
 from tests.unit.frontend.front import front_of
 from tests.unit.frontend.generation.speaker import ALL, words
@@ -41,9 +46,6 @@ from tests.unit.frontend.jobs import run
 LIMIT = 5000
 """Bytes of a request."""
 INPUTS = b'{"inputs": []}'
-
-Answer = tuple[int, str, list[Any], bytes]
-"""Status, phrase, headers and body."""
 
 
 class Ask(NamedTuple):
@@ -174,7 +176,7 @@ def _of_texts(path: str, body: bytes, wrong: bytes) -> Iterator[Ask]:
     yield Ask("POST", path, body.replace(b"{", b"{" + wrong, 1))
     yield Ask("POST", path, body[:-1])
     yield Ask("POST", path, b"not gzip", (("content-encoding", "gzip"),))
-    yield Ask("POST", path, gzip.compress(body), (("content-encoding", "gzip"),))
+    yield Ask("POST", path, gzip.compress(body, mtime=0), (("content-encoding", "gzip"),))
     for method in ("GET", "HEAD", "DELETE", "OPTIONS"):
         yield Ask(method, path)
 
@@ -394,11 +396,11 @@ def _pieces(job: Job, *pieces: bytes) -> None:
     job.finish(200)
 
 
-# -- two servers --
+# -- the server --
 
 
 class Served:
-    """A server one way, with its keys."""
+    """A server with its keys."""
 
     def __init__(self, harness: Harness, front: HttpFront, tokens: Tokens | None, held: HeldBytes) -> None:
         self.harness, self.registry, self.front, self.tokens = harness, harness.registry, front, tokens
@@ -406,20 +408,30 @@ class Served:
         keys = msgspec.json.decode(tokens.path.read_bytes()) if tokens else {}
         self.keys = {kind: f"Bearer {keys[kind]['key']}" for kind in keys}
         self.addresses: dict[str, Address] = {}
+        self._routers: dict[str, Router] = {}
 
     def asks_of_routes(self) -> dict[tuple[str, str, str], Ask]:
         """One line of each route that the table asks for, by listener, method and path."""
-        families = self.front.families
-        routers = {
-            listener: Router([family for family in families if family.listener == listener], families[0])
-            for listener in self.addresses
-        }
         found: dict[tuple[str, str, str], Ask] = {}
         for ask in TABLE:
-            route = routers[ask.listener].find(ask.method, ask.path.partition("?")[0]).route
+            route = self._match(ask, ask.method).route
             if route is not None:
                 found.setdefault((ask.listener, route.method, route.path), ask)
         return found
+
+    def is_for_a_job(self, ask: Ask) -> bool:
+        """A POST of its path would be a job."""
+        route = self._match(ask, "POST").route
+        return route is not None and isinstance(route.answer, JobRoute)
+
+    def _match(self, ask: Ask, method: str) -> Match:
+        families = self.front.families
+        if not self._routers:
+            self._routers = {
+                listener: Router([family for family in families if family.listener == listener], families[0])
+                for listener in self.addresses
+            }
+        return self._routers[ask.listener].find(method, unquote(ask.path.partition("?")[0]))
 
     async def ask(self, client: httpx.AsyncClient, ask: Ask, key: str = "") -> Answer:
         """Status, phrase, headers and body, without what differs from request to request."""
@@ -451,14 +463,14 @@ def _masked(body: bytes) -> bytes:
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, direct: bool, keys: bool = False, tls: ListenerTls | None = None, **settings: Any
+    folder: Path, *, keys: bool = False, tls: ListenerTls | None = None, **settings: Any
 ) -> AsyncIterator[Served]:
     folder.mkdir()
     port = Address("http", "127.0.0.1", 0)
     config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
     config |= {"management_address": Address("http", "127.0.0.2", 0), **settings}
     with patch.object(BatchRunner, "predict", predict):
-        async with open_harness(folder, max_request_size=LIMIT, direct_predictions=direct, **config) as harness:
+        async with open_harness(folder, max_request_size=LIMIT, **config) as harness:
             FakeGroup.offers["llm"] = ALL
             await harness.register("m")
             await harness.register("llm")
@@ -485,73 +497,28 @@ def _over_http2(answer: Answer) -> Answer:
     return status, phrase, [pair for pair in headers if pair[0] not in ("connection", "transfer-encoding")], body
 
 
-def compare(
-    folder: Path,
-    asks: list[Ask],
-    *,
-    keys: bool = False,
-    key: str = "",
-    broken: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> list[int]:
-    """The statuses, which are the same all ways, as is all else of each reply; `broken` is entered while they come."""
+class Case(NamedTuple):
+    """What is asked of one server; `broken` is entered while it is asked."""
 
-    async def both_versions(*, direct: bool) -> list[tuple[Answer, Answer]]:
-        async with (
-            served(folder / ("direct" if direct else "asgi"), direct=direct, keys=keys) as one,
-            httpx.AsyncClient(trust_env=False) as http1,
-            httpx.AsyncClient(transport=Http2Transport()) as http2,
-        ):
-            with broken():
-                return [(await one.ask(http1, ask, key), await one.ask(http2, ask, key)) for ask in asks]
-
-    async def test() -> list[int]:
-        first, second = await both_versions(direct=True), await both_versions(direct=False)
-        for ask, (direct, direct2), (asgi, asgi2) in zip(asks, first, second, strict=True):
-            asked = f"{ask.method} {ask.path} {ask.body[:20]!r} {ask.headers}"
-            assert direct == asgi, asked
-            assert direct2 == asgi2, f"HTTP/2: {asked}"
-            assert direct2 == _over_http2(direct), f"HTTP/1.1, HTTP/2: {asked}"
-        return [direct[0] for (direct, _) in first]
-
-    return run(test())
+    asks: list[Ask]
+    keys: bool = False
+    key: str = ""
+    broken: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
-# -- the promises --
-
-
-def test_every_route_is_asked(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with served(tmp_path / "one", direct=True) as one:
-            found = one.asks_of_routes().keys()
-            routes = {
-                (family.listener, route.method, route.path)
-                for family in one.front.families
-                for route in family.routes
-                if route.path != "/token"  # it makes new keys
-            }
-            assert routes - found == set()
-
-    run(test())
-
-
-def test_what_is_asked_rightly_and_wrongly(tmp_path: Path) -> None:
-    statuses = compare(tmp_path, TABLE)
-    assert {200, 201, 204, 400, 404, 405, 409, 415, 500, 501} <= set(statuses)
-
-
-def test_without_a_key(tmp_path: Path) -> None:
-    statuses = compare(tmp_path, GOOD, keys=True)
-    assert {200, 204, 400, 401, 404} <= set(statuses)
-
-
-def test_with_a_key(tmp_path: Path) -> None:
-    asks = [ask for ask in TABLE if ask.listener == "inference"]
-    assert compare(tmp_path, asks, keys=True, key="inference").count(400) < len(asks) / 4
-
-
-def test_too_large(tmp_path: Path) -> None:
-    asks = [ask._replace(body=bytes(LIMIT + 1)) for ask in GOOD if ask.method in ("POST", "PUT")]
-    assert 413 in compare(tmp_path, asks)
+async def answers(folder: Path, case: Case) -> list[tuple[Ask, bool, Answer, Answer]]:
+    """Of each ask: whether it is for the route of a job, and the answers over HTTP/1.1 and HTTP/2."""
+    async with (
+        served(folder, keys=case.keys) as one,
+        httpx.AsyncClient(trust_env=False) as http1,
+        httpx.AsyncClient(transport=Http2Transport()) as http2,
+    ):
+        asked = [(ask, one.is_for_a_job(ask)) for ask in case.asks]
+        with case.broken():
+            return [
+                (ask, job, await one.ask(http1, ask, case.key), await one.ask(http2, ask, case.key))
+                for ask, job in asked
+            ]
 
 
 @contextmanager
@@ -565,9 +532,91 @@ def bug() -> Iterator[None]:
         yield
 
 
+INFERENCE = [ask for ask in TABLE if ask.listener == "inference"]
+CASES = {
+    "table": Case(TABLE),
+    "without a key": Case(GOOD, keys=True),
+    "with a key": Case(INFERENCE, keys=True, key="inference"),
+    "too large": Case([ask._replace(body=bytes(LIMIT + 1)) for ask in GOOD if ask.method in ("POST", "PUT")]),
+    "a bug": Case(INFERENCE, broken=bug),
+}
+
+
+def key_of(ask: Ask) -> str:
+    """The ask as text."""
+    headers = "".join(f" {name}: {value}" for name, value in ask.headers)
+    return f"{ask.method} {ask.path}{headers} {ask.body[:100].decode('latin-1')}"
+
+
+RAW = {"raw": None, "raw, without a key": "", "raw, with a key": "inference"}
+"""Cases of raw requests: without keys, or the key that is sent."""
+
+
+async def raw_answers(folder: Path, key: str | None) -> dict[str, str]:
+    """By the name of the request."""
+    async with served(folder, keys=key is not None) as one:
+        address, sent = one.addresses["inference"], one.keys[key] if key else ""
+        return {name: await exchanged(address, request, sent) for name, request in REQUESTS.items()}
+
+
+def check(folder: Path, name: str) -> list[int]:
+    """The statuses of a case. HTTP/2 answers as HTTP/1.1 does, and the routes of jobs as their goldens say."""
+    expected, seen, statuses = goldens(name), set[str](), list[int]()
+    for ask, for_a_job, http1, http2 in run(answers(folder / "one", CASES[name])):
+        asked = f"{ask.method} {ask.path} {ask.body[:20]!r} {ask.headers}"
+        assert http2 == _over_http2(http1), f"HTTP/1.1, HTTP/2: {asked}"
+        if for_a_job:
+            assert golden(http1) == expected[key_of(ask)], asked
+            seen.add(key_of(ask))
+        statuses.append(http1[0])
+    assert seen == expected.keys()
+    return statuses
+
+
+# -- the promises --
+
+
+def test_every_route_is_asked(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with served(tmp_path / "one") as one:
+            found = one.asks_of_routes().keys()
+            routes = {
+                (family.listener, route.method, route.path)
+                for family in one.front.families
+                for route in family.routes
+                if route.path != "/token"  # it makes new keys
+            }
+            assert routes - found == set()
+
+    run(test())
+
+
+def test_what_is_asked_rightly_and_wrongly(tmp_path: Path) -> None:
+    assert {200, 201, 204, 400, 404, 405, 409, 415, 500, 501} <= set(check(tmp_path, "table"))
+
+
+def test_without_a_key(tmp_path: Path) -> None:
+    assert {200, 204, 400, 401, 404} <= set(check(tmp_path, "without a key"))
+
+
+def test_with_a_key(tmp_path: Path) -> None:
+    statuses = check(tmp_path, "with a key")
+    assert statuses.count(400) < len(statuses) / 4
+
+
+def test_too_large(tmp_path: Path) -> None:
+    assert 413 in check(tmp_path, "too large")
+
+
 def test_a_bug_of_the_server(tmp_path: Path) -> None:
-    asks = [ask for ask in TABLE if ask.listener == "inference"]
-    assert compare(tmp_path, asks, broken=bug).count(500) > len(asks) / 3
+    statuses = check(tmp_path, "a bug")
+    assert statuses.count(500) > len(statuses) / 3
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_requests_of_each_form(tmp_path: Path, name: str) -> None:
+    """HTTP/1.0, Expect, pipelines, chunks, compressed bodies, other methods: none is answered by the app of ASGI."""
+    assert run(raw_answers(tmp_path / "one", RAW[name])) == goldens(name)
 
 
 def test_head_has_the_headers_of_get(tmp_path: Path) -> None:
@@ -575,7 +624,7 @@ def test_head_has_the_headers_of_get(tmp_path: Path) -> None:
     asks = [ask for ask in TABLE if ask.method == "GET" and not ask.path.startswith("/metrics")]
 
     async def test() -> None:
-        async with served(tmp_path / "one", direct=True) as one, httpx.AsyncClient(trust_env=False) as client:
+        async with served(tmp_path / "one") as one, httpx.AsyncClient(trust_env=False) as client:
             for ask in asks:
                 reply = await one.ask(client, ask)
                 head = await one.ask(client, ask._replace(method="HEAD"))

@@ -175,7 +175,7 @@ async def serving(way: Way, *, broken: bool = False, tokens: ChecksTokens | None
     config = ServerConfig(
         grpc_inference_port=0,
         grpc_management_port=0,
-        direct_predictions=way != "aio",
+        grpc_transport="grpcio" if way == "aio" else "own",
         max_request_size=LIMIT,
         max_response_size=LIMIT,
         **CONFIG,

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import grpc
 import httpx
-import pytest
 from grpc import StatusCode
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
@@ -33,12 +32,11 @@ CHECK = message_class("grpc.health.v1.HealthCheckRequest")
 CHECKED = message_class("grpc.health.v1.HealthCheckResponse")
 LIST_SERVICES = b"\x3a\x00"
 """A ServerReflectionRequest."""
-DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
 
 
 @asynccontextmanager
-async def server(folder: Path, *, direct: bool, keys: bool = False, **settings: Any) -> AsyncIterator[Served]:
-    async with served(folder, direct=direct, keys=keys, **settings) as one:
+async def server(folder: Path, *, keys: bool = False, **settings: Any) -> AsyncIterator[Served]:
+    async with served(folder, keys=keys, **settings) as one:
         front, harness = one.front, one.harness
         services = grpc_services(
             harness.config,
@@ -76,11 +74,10 @@ async def code_of(call: Any) -> StatusCode:
     return StatusCode.OK
 
 
-@DIRECT
-def test_unary_streams_health_and_reflection(tmp_path: Path, direct: bool) -> None:
+def test_unary_streams_health_and_reflection(tmp_path: Path) -> None:
     async def test() -> None:
         async with (
-            server(tmp_path / "one", direct=direct) as one,
+            server(tmp_path / "one") as one,
             grpc.aio.insecure_channel(target(one)) as channel,
             httpx.AsyncClient(transport=Http2Transport()) as families,
         ):
@@ -112,7 +109,7 @@ def test_unary_streams_health_and_reflection(tmp_path: Path, direct: bool) -> No
 def test_the_key_of_the_ports_kind(tmp_path: Path) -> None:
     async def test() -> None:
         async with (
-            server(tmp_path / "one", direct=True, keys=True) as one,
+            server(tmp_path / "one", keys=True) as one,
             grpc.aio.insecure_channel(target(one)) as inference,
             grpc.aio.insecure_channel(target(one, "management")) as management,
         ):
@@ -140,7 +137,7 @@ def test_a_merged_listener_has_both_kinds(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with (
-            server(tmp_path / "one", direct=True, inference_address=address, management_address=address) as one,
+            server(tmp_path / "one", inference_address=address, management_address=address) as one,
             grpc.aio.insecure_channel(target(one)) as channel,
         ):
             assert "management" not in one.addresses
@@ -156,7 +153,7 @@ def test_calls_end_with_the_server(tmp_path: Path) -> None:
 
     async def test() -> None:
         channel: Any = None
-        async with server(tmp_path / "one", direct=True) as one:
+        async with server(tmp_path / "one") as one:
             channel = grpc.aio.insecure_channel(target(one))
             watch = channel.unary_stream("/grpc.health.v1.Health/Watch", CHECK.SerializeToString, CHECKED.FromString)
             call = watch(CHECK())

@@ -19,8 +19,6 @@ from tests.certificates import Certificate
 from tests.contract.test_both_ways import Served, served
 from tests.unit.frontend.jobs import run
 
-WAYS = pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
-
 
 def needs(program: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(shutil.which(program) is None, reason=f"{program} is not installed")
@@ -49,18 +47,17 @@ async def curl(one: Served, path: str, *options: str, body: bytes | None = None)
 async def over_tls(folder: Path) -> AsyncIterator[Served]:
     certificate = Certificate.make()
     tls = ListenerTls(TlsIdentity(certificate.pem, certificate.key_pem))
-    async with served(folder, direct=True, tls=tls, inference_address=Address("https", "127.0.0.1", 0)) as one:
+    async with served(folder, tls=tls, inference_address=Address("https", "127.0.0.1", 0)) as one:
         (folder / "ca.pem").write_bytes(certificate.pem)
         yield one
 
 
 @needs("curl")
-@WAYS
-def test_curl_by_prior_knowledge(tmp_path: Path, direct: bool) -> None:
+def test_curl_by_prior_knowledge(tmp_path: Path) -> None:
     http2 = "--http2-prior-knowledge"
 
     async def test() -> None:
-        async with served(tmp_path / "one", direct=direct) as one:
+        async with served(tmp_path / "one") as one:
             assert await curl(one, "/predictions/m", http2, body=b"hello") == "hello 200 2"
             assert await curl(one, "/predictions/m", http2, body=b"pieces") == "a worda word 200 2"
             assert (await curl(one, "/ping", http2)).endswith("200 2")
@@ -75,12 +72,11 @@ def test_curl_by_prior_knowledge(tmp_path: Path, direct: bool) -> None:
 
 
 @needs("curl")
-@WAYS
-def test_a_refused_body_of_a_client_that_is_still_writing(tmp_path: Path, direct: bool) -> None:
+def test_a_refused_body_of_a_client_that_is_still_writing(tmp_path: Path) -> None:
     """curl reads the answer, although it could not send all."""
 
     async def test() -> None:
-        async with served(tmp_path / "one", direct=direct) as one:
+        async with served(tmp_path / "one") as one:
             answer = await curl(one, "/predictions/m", "--http2-prior-knowledge", body=bytes(8 << 20))
             assert answer.endswith("413 2")
 
@@ -92,7 +88,7 @@ def test_an_offer_to_upgrade_is_declined(tmp_path: Path) -> None:
     """RFC 9113 has none: clients that offer it go on in HTTP/1.1."""
 
     async def test() -> None:
-        async with served(tmp_path / "one", direct=True) as one:
+        async with served(tmp_path / "one") as one:
             assert await curl(one, "/predictions/m", "--http2", body=b"hello") == "hello 200 1.1"
 
     run(test())
@@ -110,8 +106,7 @@ def test_alpn_chooses(tmp_path: Path) -> None:
 
 
 @needs("h2load")
-@WAYS
-def test_h2load(tmp_path: Path, direct: bool) -> None:
+def test_h2load(tmp_path: Path) -> None:
     body = tmp_path / "body"
     body.write_bytes(b"x" * 128)
 
@@ -120,7 +115,7 @@ def test_h2load(tmp_path: Path, direct: bool) -> None:
         return (await output_of("h2load", "-n", "500", "-d", str(body), *options, address))[1]
 
     async def test() -> None:
-        async with served(tmp_path / "one", direct=direct) as one:
+        async with served(tmp_path / "one") as one:
             for options in (("-c", "1", "-m", "32"), ("-c", "4", "-m", "100", "-w", "16"), ("-c", "8", "--h1")):
                 said = await load(one, *options)
                 assert re.search("500 succeeded, 0 failed, 0 errored", said), said
@@ -136,7 +131,7 @@ def test_nghttp(tmp_path: Path) -> None:
     body.write_bytes(b"hello")
 
     async def test(*options: str) -> Any:
-        async with served(tmp_path / "one", direct=True) as one:
+        async with served(tmp_path / "one") as one:
             address = f"{one.addresses['inference']}/predictions/m"
             return await output_of("nghttp", "-d", str(body), "--trailer", "x-checksum: 1", *options, address)
 

@@ -63,12 +63,11 @@ async def check(one: Served, ask: Ask, begin: Callable[[str, Ask], Coroutine[Any
 
 
 @pytest.mark.parametrize("version", [http1, http2])
-@pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
 def test_no_body_counts_without_a_key(
-    tmp_path: Path, direct: bool, version: Callable[[str, Ask], Coroutine[Any, Any, Connection]]
+    tmp_path: Path, version: Callable[[str, Ask], Coroutine[Any, Any, Connection]]
 ) -> None:
     async def test() -> None:
-        async with served(tmp_path / "one", direct=direct, keys=True) as one:
+        async with served(tmp_path / "one", keys=True) as one:
             public = {
                 (family.listener, route.method, route.path)
                 for family in one.front.families

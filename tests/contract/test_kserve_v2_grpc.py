@@ -8,16 +8,16 @@ import pytest
 
 from tests.contract.kserve_server import kserve_server
 from tests.contract.runs import checks_of, run
-from tests.e2e.server import PREDICTIONS, RunningServer
+from tests.e2e.server import GRPC_TRANSPORTS, RunningServer
 
 pytest.importorskip("mindspore")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore]
 
 
-@pytest.fixture(scope="module", params=PREDICTIONS)
+@pytest.fixture(scope="module", params=GRPC_TRANSPORTS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    with kserve_server(tmp_path_factory.mktemp("kserve"), PREDICTIONS[request.param]) as running:
+    with kserve_server(tmp_path_factory.mktemp("kserve"), GRPC_TRANSPORTS[request.param]) as running:
         yield running
 
 

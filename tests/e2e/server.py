@@ -24,7 +24,7 @@ from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from tests.prometheus import samples
 
 SERVICES = Path(__file__).parents[1] / "services"
-PREDICTIONS = {"direct": "", "asgi": "direct_predictions=false\n"}
+GRPC_TRANSPORTS = {"own": "", "grpcio": "grpc_transport=grpcio\n"}
 """Lines of config.properties for the two ways in which predictions over HTTP, and gRPC, are answered."""
 
 WATCHDOG = 120.0

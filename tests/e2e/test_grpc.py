@@ -18,7 +18,7 @@ import pytest
 from msx_frontend.apis.probes import grpc_health as health
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_net.grpc.messages import message_class
-from tests.e2e.server import PREDICTIONS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import GRPC_TRANSPORTS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 from tests.http2_transport import Http2Transport
 
 pytestmark = pytest.mark.e2e
@@ -29,7 +29,7 @@ HealthRequest = message_class("grpc.health.v1.HealthCheckRequest")
 HealthResponse = message_class("grpc.health.v1.HealthCheckResponse")
 
 
-@pytest.fixture(scope="module", params=PREDICTIONS)
+@pytest.fixture(scope="module", params=GRPC_TRANSPORTS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("grpc")
     store = new_store(folder)
@@ -41,7 +41,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         pack_service("stream_fails", store, model=f"fails_{function}", function=function)
         models += [f"gated_{function}", f"fails_{function}"]
     loaded = [f"{name}.mar" for name in models]
-    with run_server(folder, "--models", *loaded, properties=PREDICTIONS[request.param]) as running:
+    with run_server(folder, "--models", *loaded, properties=GRPC_TRANSPORTS[request.param]) as running:
         yield running
 
 
@@ -178,12 +178,12 @@ def test_a_rest_port_answers_grpc_and_http2(server: RunningServer, tmp_path: Pat
     assert wait_until(logged, "the access log has the request", server.tail) == [200]
 
 
-@pytest.mark.parametrize("way", PREDICTIONS)
+@pytest.mark.parametrize("way", GRPC_TRANSPORTS)
 def test_sigterm_lets_a_running_call_finish(tmp_path: Path, way: str) -> None:
     """New ones are refused meanwhile; watchers of the health hear of it."""
     pack_service("gated_stream", new_store(tmp_path), model="gated", function="generator")
     with (
-        run_server(tmp_path, "--models", "gated.mar", properties=PREDICTIONS[way]) as server,
+        run_server(tmp_path, "--models", "gated.mar", properties=GRPC_TRANSPORTS[way]) as server,
         grpc.insecure_channel(server.info["grpc_inference"]) as channel,
     ):
         watch: Any = channel.unary_stream(

@@ -97,7 +97,7 @@ class ScriptEndpoints:
             Address("https" if tls else "http", place.host, place.port),
             exchange,
             tls,
-            exchange.direct() if context.config.direct_predictions else None,
+            exchange.direct(),
             context=ListenerContext(connection_limits(context.config), context.connections),
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.server_config import GrpcTransport
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
 from msx_net.connections.limits import connection_limits
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 class GrpcServer:
     """Two listeners: predictions, and management. Both have health and reflection, which are public.
 
-    With `direct_predictions` they speak HTTP/2 by themselves, else by grpc.aio.
+    They speak HTTP/2 by themselves, or by grpc.aio (`grpc_transport=grpcio`).
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class GrpcServer:
 
     def _listener(self, name: ListenerName, listen: GrpcListen) -> GrpcListener:
         tls = None if self._tls is None else self._tls.of(listen.keys)
-        return listener_class(self._config.direct_predictions)(listen, self._served((name,), tls))
+        return listener_class(self._config.grpc_transport)(listen, self._served((name,), tls))
 
     def _served(self, names: Collection[str], tls: ListenerTls | None = None) -> GrpcServed:
         """The services of these listeners, with health and reflection of their own."""
@@ -108,9 +109,9 @@ class GrpcServer:
         await asyncio.gather(*(listener.stop(grace) for listener in self._started))
 
 
-def listener_class(direct: bool) -> Callable[[GrpcListen, GrpcServed], GrpcListener]:
-    """What the other transport needs is not imported."""
-    if direct:
+def listener_class(transport: GrpcTransport) -> Callable[[GrpcListen, GrpcServed], GrpcListener]:
+    """Import one transport, and not what the other one needs."""
+    if transport == "own":
         from msx_net.grpc.direct.listener import DirectListener
 
         return DirectListener

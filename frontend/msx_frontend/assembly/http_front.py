@@ -100,7 +100,7 @@ class HttpFront:
         try:
             for name, exchange in self._exchanges(names).items():
                 address = getattr(config, f"{name}_address")
-                direct = exchange.direct() if config.direct_predictions else None
+                direct = exchange.direct()
                 tls = None if self._tls is None else self._tls.of(name)
                 http2 = self._http2[name] = RestHttp2(exchange, direct, limits, config.max_request_size)
                 bound.append(Listener(name, address, exchange, tls, direct, http2=http2, context=context))

@@ -1,4 +1,5 @@
-"""Names around the server's keys: aliases, environment variables, and keys of TorchServe that do nothing here."""
+"""Names around the server's keys: aliases, environment variables, and keys that do nothing here: of TorchServe, and
+retired ones of this server."""
 
 ALIASES = {"number_of_gpu": "number_of_npu"}
 
@@ -23,6 +24,7 @@ WITHOUT_MEANING = {
     "cpu_launcher_args": _INTEL,
     "cpu_launcher_enable": _INTEL,
     "debug": "use the log configuration",
+    "direct_predictions": "predictions have one way; grpc_transport=grpcio chooses gRPC's own server",
     "initial_distribution_port": _PORTS,
     "initial_worker_port": _PORTS,
     "io_ratio": _JAVA,

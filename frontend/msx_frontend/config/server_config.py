@@ -28,6 +28,7 @@ Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separ
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 ReadyWhen = Annotated[Literal["all", "any"], Meta(description="all or any")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
+GrpcTransport = Annotated[Literal["own", "grpcio"], Meta(description="one of own, grpcio")]
 UnknownKeys = Annotated[Literal["warn", "refuse"], Meta(description="one of warn, refuse")]
 HeaderText = Annotated[str, Meta(max_length=1000, description="a text of at most 1000 characters")]
 _ORIGIN = r"(\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\s,/]+)"
@@ -224,7 +225,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     cluster_agent_address: HostName | None = None
     cluster_start_timeout: Seconds = 60.0
 
-    direct_predictions: Switch = True
+    grpc_transport: GrpcTransport = "own"
     decode_input_request: Switch = True
     decompress_requests: Switch | None = None
     compress_replies: Switch = False

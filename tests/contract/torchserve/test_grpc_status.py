@@ -14,7 +14,7 @@ import pytest
 from tests.certificates import Certificate, write_pem
 from tests.contract.torchserve.grpc_client import HTTP, INFERENCE, MANAGEMENT, MODEL, Stub, failure, stub_of
 from tests.contract.torchserve.setup import Setup, serving
-from tests.e2e.server import PREDICTIONS, RunningServer
+from tests.e2e.server import GRPC_TRANSPORTS, RunningServer
 
 pytestmark = pytest.mark.e2e
 BOTH_WAYS = True
@@ -107,11 +107,13 @@ def test_no_worker(server: RunningServer, inference: Stub, method: str) -> None:
     assert details.startswith('Model "echo" has no worker to serve inference request.')
 
 
-@pytest.mark.parametrize("way", PREDICTIONS)
+@pytest.mark.parametrize("way", GRPC_TRANSPORTS)
 def test_tls(tmp_path: Path, way: str) -> None:
     """`enable_grpc_ssl`: the key and the certificate of the HTTP listeners, and nothing but TLS."""
     key, certificate = write_pem(Certificate.make(), tmp_path)
-    properties = f"enable_grpc_ssl=true\nprivate_key_file={key}\ncertificate_file={certificate}\n" + PREDICTIONS[way]
+    properties = (
+        f"enable_grpc_ssl=true\nprivate_key_file={key}\ncertificate_file={certificate}\n" + GRPC_TRANSPORTS[way]
+    )
     with serving(Setup(services=("echo",), load=("echo.mar",), properties=properties), tmp_path) as server:
         trusted = grpc.ssl_channel_credentials(certificate.read_bytes())
         for kind, service in (("inference", INFERENCE), ("management", MANAGEMENT)):

@@ -6,14 +6,14 @@ from msx_net.connections import turns
 from tests.unit.frontend.net.grpc.harness import TRANSPORT
 
 
-@pytest.fixture(params=["direct", "aio"])
+@pytest.fixture(params=["own", "grpcio"])
 def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Our own HTTP/2, then grpc.aio: for tests of what they do themselves.
 
     All else of gRPC runs by the first. tests/contract/test_grpc_both_transports.py shows that both answer calls alike.
     """
     chosen: str = request.param
-    monkeypatch.setattr(TRANSPORT, "direct", chosen == "direct")
+    monkeypatch.setattr(TRANSPORT, "chosen", chosen)
     return chosen
 
 

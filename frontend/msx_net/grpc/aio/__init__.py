@@ -1,1 +1,1 @@
-"""The services by grpc.aio, gRPC's own server (`direct_predictions=false`)."""
+"""The services by grpc.aio, gRPC's own server (`grpc_transport=grpcio`)."""

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("transport")
 
 def server(**settings: Any) -> GrpcServer:
     return GrpcServer(
-        ServerConfig(**{"grpc_management_port": 0, "direct_predictions": TRANSPORT.direct, **settings}),
+        ServerConfig(**{"grpc_management_port": 0, "grpc_transport": TRANSPORT.chosen, **settings}),
         [],
         Registry(),
         Health(),

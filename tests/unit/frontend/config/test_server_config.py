@@ -172,11 +172,13 @@ def test_a_snapshot_in_the_configuration_beats_load_models(write: Write) -> None
 
 
 def test_a_key_that_does_nothing_here_is_noticed_with_the_reason(write: Write) -> None:
-    path = write("vmargs=-Xmx1g\nversion=7\n")
-    _, notices = load_server_config({}, path, {})
+    path = write("vmargs=-Xmx1g\nversion=7\ndirect_predictions=false\n")
+    config, notices = load_server_config({}, path, {})
+    assert config.grpc_transport == "own"
     assert notices == [
         f"{path}: vmargs: has no effect: MSX is not a Java program",
         f"{path}: version: has no effect: use --version",
+        f"{path}: direct_predictions: has no effect: {keys.WITHOUT_MEANING['direct_predictions']}",
     ]
 
 

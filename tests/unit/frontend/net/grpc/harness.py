@@ -12,6 +12,7 @@ from msx_frontend.apis.torchserve.grpc.inference import SERVICE, InferenceServic
 from msx_frontend.apis.torchserve.grpc.management import ManagementService
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.server_config import GrpcTransport
 from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job
@@ -34,7 +35,7 @@ Empty = message_class("google.protobuf.Empty")
 class TRANSPORT:
     """Which of the two serves; set by the fixture `transport`."""
 
-    direct = True
+    chosen: GrpcTransport = "own"
 
 
 @dataclass
@@ -177,7 +178,7 @@ async def serving(
     **settings: Any,
 ) -> AsyncIterator[Served]:
     settings |= {"grpc_inference_port": 0, "grpc_management_port": 0}
-    config = ServerConfig(direct_predictions=TRANSPORT.direct, **settings)
+    config = ServerConfig(grpc_transport=TRANSPORT.chosen, **settings)
     registry, health, access_log = Registry(), Health(), AccessLog()
     models = ModelOperations()
     inference = InferenceService(
