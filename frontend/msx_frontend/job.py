@@ -180,6 +180,7 @@ class Job:
         "model_name",
         "number",
         "of_nodes",
+        "priority",
         "queue",
         "sink",
         "started",
@@ -211,6 +212,8 @@ class Job:
         self.sink = sink
         self.kind = kind
         self.deadline = deadline
+        self.priority: int = getattr(headers, "priority", NORMAL) or getattr(sink, "priority", NORMAL)
+        """The class that its client asks for, and may have: headers of HTTP know it, and sinks of calls of gRPC."""
         self.enqueued = time.monotonic()
         self.started = 0.0
         self.first_chunk = 0.0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from msx_frontend.errors import BadRequest
 
 HEADER = "x-msx-priority"
@@ -30,18 +27,3 @@ def name_of(priority: int) -> str:
 def class_headers(priority: int) -> list[tuple[str, str]]:
     """What workers are told of a call of gRPC: engines of language models have an order of their own."""
     return [(HEADER, name_of(priority))] if priority != NORMAL else []
-
-
-class Asked(Protocol):
-    """A job, or a request with instances."""
-
-    @property
-    def headers(self) -> Sequence[tuple[str, str]]: ...
-
-    @property
-    def sink(self) -> object: ...
-
-
-def asked_priority(job: Asked) -> int:
-    """The class that the client has asked for, and may have: headers of HTTP know it, and sinks of calls of gRPC."""
-    return getattr(job.headers, "priority", NORMAL) or getattr(job.sink, "priority", NORMAL)

@@ -10,7 +10,6 @@ from msx_frontend.errors import DeadlineExceeded, ServiceError
 from msx_frontend.graphs.edges import Edge, take
 from msx_frontend.graphs.graph import Graph, Headers, Node
 from msx_frontend.job import Field, Job
-from msx_frontend.priorities import asked_priority
 
 log = logging.getLogger("msx.workflows")
 
@@ -50,7 +49,7 @@ class Step:
     @property
     def priority(self) -> int:
         """That of the request."""
-        return asked_priority(self.execution.job)
+        return self.execution.job.priority
 
     def enter(self) -> bool:
         if not self._entered and (edges := self.node.enters):

@@ -15,6 +15,7 @@ from msx_core.generation import AdapterFiles, Capabilities
 from msx_core.methods import Methods, method_of
 from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import BadRequest, HandlerMethodNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_frontend.graphs.edges import enter
 from msx_frontend.job import OPERATIONS, PLAIN, Job
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.metrics import ModelMetrics
@@ -28,9 +29,10 @@ from msx_frontend.models.sleep import Asleep, CannotSleep, VersionSleep
 from msx_frontend.models.state_store import StoredVersion
 from msx_frontend.models.states import ModelState
 from msx_frontend.models.version_status import VersionStatus, alive
+from msx_frontend.queueing.dispatcher import Dispatcher
+from msx_frontend.queueing.events import QueueEvents
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.routing.routed import routed_jobs
-from msx_frontend.queueing.sequence_dispatcher import make_dispatcher
 from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
@@ -61,8 +63,8 @@ class ModelVersion(ObservedVersion):
         self.environment = recipe.environment
         self.metrics = metrics
         self.resources = resources
-        self.dispatcher = make_dispatcher(source.name, source.version, source.config, sequence_keys)
-        self.dispatcher.prioritised = metrics.prioritised
+        events = QueueEvents(lambda: self.autoscaler.asked(), metrics.prioritised, enter if source.stage_of else None)
+        self.dispatcher = Dispatcher(source.name, source.version, source.config, sequence_keys, events)
         self._status = VersionStatus(*self.labels)
         self._replicas = Replicas(source.config, self.labels, resources, recipe, metrics, self, self._judge)
         self.first_load = FirstLoad(source.name, source.config.job_queue_size, source.config.response_timeout)
@@ -139,7 +141,7 @@ class ModelVersion(ObservedVersion):
         """For a request of which nothing can be decided before the first load, which it starts where workers follow the
         load. Raises Overloaded when too many wait."""
         wait = self.first_load.wait(go, fail)
-        self.dispatcher.asked()
+        self.dispatcher.events.asked()
         return wait
 
     def refused(self, status: int) -> None:

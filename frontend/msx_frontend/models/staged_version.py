@@ -10,7 +10,7 @@ from msx_core.generation import Capabilities
 from msx_core.methods import METHOD, PACKED_METHOD, MethodInfo, Methods
 from msx_core.sequences import SequenceKeys
 from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError, ServiceUnavailable
-from msx_frontend.graphs.edges import Bound, enter
+from msx_frontend.graphs.edges import Bound
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
@@ -50,7 +50,6 @@ class StagedVersion(ObservedStages, ModelVersion):
         self.methods = self._described()
         self.autoscaler.turn(False)  # its stages have their own
         for stage in self.stages.values():
-            stage.dispatcher.gate = enter
             stage.judged = self._judge
 
     # -- requests --

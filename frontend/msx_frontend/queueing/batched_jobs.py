@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import inf as INFINITY
 
 from msx_core.config import ModelConfig
@@ -11,31 +11,35 @@ from msx_frontend.job import ALONE, OWN, PREDICT, Job
 from msx_frontend.queueing.ahead import batches_ahead, may_join
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batching import BatchingPolicy
+from msx_frontend.queueing.events import Gate
 from msx_frontend.queueing.job_queue import JobQueue, Place
 
 Groups = Sequence[BatchTarget]
 
 
 class BatchedJobs:
-    """Beside a queue. `policy` tells how long a batch that is not full waits for more."""
+    """Beside a queue. `policy` tells how long a batch that is not full waits for more; `gate`: see `QueueEvents`."""
 
-    def __init__(self, config: ModelConfig, policy: BatchingPolicy) -> None:
+    def __init__(self, config: ModelConfig, policy: BatchingPolicy, gate: Gate | None) -> None:
         self._size, self._tickets, self._policy = config.batch_size, config.use_job_ticket, policy
+        self._gate = gate
 
-    def hand_out(self, queue: JobQueue, groups: Groups, admitted: Callable[[list[Job]], list[Job]]) -> float:
-        """Until the queue is empty, no group has room, the next job is not `admitted`, or waiting for more pays: then
-        the seconds after which to call again, else 0."""
-        delay = 0.0
-        while (head := queue.head) is not None:
-            joins = self._joins(head, groups)
+    def hand_out(self, queue: JobQueue, groups: Groups) -> float:
+        """Until the queue is empty, no group has room, the gate lets nothing pass, or waiting for more pays: then the
+        seconds after which to call again, else 0."""
+        delay, several = 0.0, self._size > 1
+        while ring := queue.ring:
+            joins = several and self._joins(ring[0], groups)
             group, room = self._free_group(queue, groups, joins)
             if group is None:
                 break
-            if not group.is_async and not (joins and group.busy) and (delay := self._delay(queue, head, groups)) > 0:
+            waits = several and not group.is_async and not (joins and group.busy)
+            if waits and (delay := self._delay(queue, ring[0], groups)) > 0:
                 break
             if queue.instances:
                 room = _share(room, queue, groups)
-            if not (jobs := admitted(queue.take(room))):
+            jobs = queue.take(room)
+            if self._gate is not None and not (jobs := let_pass(self._gate, queue, jobs)):
                 break
             group.predict(jobs, joins=joins)
         for group in groups:
@@ -49,7 +53,7 @@ class BatchedJobs:
 
     def _joins(self, head: Place, groups: Groups) -> bool:
         """Whether the job may be sent to a busy worker, which takes it into its next batch."""
-        if self._size == 1 or self._tickets or len(groups) != 1 or head.kind != PREDICT:
+        if self._tickets or len(groups) != 1 or head.kind != PREDICT:
             return False
         return may_join(self._policy.typical_seconds)
 
@@ -72,10 +76,18 @@ class BatchedJobs:
     def _ahead(self, queue: JobQueue, group: BatchTarget, *, only: bool) -> int:
         """How many batches of the head's kind may wait behind the running one of the group. One method may take much
         longer than another."""
-        seconds, head = self._policy.typical_seconds, queue.head
-        if self._tickets or head is None or seconds == INFINITY:
+        seconds, kind = self._policy.typical_seconds, queue.ring[0].kind
+        if self._tickets or seconds == INFINITY:
             return 0
-        return batches_ahead(seconds if head.kind in OWN else group.typical_seconds(head.kind), only=only)
+        return batches_ahead(seconds if kind in OWN else group.typical_seconds(kind), only=only)
+
+
+def let_pass(gate: Gate, queue: JobQueue, jobs: list[Job]) -> list[Job]:
+    """Return the jobs that the gate lets pass; the others are at the head of the queue again."""
+    count = gate(jobs)
+    if count < len(jobs):
+        queue.put_back(jobs[count:])
+    return jobs[:count]
 
 
 def _share(room: int, queue: JobQueue, groups: Groups) -> int:

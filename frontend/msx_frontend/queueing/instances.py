@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.job import Field, Job
+from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.stream_credit import StreamCredit
 
@@ -76,6 +77,7 @@ class InstanceRequest:
             raise ValueError("a request needs an instance")
         self.id, self.model_name, self.version, self.kind = id, model_name, version, kind
         self.deadline, self.headers, self.sink = deadline, headers, sink
+        self.priority: int = getattr(headers, "priority", NORMAL) or getattr(sink, "priority", NORMAL)
         self._enqueued, self._counted = enqueued, False
         self.enqueued = time.monotonic()
         self.started = self.first_chunk = 0.0
@@ -129,7 +131,7 @@ class InstanceRequest:
         sink, fields = InstanceSink(self, at), self._instances[at]
         id = f"{self.id}-{at}" if at else self.id
         job = Job(id, self.model_name, self.version, fields, self.headers, sink, kind=self.kind, deadline=self.deadline)
-        job.enqueued = self.enqueued
+        job.enqueued, job.priority = self.enqueued, self.priority
         self._taken[at] = job
         return job
 

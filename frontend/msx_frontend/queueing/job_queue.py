@@ -31,7 +31,8 @@ class JobQueue:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         """Requests."""
-        self._ring: deque[Place] = deque()
+        self.ring: deque[Place] = deque()
+        """Those that wait, whose turn it is first."""
         self._requests: dict[InstanceRequest, None] = {}
         """Those in the ring that have instances."""
         self._shared: dict[str | int, SharedTurn] = {}
@@ -42,13 +43,13 @@ class JobQueue:
         """Their instances that wait."""
 
     def __len__(self) -> int:
-        jobs = len(self._ring) - len(self._requests) + self.instances
+        jobs = len(self.ring) - len(self._requests) + self.instances
         return jobs + sum(len(place) - 1 for place in self._shared.values()) if self._shared else jobs
 
     @property
     def requests(self) -> int:
         """A request of which some instances wait is one."""
-        return len(self._ring) + self._beyond
+        return len(self.ring) + self._beyond
 
     @property
     def divided(self) -> Iterable[InstanceRequest]:
@@ -57,49 +58,50 @@ class JobQueue:
 
     @property
     def full(self) -> bool:
-        return len(self._ring) + self._beyond >= self.capacity
+        return len(self.ring) + self._beyond >= self.capacity
 
     @property
     def head(self) -> Place | None:
         """Whose turn it is."""
-        return self._ring[0] if self._ring else None
+        return self.ring[0] if self.ring else None
 
     @property
     def oldest_age(self) -> float:
         """Seconds that the oldest job has waited; 0 when none waits."""
-        if not self._ring:
+        if not self.ring:
             return 0.0
         mixed = self._requests or self._shared
-        oldest = min(one.enqueued for one in self._ring) if mixed else self._ring[0].enqueued
+        oldest = min(one.enqueued for one in self.ring) if mixed else self.ring[0].enqueued
         return time.monotonic() - oldest
 
-    def put(self, job: Job) -> None:
+    def put(self, job: Job, *, bounded: bool = False) -> bool:
+        """Returns False where it is `bounded` by the capacity, and does not fit."""
+        if bounded and len(self.ring) + self._beyond >= self.capacity:
+            return False
         job.queue = self
         if job.owner is None:
-            self._ring.append(job)
+            self.ring.append(job)
         else:
-            self._put_shared(job, job.owner)
-
-    def _put_shared(self, job: Job, owner: Owner) -> None:
-        place = self._place_of(owner)
-        before = place.requests
-        place.put(job)
-        self._beyond += place.requests - before
+            place = self._place_of(job.owner)
+            before = place.requests
+            place.put(job)
+            self._beyond += place.requests - before
+        return True
 
     def _put_shared_back(self, job: Job, owner: Owner) -> None:
         place = self._place_of(owner)
         before = place.requests
         place.put_back(job)
         self._beyond += place.requests - before
-        self._ring.remove(place)
-        self._ring.appendleft(place)
+        self.ring.remove(place)
+        self.ring.appendleft(place)
 
     def _place_of(self, owner: Owner) -> SharedTurn:
         """At the end of the ring, if it is new."""
         name = place_of(owner)
         if (place := self._shared.get(name)) is None:
             place = self._shared[name] = SharedTurn(name)
-            self._ring.append(place)
+            self.ring.append(place)
             self._beyond -= 1
         return place
 
@@ -107,7 +109,7 @@ class JobQueue:
         """All of its instances wait."""
         self._requests[request] = None
         self.instances += request.waiting
-        self._ring.append(request)
+        self.ring.append(request)
 
     def put_back(self, jobs: list[Job]) -> None:
         """Put jobs whose batch had not begun when their group ended at the head again, in their order. An instance goes
@@ -120,18 +122,18 @@ class JobQueue:
                 self._put_shared_back(job, owner)
             else:
                 job.queue = self
-                self._ring.appendleft(job)
+                self.ring.appendleft(job)
 
     def _put_instance_back(self, request: InstanceRequest, job: Job) -> None:
         if request not in self._requests:
             self._requests[request] = None
-            self._ring.appendleft(request)
+            self.ring.appendleft(request)
         request.put_back(job)
         self.instances += 1
 
     def take(self, limit: int) -> list[Job]:
         """Up to `limit` jobs of the head's kind, in turn; only one of a kind that is never batched."""
-        ring, taken = self._ring, list[Job]()
+        ring, taken = self.ring, list[Job]()
         if not ring:
             return taken
         kind = ring[0].kind
@@ -148,7 +150,7 @@ class JobQueue:
 
     def _take_in_turn(self, taken: list[Job], kind: str, most: int) -> list[Job]:
         """Add the next jobs of this kind. Others keep their places."""
-        ring, passed = self._ring, list[Place]()
+        ring, passed = self.ring, list[Place]()
         while ring and len(taken) < most and len(passed) < LOOKED_AT:
             one = ring.popleft()
             if one.kind != kind:
@@ -193,20 +195,20 @@ class JobQueue:
     def _remove(self, job: Job) -> None:
         job.queue = None
         if job.owner is None:
-            self._ring.remove(job)
+            self.ring.remove(job)
             return
         place = self._shared[place_of(job.owner)]
         before = place.requests
         place.remove(job)
         if not place:
-            self._ring.remove(place)
+            self.ring.remove(place)
         self._shrink(place, before)
 
     def leave(self, request: InstanceRequest) -> None:
         """None of its instances waits any more. Idempotent."""
         if request in self._requests:
             del self._requests[request]
-            self._ring.remove(request)
+            self.ring.remove(request)
             self.instances -= request.waiting
 
     def expire(self, longest_wait: float) -> None:
@@ -222,7 +224,7 @@ class JobQueue:
     def _jobs_before(self, before: float) -> list[Job]:
         """Jobs stand in the order in which they came; requests and shared places go round between them."""
         found = [job for place in self._shared.values() for job in place if job.enqueued < before]
-        for one in self._ring:
+        for one in self.ring:
             if isinstance(one, Job):
                 if one.enqueued >= before:
                     break
@@ -230,8 +232,8 @@ class JobQueue:
         return found
 
     def fail_all(self, error: ServiceError) -> None:
-        while self._ring:
-            one = self._ring[0]
+        while self.ring:
+            one = self.ring[0]
             if isinstance(one, InstanceRequest):
                 self.leave(one)
                 one.fail_waiting(error)
@@ -240,7 +242,7 @@ class JobQueue:
                 self._remove(job)
                 job.fail(error)
             else:
-                self._ring.popleft()
+                self.ring.popleft()
                 one.queue = None
                 one.fail(error)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from msx_frontend.errors import ServiceError
 from msx_frontend.job import ALONE, Job
-from msx_frontend.priorities import FROM_HIGH, NAMES, NORMAL, asked_priority
-from msx_frontend.queueing.instances import InstanceRequest, request_of
+from msx_frontend.priorities import FROM_HIGH, NAMES, NORMAL
+from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Place
 
 TURNS = 8
@@ -48,8 +49,8 @@ class PriorityQueue(JobQueue):
         return self.requests >= self.capacity
 
     @property
-    def head(self) -> Place | None:
-        return self._rings[priority].head if (priority := self._next()) is not None else None
+    def ring(self) -> deque[Place]:  # type: ignore[override]  # of the class that is next
+        return self._rings[NORMAL if (priority := self._next()) is None else priority].ring
 
     @property
     def oldest_age(self) -> float:
@@ -59,15 +60,15 @@ class PriorityQueue(JobQueue):
         """How many requests of each class wait."""
         return {name: self._rings[priority].requests for name, priority in NAMES.items()}
 
-    def put(self, job: Job) -> None:
-        self._rings[asked_priority(job)].put(job)
+    def put(self, job: Job, *, bounded: bool = False) -> bool:
+        return not (bounded and self.full) and self._rings[job.priority].put(job)
 
     def put_request(self, request: InstanceRequest) -> None:
-        self._rings[asked_priority(request)].put_request(request)
+        self._rings[request.priority].put_request(request)
 
     def put_back(self, jobs: list[Job]) -> None:
         for priority, ring in self._rings.items():
-            ring.put_back([job for job in jobs if asked_priority(request_of(job) or job) == priority])
+            ring.put_back([job for job in jobs if job.priority == priority])
 
     def take(self, limit: int) -> list[Job]:
         first = self._next()
@@ -83,8 +84,8 @@ class PriorityQueue(JobQueue):
         return taken
 
     def _more(self, priority: int, kind: str, room: int) -> list[Job]:
-        head = self._rings[priority].head
-        return self._taken(priority, room) if head is not None and head.kind == kind else []
+        ring = self._rings[priority].ring
+        return self._taken(priority, room) if ring and ring[0].kind == kind else []
 
     def _taken(self, priority: int, room: int) -> list[Job]:
         self._passed[priority] = 0
@@ -97,10 +98,10 @@ class PriorityQueue(JobQueue):
         return max(due, key=self._passed.__getitem__) if due else waiting[0] if waiting else None
 
     def _waiting(self) -> Iterator[int]:
-        return (priority for priority in FROM_HIGH if self._rings[priority].head is not None)
+        return (priority for priority in FROM_HIGH if self._rings[priority].ring)
 
     def leave(self, request: InstanceRequest) -> None:
-        self._rings[asked_priority(request)].leave(request)
+        self._rings[request.priority].leave(request)
 
     def expire(self, longest_wait: float) -> None:
         for ring in self._rings.values():

@@ -50,7 +50,8 @@ class Listener:
 def make_job(name: str = "j", body: bytes = b"", **options: Any) -> Job:
     """A job of model `m`."""
     fields = [Field("body", None, body)]
-    return Job(name, "m", options.pop("version", None), fields, [], options.pop("sink", RecordingSink()), **options)
+    headers, sink = options.pop("headers", []), options.pop("sink", RecordingSink())
+    return Job(name, "m", options.pop("version", None), fields, headers, sink, **options)
 
 
 def sink_of(job: Job) -> RecordingSink:

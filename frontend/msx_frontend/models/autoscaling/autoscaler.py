@@ -47,7 +47,6 @@ class Autoscaler:
         self._load_seconds = 0.0
         self._now = time.monotonic()
         self._last: dict[str, Any] | None = None
-        dispatcher.asked = self._asked
 
     @property
     def on(self) -> bool:
@@ -104,7 +103,8 @@ class Autoscaler:
                 self._history = History(0)
                 self._replicas.dismiss(kept)
 
-    def _asked(self) -> bool:
+    def asked(self) -> bool:
+        """A request is taken while no worker is ready; returns whether it starts one."""
         if on_demand := self.on_demand:
             self._timer.wake(self)
         return on_demand

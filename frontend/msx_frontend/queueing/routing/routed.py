@@ -9,6 +9,8 @@ from msx_core.generation import GENERATE, Capabilities
 from msx_frontend.job import INFER, PREDICT, STREAM, Job
 from msx_frontend.metrics.generation import TextMetrics
 from msx_frontend.queueing.batch_target import BatchTarget
+from msx_frontend.queueing.batched_jobs import let_pass
+from msx_frontend.queueing.events import Gate
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.routing.blocks import blocks_of
 from msx_frontend.queueing.routing.router import Wanted, WorkerRouter
@@ -26,13 +28,11 @@ class RoutedJobs:
         self._router: WorkerRouter[BatchTarget] = WorkerRouter(options.max_imbalance)
         self.forget = self._router.forget
 
-    def hand_out(
-        self, queue: JobQueue, groups: Sequence[BatchTarget], admitted: Callable[[list[Job]], list[Job]]
-    ) -> None:
-        """Until the queue is empty, no group has room, or the next job is not `admitted`."""
-        while queue and (free := [group for group in groups if group.room()]):
-            jobs = admitted(queue.take(1))
-            if not jobs:
+    def hand_out(self, queue: JobQueue, groups: Sequence[BatchTarget], gate: Gate | None) -> None:
+        """Until the queue is empty, no group has room, or the gate does not let the next job pass."""
+        while queue.ring and (free := [group for group in groups if group.room()]):
+            jobs = queue.take(1)
+            if gate is not None and not let_pass(gate, queue, jobs):
                 break
             self._choose(jobs[0], free).predict(jobs)
         for group in groups:

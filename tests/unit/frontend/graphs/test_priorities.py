@@ -8,7 +8,7 @@ from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
 from msx_frontend.job import Job, KeptHeaders
-from msx_frontend.priorities import HIGH, asked_priority
+from msx_frontend.priorities import HIGH
 from tests.unit.frontend.graphs.test_edge_sizes import Target
 from tests.unit.frontend.jobs import RecordingSink, make_job
 
@@ -18,9 +18,7 @@ class CallSink(RecordingSink):
 
 
 def by_header() -> Job:
-    job = make_job()
-    job.headers = KeptHeaders([("x-msx-priority", "high")])
-    return job
+    return make_job(headers=KeptHeaders([("x-msx-priority", "high")]))
 
 
 def by_metadata() -> Job:
@@ -33,6 +31,6 @@ def test_every_node(job: Job) -> None:
     graph = Graph({"first": (), "last": ("first",)}, {"first": ("m/first", first), "last": ("m/last", last)}, STAGES)
     Execution(graph, job, Running(), "method:").begin()
     for target in (first, last):
-        assert asked_priority(target.jobs[0]) == HIGH
+        assert target.jobs[0].priority == HIGH
         target.answer(b"x")
     assert job.done

@@ -18,7 +18,8 @@ from msx_frontend.queueing import queue_watch
 from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, PREFETCH_BELOW
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
-from msx_frontend.queueing.dispatcher import Dispatcher
+from msx_frontend.queueing.dispatcher import UNHEARD, Dispatcher
+from msx_frontend.queueing.events import QueueEvents
 from tests.retry import told_wait
 from tests.unit.frontend.jobs import error_of, make_job, run
 
@@ -96,9 +97,9 @@ class FakeGroup:
 
 
 class Bench:
-    def __init__(self, *groups: FakeGroup, **config: Any) -> None:
+    def __init__(self, *groups: FakeGroup, events: QueueEvents = UNHEARD, **config: Any) -> None:
         config = {"batch_size": 4, "max_batch_delay": 0, **config}
-        self.dispatcher = Dispatcher("m", "1.0", ModelConfig(**config))
+        self.dispatcher = Dispatcher("m", "1.0", ModelConfig(**config), events=events)
         self.groups = groups
         targets: list[BatchTarget] = [*groups]  # mypy checks that the fake is what the dispatcher takes
         self.dispatcher.groups += targets
@@ -306,7 +307,7 @@ def test_a_stream_shares_no_batch() -> None:
 
 @on_a_loop
 @pytest.mark.parametrize("config", [{"stream_batching": True}, {"continuous_batching": True}])
-def test_a_stream_shares_batches_where_the_model_says_so(config: dict[str, bool]) -> None:
+def test_a_stream_shares_batches_where_the_model_says_so(config: dict[str, Any]) -> None:
     bench = Bench(group := FakeGroup(), **config)
     bench.submit("x", "a")
     bench.submit("s", "t", kind=STREAM)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from msx_frontend.errors import BadRequest
 from msx_frontend.job import DESCRIBE, EXPLAIN, Job, KeptHeaders
-from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, asked_priority, priority_of
+from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import TURNS, PriorityQueue
 from tests.unit.frontend.jobs import make_job
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.hypothesis
 
 
 def job_of(name: str, kind: str = "predict") -> Job:
-    job = make_job(kind=kind)
-    job.headers = KeptHeaders([("X-MSX-Priority", name)] if name else [])
-    return job
+    return make_job(kind=kind, headers=KeptHeaders([("X-MSX-Priority", name)] if name else []))
 
 
 def queue_of(*jobs: Job, capacity: int = 1000) -> PriorityQueue:
@@ -155,5 +153,5 @@ def _in_order(jobs: list[Job], alone: list[Job]) -> None:
     """Requests of one job each come as they were put, within a class; all before them have left."""
     for job in jobs:
         if job in alone:
-            before = [one for one in alone if one.id < job.id and asked_priority(one) == asked_priority(job)]
+            before = [one for one in alone if one.id < job.id and one.priority == job.priority]
             assert not [one for one in before if one.queue is not None and one not in jobs]

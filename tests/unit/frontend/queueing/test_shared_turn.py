@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from msx_frontend.errors import ServiceUnavailable
-from msx_frontend.job import Job, KeptHeaders
-from msx_frontend.priorities import HEADER
+from msx_frontend.job import Job
+from msx_frontend.priorities import HIGH
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import PriorityQueue
 from msx_sdk.generation import GENERATE, TOKENIZE, Owner
@@ -118,7 +118,7 @@ def test_a_batch_is_of_one_kind() -> None:
 
 def test_in_a_queue_with_classes_too() -> None:
     urgent = job("u", "x", 3)
-    urgent.headers = KeptHeaders([(HEADER, "high")])
+    urgent.priority = HIGH
     queue = filled(job("a0", "x", 1), job("a1", "x", 1), job("b", "x", 2), urgent, queue=PriorityQueue(JobQueue(100)))
     assert (len(queue), queue.requests) == (4, 3)
     assert ids(queue.take(9)) == ["u", "a0", "b", "a1"]

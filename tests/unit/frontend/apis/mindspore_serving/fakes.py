@@ -14,7 +14,7 @@ from msx_core.non_finite import NonFinite
 from msx_core.packed import OneBytes, OneText, Tensor, pack, unpack
 from msx_frontend.errors import HandlerFailed, ModelNotFound, ServiceError
 from msx_frontend.job import Cancellable, Job
-from msx_frontend.priorities import NORMAL, asked_priority
+from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
@@ -79,7 +79,7 @@ class FakeServables:
         if self.refusal is not None:
             raise self.refusal
         request.enter()
-        self.priorities.append(asked_priority(request))
+        self.priorities.append(request.priority)
         for job in [request.take() for _ in range(request.size)]:
             self._take(job)
 

@@ -374,7 +374,7 @@ def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
         clock = await clocked(harness, 1, 3, stateful)
         await harness.management.scale("m", None, 3, 3, wait=True)
         await harness.management.scale("m", None, 1, 3, wait=True)
-        key = clock.version.dispatcher._keys.id  # type: ignore[attr-defined]
+        key = clock.version.dispatcher._sequences._keys.id
         jobs = [harness.submit() for _ in range(3)]
         for number, job in enumerate(jobs):
             assert dict(job.headers)[key], number
@@ -383,8 +383,9 @@ def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
         clock.run(60)
         assert clock.version.ready_workers == 3
         assert clock.described["wanted"] == 1
-        for sequence in clock.version.dispatcher._sequences:  # type: ignore[attr-defined]
-            clock.version.dispatcher._end(sequence, "it is over")  # type: ignore[attr-defined]
+        sequences = clock.version.dispatcher._sequences
+        for sequence in sequences.open:
+            sequences._end(sequence, "it is over")
         clock.run(1)
         await clock.settle(1)
 

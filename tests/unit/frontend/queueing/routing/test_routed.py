@@ -11,6 +11,8 @@ from msx_core.config import ModelConfig, RoutingOptions
 from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.queueing.events import QueueEvents
+from msx_frontend.queueing.refusals import Refusals
 from msx_frontend.queueing.routing.routed import routed_jobs
 from msx_sdk.generation import EMBED, GENERATE, Capabilities
 from tests.unit.frontend.jobs import make_job
@@ -25,6 +27,7 @@ class RoutedBench(Bench):
         super().__init__(*(FakeGroup(max_concurrent=count) for count in slots), batch_size=1, **config)
         self.server = ServerMetrics()
         self.metrics = ModelMetrics(self.server, "m", "1.0")
+        config.pop("events", None)
         settings = ModelConfig(**config)
         self.dispatcher.routed = routed_jobs(settings, TEXTS, self.groups[0], lambda: self.metrics.text)
 
@@ -147,8 +150,7 @@ def test_classes_come_first() -> None:
     bench.begin("a", "")
     bench.begin("b", "")
     bench.begin("c", "")
-    high = make_job("d", b"", kind=GENERATE)
-    high.headers = KeptHeaders([("x-msx-priority", "high")])
+    high = make_job("d", b"", kind=GENERATE, headers=KeptHeaders([("x-msx-priority", "high")]))
     bench.dispatcher.submit(high)
     bench.finish(bench.groups[0])
     assert bench.groups[0].holds(high)
@@ -162,7 +164,7 @@ def test_a_full_queue_and_deadlines_are_as_without() -> None:
     late, _ = bench.begin("c", ""), bench.begin("d", "")
     with pytest.raises(ServiceUnavailable, match="the queue is full: jobQueueSize is 2"):
         bench.begin("e", "")
-    bench.dispatcher._expired(late)
+    Refusals("m", "1.0").expire(late)
     assert (late.queue, bench.dispatcher.waiting) == (None, 1)
     bench.finish(bench.groups[1])
     assert held(bench.groups) == ["a", "d"]
@@ -170,11 +172,11 @@ def test_a_full_queue_and_deadlines_are_as_without() -> None:
 
 @on_a_loop
 def test_the_gate_holds_jobs_back() -> None:
-    bench = RoutedBench(4, 4)
-    bench.dispatcher.gate = lambda jobs: 0
+    places = [0]
+    bench = RoutedBench(4, 4, events=QueueEvents(gate=lambda jobs: places[0]))
     job = bench.begin("a", "")
     assert job.queue is not None
-    bench.dispatcher.gate = None
+    places[0] = 1
     bench.dispatcher.pump()
     assert bench.groups[0].holds(job)
 

@@ -7,7 +7,7 @@ import asyncio
 import grpc
 import pytest
 
-from msx_frontend.priorities import HIGH, LOW, NORMAL, asked_priority
+from msx_frontend.priorities import HIGH, LOW, NORMAL
 from tests.unit.frontend.net.grpc.harness import answer, request, serving
 
 
@@ -23,7 +23,7 @@ def test_each_method(text: str, priority: int, compression: grpc.Compression | N
                 call = ask(request(), **options)
                 reading = asyncio.ensure_future(_answered(call))
                 job = await served.registry.next_job()
-                assert (asked_priority(job), job.session()) == (priority, text)
+                assert (job.priority, job.session()) == (priority, text)
                 told = [value for name, value in job.headers if name == "x-msx-priority"]
                 assert told == ([] if priority == NORMAL else [text]), "the worker's"
                 answer(job, b"x")

@@ -5,67 +5,73 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
 
 from msx_core.config import ModelConfig
 from msx_core.methods import METHOD
 from msx_core.sequences import SequenceKeys
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_frontend.errors import Overloaded, ServiceError
 from msx_frontend.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
 from msx_frontend.queueing.batch_target import BatchTarget
-from msx_frontend.queueing.dispatcher import Dispatcher
+from msx_frontend.queueing.batched_jobs import Groups
+from msx_frontend.queueing.batching import BatchingPolicy
 from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.queueing.refusals import Refusals
 from msx_frontend.queueing.sequences import Sequence, Sequences
 
 
-def make_dispatcher(name: str, version: str, config: ModelConfig, keys: SequenceKeys) -> Dispatcher:
-    if config.stateful:
-        return SequenceDispatcher(name, version, config, keys)
-    return Dispatcher(name, version, config)
-
-
-class SequenceDispatcher(Dispatcher):
+class SequenceJobs:
     """TorchServe's sequence batching. Jobs without a sequence, such as describe, wait in the plain queue.
 
     A batch has at most one request of each sequence. A continuous handler may work on several requests of a sequence,
     so that a later one can stop an earlier one; each begins only after the one before it has sent its first chunk.
     """
 
-    def __init__(self, name: str, version: str, config: ModelConfig, keys: SequenceKeys) -> None:
-        super().__init__(name, version, config)
-        self._keys = keys
-        self._sequences = Sequences(config, self._end)
+    def __init__(
+        self,
+        config: ModelConfig,
+        keys: SequenceKeys,
+        policy: BatchingPolicy,
+        refusals: Refusals,
+        overloaded: Callable[[Job, str], Overloaded],
+    ) -> None:
+        """`overloaded` makes the error for a job that is refused for this reason."""
+        self._config, self._keys, self._policy = config, keys, policy
+        self._refusals, self._overloaded = refusals, overloaded
+        self.open = Sequences(config, self._end)
         self._queued: dict[Sequence, None] = {}
         """Sequences with waiting requests, in the order in which their requests are taken."""
         self._at_work: dict[Sequence, None] = {}
 
     # -- admission --
 
-    def _queue_of(self, job: Job) -> JobQueue:
+    def queue_of(self, job: Job, plain: JobQueue) -> JobQueue:
+        """The queue of its sequence, which has a place left; `plain` for a job without one. Raises Overloaded,
+        ServiceUnavailable."""
         if job.kind not in (PREDICT, STREAM, EXPLAIN) and not job.kind.startswith(METHOD):
-            return super()._queue_of(job)
+            return plain
         sequence = self._sequence_of(job)
         if sequence.full:
             reason = f"sequence {sequence.id} is full: maxSequenceJobQueueSize is {sequence.capacity}"
             raise self._overloaded(job, reason)
         sequence.closing = _is_true(job, self._keys.end)
         job.sink = _SequenceEndSink(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
-        self._sequences.mark_active(sequence)
+        self.open.mark_active(sequence)
         self._queued[sequence] = None
         return sequence
 
-    def has_sequence_of(self, job: Job) -> bool:
+    def has_one_of(self, job: Job) -> bool:
+        """Whether the job goes on with a sequence that is open."""
         id = _header(job, self._keys.id)
-        return bool(id) and self._sequences.get(id) is not None
+        return bool(id) and self.open.get(id) is not None
 
     def _sequence_of(self, job: Job) -> Sequence:
         id = _header(job, self._keys.id) or self._name_new(job)
-        if (known := self._sequences.get(id)) is not None:
+        if (known := self.open.get(id)) is not None:
             self._settle(known)
-        if (sequence := self._sequences.get(id)) is None:
+        if (sequence := self.open.get(id)) is None:
             sequence = self._open(job, id)
         if sequence.closing:
-            raise ServiceUnavailable(self._refusal(job, f"sequence {id} is closed: a request ends it"))
+            raise self._refusals.unavailable(job, f"sequence {id} is closed: a request ends it")
         return sequence
 
     def _name_new(self, job: Job) -> str:
@@ -80,34 +86,29 @@ class SequenceDispatcher(Dispatcher):
 
         Its state is gone: a request that went on without it would get a wrong answer.
         """
-        if (why := self._sequences.why_ended(id)) and not _is_true(job, self._keys.start):
+        if (why := self.open.why_ended(id)) and not _is_true(job, self._keys.start):
             reason = f"sequence {id} has ended: {why}; begin it anew with the header {self._keys.start}: true"
-            raise ServiceUnavailable(self._refusal(job, reason))
-        if self._sequences.full:
-            reason = f"{len(self._sequences)} sequences are open: maxNumSequence is {self._config.max_num_sequence}"
+            raise self._refusals.unavailable(job, reason)
+        if self.open.full:
+            reason = f"{len(self.open)} sequences are open: maxNumSequence is {self._config.max_num_sequence}"
             raise self._overloaded(job, reason)
-        return self._sequences.open(id)
+        return self.open.open(id)
 
     # -- dispatch --
 
-    def pump_soon(self) -> None:
-        """At once: a sequence may be so short that its next request would find its queue full."""
-        self.pump()
+    def hand_out(self, groups: Groups) -> float:
+        """Hand batches to the groups while they have room; returns the seconds after which to call again, else 0."""
+        self._assign(groups)
+        delays = [delay for group in sorted(groups, key=_busy) if (delay := self._serve(group)) > 0]
+        return min(delays, default=0.0)
 
-    def pump(self) -> None:
-        super().pump()
-        self._assign()
-        delays = [delay for group in sorted(self.groups, key=_busy) if (delay := self._serve(group)) > 0]
-        if delays:
-            self._pump_later(min(delays))
-
-    def _assign(self) -> None:
+    def _assign(self, groups: Groups) -> None:
         """Give each new sequence to the group with the fewest sequences, among those that have room."""
         for sequence in [one for one in self._queued if one.group is None]:
-            free = [group for group in self.groups if group.room()]
+            free = [group for group in groups if group.room()]
             if not free:
                 return
-            held = [one.group for one in self._sequences]
+            held = [one.group for one in self.open]
             sequence.group = min(free, key=lambda group: (held.count(group), group.busy))
 
     def _serve(self, group: BatchTarget) -> float:
@@ -134,7 +135,7 @@ class SequenceDispatcher(Dispatcher):
 
     def _wait_for_more(self, ready: list[Sequence]) -> float:
         heads = [sequence.head.enqueued for sequence in ready if sequence.head is not None]
-        return self.policy.wait(time.monotonic(), len(ready), min(heads), idle=1)  # no other group may take them
+        return self._policy.wait(time.monotonic(), len(ready), min(heads), idle=1)  # no other group may take them
 
     def _take(self, sequence: Sequence) -> Job:
         (job,) = sequence.take(1)
@@ -145,16 +146,15 @@ class SequenceDispatcher(Dispatcher):
             self._queued[sequence] = None
         return job
 
-    def group_has_room(self, group: BatchTarget) -> None:
+    def settle(self, group: BatchTarget) -> None:
+        """The group may have answered requests."""
         for sequence in [one for one in self._at_work if one.group is group]:
             self._settle(sequence)
-        super().group_has_room(group)
 
     # -- the end of sequences --
 
     def group_gone(self, group: BatchTarget) -> None:
-        super().group_gone(group)
-        for sequence in self._sequences:
+        for sequence in self.open:
             if sequence.group is group:
                 self._end(sequence, "the worker that held its state ended")
 
@@ -162,63 +162,65 @@ class SequenceDispatcher(Dispatcher):
         sequence.settle()
         if not sequence.running:
             self._at_work.pop(sequence, None)
-        self._sequences.check_idle(sequence)
+        self.open.check_idle(sequence)
 
     def _ended_by_reply(self, sequence: Sequence, value: str) -> None:
         """TorchServe's handlers name the sequences that have ended, separated by semicolons."""
         for id in value.split(";"):
-            ended = self._sequences.get(sequence.id if id.strip().lower() == "true" else id.strip())
+            ended = self.open.get(sequence.id if id.strip().lower() == "true" else id.strip())
             if ended is not None:
                 self._end(ended, "the handler ended it")
 
     def _end(self, sequence: Sequence, why: str) -> None:
         """Running requests are still answered; waiting ones are refused."""
-        self._sequences.remove(sequence, why)
+        self.open.remove(sequence, why)
         self._queued.pop(sequence, None)
         self._at_work.pop(sequence, None)
         if (head := sequence.head) is not None:
-            sequence.fail_all(ServiceUnavailable(self._refusal(head, f"sequence {sequence.id} has ended: {why}")))
+            sequence.fail_all(self._refusals.unavailable(head, f"sequence {sequence.id} has ended: {why}"))
 
     # -- all that waits --
 
     def fail_all(self, error: ServiceError) -> None:
-        super().fail_all(error)
         for sequence in list(self._queued):
             sequence.fail_all(error)
-            self._sequences.check_idle(sequence)
+            self.open.check_idle(sequence)
+
+    def expire(self, longest_wait: float) -> None:
+        for sequence in list(self._queued):
+            sequence.expire(longest_wait)
+
+    @property
+    def capacity(self) -> int:
+        """Requests."""
+        return self._config.max_num_sequence * self._config.max_sequence_job_queue_size
 
     @property
     def waiting(self) -> int:
-        return super().waiting + sum(map(len, self._queued))
+        """Requests."""
+        return sum(map(len, self._queued))
 
     @property
     def oldest_age(self) -> float:
-        return max([self.queue.oldest_age, *(sequence.oldest_age for sequence in self._queued)])
+        """Seconds that the oldest of them has waited; 0 without any."""
+        return max((sequence.oldest_age for sequence in self._queued), default=0.0)
 
     @property
     def unbound(self) -> int:
-        """Without those whose sequence is a group's."""
-        return self.queue.requests + sum(len(one) for one in self._queued if one.group is None)
+        """Requests whose sequence is no group's yet."""
+        return sum(len(one) for one in self._queued if one.group is None)
 
     @property
     def oldest_unbound(self) -> float:
-        return max([self.queue.oldest_age, *(one.oldest_age for one in self._queued if one.group is None)])
+        """Seconds that the oldest of them has waited; 0 without any."""
+        return max((one.oldest_age for one in self._queued if one.group is None), default=0.0)
 
     def bound(self, group: BatchTarget) -> bool:
-        return any(sequence.group is group for sequence in self._sequences)
-
-    def expire(self) -> None:
-        super().expire()
-        for sequence in list(self._queued):
-            sequence.expire(self._config.response_timeout)
-
-    def describe(self) -> dict[str, Any]:
-        capacity = self._config.max_num_sequence * self._config.max_sequence_job_queue_size
-        return {"remainingCapacity": capacity - self.waiting, "pendingRequests": self.waiting}
+        """The group has the state of a sequence."""
+        return any(sequence.group is group for sequence in self.open)
 
     def close(self) -> None:
-        super().close()
-        self._sequences.close()
+        self.open.close()
 
 
 class _SequenceEndSink:

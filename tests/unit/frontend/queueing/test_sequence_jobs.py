@@ -13,7 +13,6 @@ from msx_frontend.errors import RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
-from msx_frontend.queueing.sequence_dispatcher import SequenceDispatcher, make_dispatcher
 from tests.unit.frontend.jobs import error_of, make_job, sink_of
 from tests.unit.frontend.queueing.instance_requests import make_request
 from tests.unit.frontend.queueing.test_dispatcher import FakeGroup, on_a_loop
@@ -31,7 +30,7 @@ class Bench:
     def __init__(self, *groups: Group, **config: Any) -> None:
         usual = {"sequence_batching": True, "sequence_max_idle_msec": 600_000, "max_num_sequence": 10}
         config = {**usual, "max_sequence_job_queue_size": 3, "max_batch_delay": 0, **config}
-        self.dispatcher = SequenceDispatcher("m", "1.0", ModelConfig(**config), KEYS)
+        self.dispatcher = Dispatcher("m", "1.0", ModelConfig(**config), KEYS)
         self.groups = groups
         for group in groups:
             self.dispatcher.group_ready(group)
@@ -55,15 +54,20 @@ class Bench:
 
 
 async def until_idle(bench: Bench) -> None:
-    while not bench.dispatcher._sequences.why_ended("a"):
+    while not bench.dispatcher._sequences.open.why_ended("a"):
         await asyncio.sleep(0.001)
 
 
 @on_a_loop
-def test_only_stateful_models_have_it() -> None:
-    assert type(make_dispatcher("m", "1.0", ModelConfig(sequence_batching=True), KEYS)) is Dispatcher
-    config = ModelConfig(sequence_batching=True, sequence_max_idle_msec=1)
-    assert isinstance(make_dispatcher("m", "1.0", config, KEYS), SequenceDispatcher)
+def test_only_stateful_models_have_sequences() -> None:
+    for idle, known in ((0, False), (1, True)):
+        dispatcher = Dispatcher("m", "1.0", ModelConfig(sequence_batching=True, sequence_max_idle_msec=idle), KEYS)
+        dispatcher.expecting_workers = True
+        job = make_job("a")
+        job.headers = [("seq", "s")]
+        dispatcher.submit(job)
+        assert dispatcher.has_sequence_of(job) is known
+        dispatcher.close()
 
 
 @on_a_loop
@@ -172,7 +176,7 @@ def test_new_sequences_go_to_the_group_with_the_fewest() -> None:
         bench.finish(first if first.batches else second)
         bench.submit(name + "2", name)
         bench.finish(first if first.batches else second)
-    held = [sequence.group for sequence in bench.dispatcher._sequences]
+    held = [sequence.group for sequence in bench.dispatcher._sequences.open]
     assert [held.count(group) for group in (first, second)] == [2, 2]
 
 
@@ -198,7 +202,7 @@ def test_a_description_belongs_to_no_sequence() -> None:
     bench.submit("describe", kind=DESCRIBE)
     bench.finish(group)
     assert group.ids == [["describe"]]
-    assert len(bench.dispatcher._sequences) == 1
+    assert len(bench.dispatcher._sequences.open) == 1
 
 
 @on_a_loop
@@ -208,7 +212,7 @@ def test_the_server_names_what_the_client_does_not() -> None:
     for job in (bench.submit("n"), bench.submit("e", "")):
         (name, id), start = job.headers
         assert (name, id[:7], len(id), start) == ("Seq", "ts-seq-", 43, ("Seq-Start", "true"))
-    assert len(bench.dispatcher._sequences) == 2
+    assert len(bench.dispatcher._sequences.open) == 2
 
 
 @on_a_loop
@@ -318,7 +322,7 @@ async def test_no_sequence_is_idle_while_it_runs_or_waits() -> None:
     await asyncio.sleep(0.02)
     bench.finish(group)
     await asyncio.sleep(0.02)
-    assert not bench.dispatcher._sequences.why_ended("a")
+    assert not bench.dispatcher._sequences.open.why_ended("a")
     assert not waits.done
     bench.finish(group)
     await until_idle(bench)
@@ -332,7 +336,7 @@ async def test_an_idle_time_that_was_interrupted_is_forgotten() -> None:
     bench.finish(group)
     runs = bench.submit("a2", "a")
     await asyncio.sleep(0.06)
-    assert not bench.dispatcher._sequences.why_ended("a")
+    assert not bench.dispatcher._sequences.open.why_ended("a")
     bench.finish(group)
     assert runs.done
     await until_idle(bench)

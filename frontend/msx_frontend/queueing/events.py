@@ -1,0 +1,22 @@
+"""What the queue of a model version asks and tells its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from msx_frontend.job import Job
+
+Gate: TypeAlias = Callable[[Sequence[Job]], int]
+"""Tells how many of these jobs, from the first on, may be handed out now."""
+
+
+class QueueEvents(NamedTuple):
+    """Functions of the owner. They return at once."""
+
+    asked: Callable[[], bool] = bool
+    """A request is taken while no group is ready; tells whether requests start one."""
+    prioritised: Callable[[int], object] = bool
+    """A request asks for this class."""
+    gate: Gate | None = None
+    """Without it all jobs may be handed out."""
