@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Generator
+from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -33,6 +34,27 @@ def pytest_configure() -> None:
             "`python -m pip install --no-deps --no-build-isolation --editable .`, or any of the scripts",
             returncode=4,
         )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import files of which the given markers leave nothing: it takes seconds where they import MindSpore."""
+    expression = config.option.markexpr
+    if not expression or not (collection_path.is_dir() or collection_path.suffix == ".py"):
+        return None
+    files = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+    return all(_leaves_nothing(expression, file) for file in files) or None
+
+
+@cache
+def _leaves_nothing(expression: str, file: Path) -> bool:
+    text = file.read_text()
+    if expression.startswith("mindspore") and "mark.mindspore" not in text:
+        return True
+    return any(f"not {name}" in expression and _is_mark_of_all(name, text) for name in ("mindspore", "long"))
+
+
+def _is_mark_of_all(name: str, text: str) -> bool:
+    return re.search(rf"^pytestmark = [^\n]*(?:\n +[^\n]*)*\bmark\.{name}\b", text, re.MULTILINE) is not None
 
 
 @pytest.fixture(autouse=True)
