@@ -12,8 +12,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import httpx
 import psutil
@@ -21,7 +22,10 @@ import psutil
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_frontend.assembly.pid_file import NAME as PID_FILE
+from tests.e2e.forks import ForkedProcess, can_fork, fork_server
 from tests.prometheus import samples
+
+Process: TypeAlias = "subprocess.Popen[str] | ForkedProcess"
 
 SERVICES = Path(__file__).parents[1] / "services"
 GRPC_TRANSPORTS = {"own": "", "grpcio": "grpc_transport=grpcio\n"}
@@ -54,7 +58,7 @@ def pack_service(
 class RunningServer:
     """What a test does with a server: requests of both kinds, its processes, its files."""
 
-    def __init__(self, process: subprocess.Popen[str], info: dict[str, Any], folder: Path, log: Path) -> None:
+    def __init__(self, process: Process, info: dict[str, Any], folder: Path, log: Path) -> None:
         self.process, self.info, self.folder, self.log = process, info, folder, log
         keys = json.loads(Path(info["key_file"]).read_text()) if info["key_file"] else None
         self.keys = keys
@@ -125,7 +129,8 @@ class RunningServer:
 
         def replaced() -> bool:
             described = self.describe(model)
-            return described["state"] == "READY" and pid not in [worker.get("pid") for worker in described["workers"]]
+            serving = [worker.get("pid") for worker in described["workers"] if worker["status"] == "READY"]
+            return described["state"] == "READY" and pid not in serving and len(serving) == len(described["workers"])
 
         wait_until(replaced, "a new worker serves", self.tail)
 
@@ -153,22 +158,28 @@ def _serves(version: dict[str, Any]) -> bool:
 def client_of(address: str, key: str | None = None, certificate: str | None = None) -> httpx.Client:
     """`certificate` (PEM) is the only one that it trusts. An address `unix:/path` is a socket file."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    verify = ssl.create_default_context(cadata=certificate) if certificate else True
+    verify = ssl.create_default_context(cadata=certificate) if certificate else _usual_trust()
     if address.startswith("unix:"):
         transport = httpx.HTTPTransport(uds=address.removeprefix("unix:"))
         return httpx.Client(base_url="http://localhost", headers=headers, timeout=WATCHDOG, transport=transport)
     return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG, verify=verify)
 
 
+@cache
+def _usual_trust() -> ssl.SSLContext:
+    """One for all clients: each of its own reads all certificates of this machine."""
+    return ssl.create_default_context()
+
+
 def wait_until(
     condition: Callable[[], Any], what: str, explain: Callable[[], str] = lambda: "", limit: float = WATCHDOG
 ) -> Any:
-    """Look again and again, and fail when it takes longer than the watchdog allows."""
-    deadline = time.monotonic() + limit
-    while time.monotonic() < deadline:
+    """Look again and again, less often as time goes by, and fail when it takes longer than the watchdog allows."""
+    deadline = (begun := time.monotonic()) + limit
+    while (now := time.monotonic()) < deadline:
         if result := condition():
             return result
-        time.sleep(0.02)
+        time.sleep(min(max(0.01, (now - begun) / 8), 0.1))
     raise AssertionError(f"waited {limit:g} s in vain until {what}\n{explain()}")
 
 
@@ -221,17 +232,18 @@ def start_server(
     store = new_store(folder)
     config = folder / "config.properties"
     config.write_text(FREE_PORTS + properties)
-    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--model-store", str(store)]
-    command += ["--ts-config", str(config), *flags]
-    command += [] if tokens else ["--disable-token-auth"]
-    command += ["--enable-model-api"] if model_api else []
-    command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command] if descriptors else command
+    arguments = ["--foreground", "--model-store", str(store), "--ts-config", str(config), *flags]
+    arguments += [] if tokens else ["--disable-token-auth"]
+    arguments += ["--enable-model-api"] if model_api else []
     log = folder / "server.log"
     environment = server_environment(folder, env)
     for info_file in _info_files(folder, flags, environment):
         info_file.unlink(missing_ok=True)
     with log.open("a") as output:
-        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output, text=True, env=environment)
+        if descriptors is None and can_fork(env or {}):
+            process: Process = fork_server(arguments, folder, environment, output)
+        else:
+            process = _start_interpreter(arguments, folder, environment, output, descriptors)
     atexit.register(process.kill)  # for tests that fail before they end it; does nothing to one that has been reaped
 
     def started() -> Any:
@@ -240,6 +252,14 @@ def start_server(
 
     info_file = wait_until(started, "the server answers", log.read_text)
     return RunningServer(process, json.loads(info_file.read_text()), folder, log)
+
+
+def _start_interpreter(
+    arguments: list[str], folder: Path, env: dict[str, str], log: IO[str], descriptors: int | None
+) -> Process:
+    command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
+    command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command] if descriptors else command
+    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, text=True, env=env)
 
 
 def _info_files(folder: Path, flags: tuple[str, ...], env: dict[str, str]) -> list[Path]:
@@ -263,22 +283,21 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
     """No process, port, socket or folder of this server."""
     gone = lambda: not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
     wait_until(gone, f"the processes {processes} have ended")
-    for name in ("inference", "management", "metrics"):
-        if not (address := server.info[name]):
-            continue
+    listeners = ("inference", "management", "metrics", "grpc_inference", "grpc_management")
+    addresses = {name: server.info[name] for name in listeners if server.info[name]}
+    ports = {}
+    for name, address in addresses.items():
         if address.startswith("unix:"):
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
-            assert not _listens(address.rpartition("//")[2], server.folder), f"{name} still listens"
-    for name in ("grpc_inference", "grpc_management"):
-        assert not _listens(server.info[name], server.folder), f"{name} still listens"
-    state = server.state
+            ports[int(address.rpartition(":")[2])] = name
+    assert not (open_still := _listening(ports, server.folder)), f"{open_still} still listen"
+    state, killed = server.state, (server.process.returncode or 0) < 0
     assert not (state / "run").exists(), "working directories are left"
-    assert not (state / "server.json").exists() or server.process.returncode < 0, "server.json is left"
+    assert not (state / "server.json").exists() or killed, "server.json is left"
     assert not list((state / "models").glob(".tmp-*")), "a half-unpacked archive is left"
     temp = server.folder / "temp"
-    killed = {PID_FILE} if server.process.returncode < 0 else set()
-    assert not set(os.listdir(temp)) - killed, f"temp files are left: {os.listdir(temp)}"
+    assert not set(os.listdir(temp)) - ({PID_FILE} if killed else set()), f"temp files are left: {os.listdir(temp)}"
 
 
 def _processes_below(pid: int) -> list[psutil.Process]:
@@ -288,19 +307,18 @@ def _processes_below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _listens(address: str, folder: Path) -> bool:
-    """Whether a process of the server in `folder` has the port: tests run side by side, and another may have got it."""
-    port = int(address.rpartition(":")[2])
-    listeners: list[int | None] = []
+def _listening(ports: dict[int, str], folder: Path) -> list[str]:
+    """Those whose port a process of the server in `folder` has: tests run side by side, and another may have got it."""
+    listeners: list[tuple[str, int | None]] = []
 
     def known() -> bool:
         """A socket that is opened while psutil looks has no process yet."""
         sockets = [one for one in psutil.net_connections("tcp") if one.status == psutil.CONN_LISTEN]
-        listeners[:] = [one.pid for one in sockets if one.laddr and one.laddr.port == port]
-        return None not in listeners
+        listeners[:] = [(ports[one.laddr.port], one.pid) for one in sockets if one.laddr and one.laddr.port in ports]
+        return all(pid is not None for _, pid in listeners)
 
-    wait_until(known, f"it is known whose port {address} is")
-    return any(_belongs(pid, folder) for pid in listeners)
+    wait_until(known, f"it is known whose ports {list(ports)} are")
+    return [name for name, pid in listeners if _belongs(pid, folder)]
 
 
 def _belongs(pid: int | None, folder: Path) -> bool:

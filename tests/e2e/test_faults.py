@@ -103,9 +103,13 @@ def test_one_of_two_workers_dies(server: RunningServer) -> None:
     """The other one serves on, the model is DEGRADED meanwhile, never away."""
     with traffic(server, "echo") as clients:
         server.kill_worker(server.worker_pids("echo")[0], "echo")
-    states = [line["message"] for line in server.log_lines() if "model echo 1.0:" in line.get("message", "")]
-    assert states[-2:] == ["model echo 1.0: READY -> DEGRADED", "model echo 1.0: DEGRADED -> READY"]
+    wait_until(lambda: _states(server)[-1:] == ["model echo 1.0: DEGRADED -> READY"], "the log has its return")
+    assert _states(server)[-2] == "model echo 1.0: READY -> DEGRADED"
     assert len(clients.failures) <= 1, "only a request that was running on it"
+
+
+def _states(server: RunningServer) -> list[str]:
+    return [line["message"] for line in server.log_lines() if "model echo 1.0:" in line.get("message", "")]
 
 
 def test_a_model_that_never_loads(tmp_path: Path) -> None:
