@@ -29,8 +29,7 @@ from msx_llm.draft_model import DraftModel
 from msx_llm.engine import Engine
 from msx_llm.engine_thread import EngineThread
 from msx_llm.gauges import EngineGauges
-from msx_llm.kernels.ascend.environment import set_variables
-from msx_llm.kernels.ascend.soc import check_soc, soc_name
+from msx_llm.kernels.devices import engine_device
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
@@ -240,15 +239,13 @@ class TextGenerator(TextGenerationHandler):
         """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
         context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
-        if device_target(context) != "CPU":
-            set_variables()
+        engine_device(device_target(context)).prepare()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
         from msx_llm.division import with_whole_experts
         from msx_llm.runner import load_runner
 
-        if self.parallel.target == "Ascend":
-            check_soc(soc_name())
+        engine_device(self.parallel.target).check()
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()

@@ -6,6 +6,7 @@ from typing import Any
 
 from msx_core.cgroup import memory_limit
 from msx_core.config import ModelConfig
+from msx_llm.kernels.devices import engine_device
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -15,11 +16,11 @@ MIB = 1 << 20
 
 
 def stated_budget(config: ModelConfig, target: str) -> int | None:
-    """The budget that is known before the weights are read: from the yaml, or on a CPU a part of the memory of the
-    machine or its cgroup, which all ranks share. None if the device must be asked afterwards."""
+    """The budget that is known before the weights are read: from the yaml, or where all ranks share it a
+    part of the memory of the machine or its cgroup. None if the device must be asked afterwards."""
     if config.cache_memory is not None:
         return config.cache_memory * MIB
-    if target != "CPU":
+    if not engine_device(target).shares_memory:
         return None
     return int(memory_limit() * (config.cache_fraction or HOST_FRACTION)) // config.layout.ranks
 
@@ -31,15 +32,15 @@ def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> in
 
     from msx_sdk.mindspore import collectives
 
-    free = ms.Tensor([free_memory(ms, weights) // MIB], ms.int32)
+    free = ms.Tensor([free_memory(ms, parallel.target, weights) // MIB], ms.int32)
     least = collectives.all_reduce(free, parallel.world_group, "min")
     return int(int(least.asnumpy()[0]) * MIB * (config.cache_fraction or DEVICE_FRACTION))
 
 
-def free_memory(ms: Any, weights: int) -> int:
-    """Free bytes of this process's NPU. Weights that were read but not moved there yet count as used; memory that
+def free_memory(ms: Any, target: str, weights: int) -> int:
+    """Free bytes of this process's device. Weights that were read but not moved there yet count as used; memory that
     MindSpore has reserved without using it counts as free. Raises HandlerLoadError."""
-    properties = ms.hal.get_device_properties(0, "Ascend")  # the number is ignored: it is this process's device
+    properties = ms.hal.get_device_properties(0, target)  # the number is ignored: it is this process's device
     if properties is None or not properties.total_memory:
         raise HandlerLoadError(
             "the device does not say how much memory it has; give cacheMemory in model-config.yaml, in MiB for a rank"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from msx_core.leading import Leading
+from msx_llm.limits import EngineLimits
 from msx_llm.sampling.choice import TokenChoice
 from msx_llm.step import Array, Decode, Mixed, Prefill, Step, StepRunner, TokenChunk, encode, prepare
 
@@ -24,6 +25,14 @@ class StartingRunner(StepRunner, Protocol):
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish: ...
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish: ...
+
+
+class EngineRunner(StartingRunner, Protocol):
+    """The runner of a decoder that the engine has loaded."""
+
+    limits: EngineLimits
+    prefill_size: int
+    """The most tokens of one prefill."""
 
 
 @runtime_checkable

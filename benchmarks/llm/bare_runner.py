@@ -21,6 +21,7 @@ from msx_llm.adapters.catalog import packed_adapters, shape_of
 from msx_llm.limits import limits_of
 from msx_llm.models.registry import read_config
 from msx_llm.runner import load_runner
+from msx_llm.step import AdaptingRunner
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore.parallel import init_parallel
 
@@ -58,6 +59,7 @@ class Bare:
 
     def adapt(self) -> Answer:
         """The texts have the adapters of the folder, in turn."""
+        assert isinstance(self._runner, AdaptingRunner)
         places = list(enumerate(self._adapters, 1))
         for slot in range(self._runner.slots):
             self._runner.adapt(slot, *places[slot % len(places)])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("sdk", "archiver", "backend", "frontend", "compat")
-ALLOWED_FOLDERS = ("msx_frontend/devices/", "/msx_llm/", "/compat/")
-"""The last two speak MindSpore Serving's names of devices, which its users type."""
+ALLOWED_FOLDERS = ("msx_frontend/devices/", "msx_llm/kernels/", "/compat/")
+"""The last one speaks MindSpore Serving's names of devices, which its users type."""
 
 KINDS = re.compile(r"(?i)\bnpus?\b|_npu|npu_|npu-smi|ascend(?!ing)|hccl|\bcann\b|davinci|cuda|nvidia|rt_visible")
 TYPED = {

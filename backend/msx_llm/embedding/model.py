@@ -14,6 +14,7 @@ from msx_llm.embedding.inputs import LIMIT, InputFiles, InputTokenizer
 from msx_llm.embedding.pooling import Array
 from msx_llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_llm.embedding.shapes import BatchShape, BatchShapes, shapes_of
+from msx_llm.kernels.devices import engine_device
 from msx_llm.text.tokenizing import Tokenizing
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 ROWS = (1, 4, 8, 32)
 LENGTHS = (32, 128, 512, 2048)
-TOKENS = {"CPU": 2048, "Ascend": 16_384}
-"""Tokens of one call: enough to keep the device busy; more would only delay the texts that share it."""
 
 
 @dataclass(frozen=True)
@@ -95,4 +94,5 @@ def longest_of(settings: ModelConfig, own: int | None, family: EncoderFamily) ->
 
 def shapes_for(settings: ModelConfig, longest: int, target: str) -> BatchShapes:
     rows, lengths = settings.slot_buckets or ROWS, settings.context_buckets or LENGTHS
-    return shapes_of(rows, lengths, longest, settings.max_batch_total_tokens or TOKENS[target])
+    tokens = settings.max_batch_total_tokens or engine_device(target).embedding_tokens
+    return shapes_of(rows, lengths, longest, tokens)

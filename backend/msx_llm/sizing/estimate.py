@@ -10,6 +10,7 @@ import msgspec
 from msx_core.sizing import Sizing, SizingRequest, StepTime
 from msx_llm.adapters.weights import adaptable
 from msx_llm.division import check_division, check_generates, check_same_tokens
+from msx_llm.kernels.device import DevicePeaks
 from msx_llm.limits import PREFILL
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
@@ -17,8 +18,8 @@ from msx_llm.models.registry import read_config
 from msx_llm.models.weights import Checkpoint
 from msx_llm.sizing.layout import group_of, served_by
 from msx_llm.sizing.memory import MemoryPlan, first_ranks
-from msx_llm.sizing.npus import NpuPeaks, device_of
 from msx_llm.sizing.parts import model_parameters
+from msx_llm.sizing.products import product_of
 from msx_llm.sizing.remedies import remedies
 from msx_llm.sizing.roofline import decode_time, prefill_time
 from msx_sdk.errors import HandlerLoadError
@@ -29,15 +30,16 @@ DTYPES = ("float16", "bfloat16", "float32")
 
 def estimate(request: SizingRequest) -> Sizing:
     """Reads `config.json`, and the headers of the weights where they are beside it. Raises HandlerLoadError."""
-    npu = device_of(request.npu)
-    config, group = _config(request), group_of(request.parallel, npu.target)
+    product = product_of(request.npu)
+    target = product.device.target
+    config, group = _config(request), group_of(request.parallel, target)
     check_division(config, group)
     context = _context(request, config)
-    memory = MemoryPlan(config, npu, _draft(request, config, context), _adapters(request, config))
+    memory = MemoryPlan(config, product, _draft(request, config, context), _adapters(request, config))
     sizing = Sizing(
         model_type=config.model_type,
         parameters=model_parameters(config),
-        dtype=config.dtype_on(npu.target),
+        dtype=config.dtype_on(target),
         npu=request.npu,
         texts=request.texts,
         context=context,
@@ -52,7 +54,7 @@ def estimate(request: SizingRequest) -> Sizing:
     if not sizing.fits:
         changes = remedies(config, group, request.texts, context, memory.fits)
         sizing = msgspec.structs.replace(sizing, remedies=list(changes))
-    return _timed(sizing, config, npu, group)
+    return _timed(sizing, config, product.peaks, group)
 
 
 def _config(request: SizingRequest) -> DecoderConfig:
@@ -113,12 +115,12 @@ def _more_keys(memory: MemoryPlan) -> Iterator[str]:
 
 
 def _notes(memory: MemoryPlan, group: Parallel) -> Iterator[str]:
-    npu = memory.npu
-    if npu.doubt:
-        yield f"not certain: {npu.doubt}"
-    if npu.bandwidth is None:
+    peaks = memory.product.peaks
+    if peaks.doubt:
+        yield f"not certain: {peaks.doubt}"
+    if peaks.bandwidth is None:
         yield "no times: the bandwidth and the operations of this CPU are not known"
-    elif group.tp_size > 1 and npu.link is None:
+    elif group.tp_size > 1 and peaks.link is None:
         yield "all-reduces are left out: no bandwidth between two of these NPUs is known"
     if memory.draft is not None:
         yield "times are without drafts: how many are right depends on the texts"
@@ -126,15 +128,15 @@ def _notes(memory: MemoryPlan, group: Parallel) -> Iterator[str]:
         yield "times are without adapters, all of whose matrices a step reads, too"
 
 
-def _timed(sizing: Sizing, config: DecoderConfig, npu: NpuPeaks, group: Parallel) -> Sizing:
+def _timed(sizing: Sizing, config: DecoderConfig, peaks: DevicePeaks, group: Parallel) -> Sizing:
     """Texts go through the stages in as many lanes as there are stages: all stages compute at once, and each reads
     its weights for every lane."""
-    if npu.bandwidth is None:
+    if peaks.bandwidth is None:
         return sizing
     lane = -(-sizing.texts // group.stages)
-    decode = max((decode_time(config, rank, npu, lane, sizing.context) for rank in first_ranks(group)), key=_whole)
+    decode = max((decode_time(config, rank, peaks, lane, sizing.context) for rank in first_ranks(group)), key=_whole)
     chunk = min(PREFILL[-1], sizing.context)
-    prefills = [prefill_time(config, rank, npu, sizing.context, chunk) for rank in first_ranks(group)]
+    prefills = [prefill_time(config, rank, peaks, sizing.context, chunk) for rank in first_ranks(group)]
     step = _whole(decode) * group.stages
     return msgspec.structs.replace(
         sizing, decode=decode, prefill=_sum(prefills), text_rate=1 / step, sum_rate=sizing.texts / step

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from msx_core.sizing import RankSizing
 from msx_llm.division import own_layers
+from msx_llm.kernels.device import EngineDevice
 from msx_llm.limits import PREFILL
 from msx_llm.memory import DEVICE_FRACTION, HOST_FRACTION
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
-from msx_llm.sizing.npus import NpuPeaks
 from msx_llm.sizing.parts import activation_bytes, adapter_bytes, cache_bytes, graph_bytes
+from msx_llm.sizing.products import Product
 from msx_llm.sizing.quantised import weight_bytes
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -26,13 +27,13 @@ class MemoryPlan:
     parts that it has of the layers."""
 
     config: DecoderConfig
-    npu: NpuPeaks
+    product: Product
     draft: DecoderConfig | None = None
     adapters: AdapterShape | None = None
 
     def rank(self, rank: Parallel, texts: int, context: int) -> RankSizing:
-        weights, npu = weight_bytes(self.config, rank), self.npu
-        memory = npu.memory if npu.target == "Ascend" else npu.memory // rank.world_size
+        weights, (device, peaks) = weight_bytes(self.config, rank), self.product
+        memory = peaks.memory // rank.world_size if device.shares_memory else peaks.memory
         adapters = 0 if self.adapters is None else adapter_bytes(self.config, rank, self.adapters)
         draft = 0 if rank.rank else self._draft(texts, context)
         return RankSizing(
@@ -45,23 +46,23 @@ class MemoryPlan:
             activations=activation_bytes(self.config, rank, texts, context, min(PREFILL[-1], context)),
             graphs=graph_bytes(self.config, rank),
             memory=memory,
-            reserve=_reserve(npu, memory, weights + adapters + draft),
+            reserve=_reserve(device, memory, weights + adapters + draft),
         )
 
     def fits(self, group: Parallel, texts: int, context: int) -> bool:
         return all(self.rank(rank, texts, context).free >= 0 for rank in first_ranks(group))
 
     def host(self, group: Parallel) -> int:
-        """The processes of one group, and all weights while they are on their way to NPUs."""
+        """The processes of one group, and all weights while they are on their way to devices."""
         processes = group.world_size * PROCESS
-        if self.npu.target != "Ascend":
+        if self.product.device.shares_memory:
             return processes
         weights = sum(weight_bytes(self.config, rank) for rank in first_ranks(group)) * group.tp_size
         return processes + weights + (0 if self.draft is None else weight_bytes(self.draft, self._alone))
 
     @property
     def _alone(self) -> Parallel:
-        return Parallel(target=self.npu.target)
+        return Parallel(target=self.product.device.target)
 
     def _draft(self, texts: int, context: int) -> int:
         """Weights, graphs, and the cache of as many texts."""
@@ -76,8 +77,8 @@ def first_ranks(group: Parallel) -> Iterator[Parallel]:
     return (replace(group, rank=group.peer(stage)) for stage in range(group.stages))
 
 
-def _reserve(npu: NpuPeaks, memory: int, weights: int) -> int:
+def _reserve(device: EngineDevice, memory: int, weights: int) -> int:
     """What the engine's own sizing keeps from the cache: see `llm.memory`."""
-    if npu.target == "Ascend":
-        return int(max(memory - weights, 0) * (1 - DEVICE_FRACTION))
-    return max(int(memory * (1 - HOST_FRACTION)) - weights, 0)
+    if device.shares_memory:
+        return max(int(memory * (1 - HOST_FRACTION)) - weights, 0)
+    return int(max(memory - weights, 0) * (1 - DEVICE_FRACTION))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from msx_llm.division import own_layers
-from msx_llm.kernels.ascend.blocks import block_size_of
+from msx_llm.kernels.devices import engine_device
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.weights import layer_shapes
@@ -15,14 +15,6 @@ _BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
 _SHARED = ("k_proj", "v_proj")
 """By outputs, but with more ranks than heads several ranks have the same part."""
 _BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
-CPU_LAYER = 16 << 20
-"""What a CPU's products keep for each layer, and its weights at most: 13 to 21 MiB with MindSpore 2.10, measured on
-models of 4 to 24 layers, 1024 and 2048 wide."""
-MASK = 5
-"""Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16
-bits."""
-ALIGNMENT = 64
-"""Of contexts in a CPU's cache."""
 
 
 def itemsize(config: DecoderConfig, target: str) -> int:
@@ -104,27 +96,18 @@ def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
 
 
 def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int) -> int:
-    """Of whole texts: a CPU has one slot more, for padding, and an NPU blocks, one of which belongs to no text."""
-    if parallel.target == "CPU":
-        tokens = (texts + 1) * -(-context // ALIGNMENT) * ALIGNMENT
-    else:
-        size = block_size_of(config)
-        tokens = (1 + max(-(-texts * context // size), texts)) * size
-    return tokens * token_bytes(config, parallel)
+    """The cache of whole texts."""
+    return engine_device(parallel.target).cache_tokens(config, texts, context) * token_bytes(config, parallel)
 
 
 def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:
-    """An estimate of the largest step's: the states of one layer, and on the last stage the logits. A CPU's attention
-    has a chunk's scores and mask for every position, an NPU's a mask of each window."""
+    """An estimate of the largest step's: the states of one layer, and on the last stage the logits."""
     heads = config.heads // parallel.tp_size
     kv = config.kv_heads_of(parallel.tp_size)
     widths = 4 * config.hidden_size + _inner_width(config, parallel)
     widths += 2 * (heads + 2 * kv) * config.cache_size(parallel.target)
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
-    if parallel.target == "CPU":
-        step += 3 * max(chunk * heads, texts * heads) * context * 4
-    else:
-        step += len(set(config.windows)) * MASK * (chunk + texts) * context
+    step += engine_device(parallel.target).scores_bytes(config, heads, chunk, texts, context)
     return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
 
 
@@ -138,9 +121,8 @@ def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
 
 
 def graph_bytes(config: DecoderConfig, parallel: Parallel) -> int:
-    """What graphs keep beside weights. Of NPUs nothing is known here: it is in what `cacheFraction` leaves."""
-    if parallel.target != "CPU":
-        return 0
+    """What graphs keep beside weights."""
+    most = engine_device(parallel.target).layer_graphs
     size = itemsize(config, parallel.target)
     layers = own_layers(config, parallel)
-    return sum(min(layer_parameters(config, parallel.tp_size, layer) * size, CPU_LAYER) for layer in layers)
+    return sum(min(layer_parameters(config, parallel.tp_size, layer) * size, most) for layer in layers)

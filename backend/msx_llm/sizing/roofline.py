@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msx_core.sizing import StepTime
 from msx_llm.division import own_layers
+from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
-from msx_llm.sizing.npus import NpuPeaks
 from msx_llm.sizing.parts import (
     itemsize,
     layers_parameters,
@@ -17,7 +17,7 @@ from msx_llm.sizing.quantised import saved_bytes
 from msx_sdk.mindspore.parallel import Parallel
 
 
-def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts: int, context: int) -> StepTime:
+def decode_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, texts: int, context: int) -> StepTime:
     """A token for each of `texts` that have `context` positions, on one rank."""
     head = _head_numbers(config, parallel)
     touched = touched_experts(config, texts)
@@ -26,10 +26,10 @@ def decode_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, texts:
     pairs = texts * context * len(own_layers(config, parallel))
     flops = 2 * (_token_numbers(config, parallel) + head) * texts + pairs * _pair_flops(config, parallel)
     bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
-    return _time(npu, bytes, flops, _exchange(config, parallel, npu, texts))
+    return _time(peaks, bytes, flops, _exchange(config, parallel, peaks, texts))
 
 
-def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, context: int, chunk: int) -> StepTime:
+def prefill_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, context: int, chunk: int) -> StepTime:
     """A prompt of `context` tokens in chunks, each of which reads the weights and what is before it; only the last
     token needs logits."""
     chunks, head = -(-context // chunk), _head_numbers(config, parallel)
@@ -39,13 +39,13 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, conte
     read += chunks * context * token_bytes(config, parallel) // 2  # on average half of them are before a chunk
     pairs = context * context * len(own_layers(config, parallel))
     flops = 2 * (_token_numbers(config, parallel) * context + head) + pairs * _pair_flops(config, parallel) // 2
-    return _time(npu, read, flops, _exchange(config, parallel, npu, context))
+    return _time(peaks, read, flops, _exchange(config, parallel, peaks, context))
 
 
-def _time(npu: NpuPeaks, bytes: float, flops: float, exchange: float | None) -> StepTime:
-    assert npu.bandwidth is not None
-    assert npu.flops is not None
-    return StepTime(memory=bytes / npu.bandwidth, compute=flops / npu.flops, exchange=exchange)
+def _time(peaks: DevicePeaks, bytes: float, flops: float, exchange: float | None) -> StepTime:
+    assert peaks.bandwidth is not None
+    assert peaks.flops is not None
+    return StepTime(memory=bytes / peaks.bandwidth, compute=flops / peaks.flops, exchange=exchange)
 
 
 def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
@@ -65,12 +65,12 @@ def _head_numbers(config: DecoderConfig, parallel: Parallel) -> int:
     return vocabulary_parameters(config, parallel.tp_size) if parallel.last_stage else 0
 
 
-def _exchange(config: DecoderConfig, parallel: Parallel, npu: NpuPeaks, tokens: int) -> float | None:
+def _exchange(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, tokens: int) -> float | None:
     """Two all-reduces of the states in each layer, in a ring; without what each one takes to start."""
     ranks = parallel.tp_size
     if ranks == 1:
         return 0.0
-    if npu.link is None:
+    if peaks.link is None:
         return None
     states = tokens * config.hidden_size * itemsize(config, parallel.target)
-    return 2 * len(own_layers(config, parallel)) * states * 2 * (ranks - 1) / ranks / npu.link
+    return 2 * len(own_layers(config, parallel)) * states * 2 * (ranks - 1) / ranks / peaks.link

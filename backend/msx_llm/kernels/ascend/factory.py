@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mindspore import nn
 
+from msx_llm.flat_runner import FlatRunner
 from msx_llm.kernels.ascend import operators
 from msx_llm.kernels.ascend.attention import BlockAttention
 from msx_llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
@@ -20,7 +21,9 @@ from msx_llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.kernels.ascend.sinks import SinkBlockAttention
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
+from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.decoder import Decoder, DecoderParts
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
@@ -115,6 +118,17 @@ class AscendKernels:
 
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return LogitsHead(vocabulary, width, parallel, self.dtype)
+
+    def runner(
+        self,
+        decoder: Decoder,
+        config: DecoderConfig,
+        limits: EngineLimits,
+        parts: DecoderParts,
+        load: Callable[[], None],
+        chooses: bool,
+    ) -> FlatRunner:
+        return FlatRunner(decoder, config, limits, parts, chooses)
 
     def tie(self, embedding: Any, head: Any) -> None:
         embedding.weight = head.weight  # [vocabulary, width] in both

@@ -15,10 +15,8 @@ import numpy as np
 from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
+from msx_llm.kernels.cpu.extent import extent
 from msx_llm.models.kernels import Array, Heads
-
-ALIGNMENT = 64
-"""Context lengths are multiples of this."""
 
 
 class SlotLayout:
@@ -32,7 +30,7 @@ class SlotLayout:
 
     def extent(self, context: int) -> int:
         """The number of positions that are read if `context` are wanted."""
-        return -(-context // ALIGNMENT) * ALIGNMENT
+        return extent(context)
 
     def places(self, slots: Sequence[int | None], positions: Array, context: int) -> tuple[Array, Array]:
         """The places of the tokens at `positions` [B, P] of B texts, which attend to `context` positions, an `extent`;

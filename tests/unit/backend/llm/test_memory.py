@@ -58,12 +58,12 @@ def test_a_device_has_to_be_asked() -> None:
     ],
 )
 def test_what_a_device_has_beside_the_weights(state: dict[str, int], weights: int, expected: int) -> None:
-    assert free_memory(device(**state), weights) == expected
+    assert free_memory(device(**state), "Ascend", weights) == expected
 
 
 def test_a_device_that_is_full() -> None:
     with pytest.raises(HandlerLoadError) as caught:
-        free_memory(device(free=8 * GIB), 14 * GIB)
+        free_memory(device(free=8 * GIB), "Ascend", 14 * GIB)
     assert "of 65536 MiB, 8192 are free, and the weights of this rank take 14336; divide the model" in str(caught.value)
 
 
@@ -71,7 +71,7 @@ def test_a_device_that_is_full() -> None:
 def test_a_device_that_says_nothing(properties: Any) -> None:
     silent = SimpleNamespace(hal=SimpleNamespace(get_device_properties=lambda number, target: properties))
     with pytest.raises(HandlerLoadError, match="the device does not say how much memory it has; give cacheMemory"):
-        free_memory(silent, 0)
+        free_memory(silent, "Ascend", 0)
 
 
 @pytest.mark.mindspore
@@ -82,7 +82,7 @@ def test_the_fraction_of_what_is_free(monkeypatch: pytest.MonkeyPatch, keys: dic
     from msx_sdk.mindspore.parallel import Parallel
 
     collectives.register("world", (0,))
-    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, weights: 50 * GIB - weights)
+    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, target, weights: 50 * GIB - weights)
     assert measured_budget(config(**keys), Parallel(target="Ascend"), 10 * GIB) == int(40 * GIB * expected)
 
 
@@ -97,7 +97,7 @@ def test_all_ranks_have_what_the_fullest_has(monkeypatch: pytest.MonkeyPatch) ->
         return ms.ops.minimum(tensor, ms.Tensor([30 * 1024], ms.int32))
 
     monkeypatch.setattr(collectives, "all_reduce", others)
-    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, weights: 50 * GIB)
+    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, target, weights: 50 * GIB)
     assert measured_budget(config(**TP2), Parallel(target="Ascend", tp_size=2), 0) == int(30 * GIB * 0.8)
 
 

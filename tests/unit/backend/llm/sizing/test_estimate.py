@@ -14,7 +14,7 @@ from msx_llm.kernels.ascend.blocks import block_size_of
 from msx_llm.models.registry import read_config
 from msx_llm.sizing.__main__ import answer
 from msx_llm.sizing.estimate import estimate
-from msx_llm.sizing.npus import NPUS
+from msx_llm.sizing.npus import PEAKS
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
@@ -200,7 +200,7 @@ def test_a_data_type_is_chosen(tmp_path: Path) -> None:
     assert sized(folder, "cpu", context=64).ranks[0].weights == 2 * sized(folder, context=64).ranks[0].weights
 
 
-@pytest.mark.parametrize("npu", [*NPUS, "ascend910b3", "CPU"])
+@pytest.mark.parametrize("npu", [*PEAKS, "ascend910b3", "CPU"])
 def test_every_device_is_known_by_its_name(tmp_path: Path, npu: str) -> None:
     assert sized(folder_of(tmp_path, LLAMA_7B), npu, context=64).npu == npu
 

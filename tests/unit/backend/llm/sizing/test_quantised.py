@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from msx_llm.division import own_layers
+from msx_llm.kernels.devices import engine_device
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
 from msx_llm.sizing.quantised import saved_bytes, weight_bytes
@@ -24,10 +25,9 @@ def resident(config: DecoderConfig, parallel: Parallel) -> int:
     """Bytes of the network's parameters."""
     from msx_core.mindspore.loading import parameter_size, without_data
     from msx_llm.models.decoder import Decoder, DecoderParts
-    from msx_llm.runner import kernels_of
 
     with without_data():
-        parts = DecoderParts(parallel, kernels_of(config, parallel.target))
+        parts = DecoderParts(parallel, engine_device(parallel.target).kernels(config))
         return parameter_size(Decoder(config, parts, own_layers(config, parallel)))
 
 

@@ -1,0 +1,48 @@
+"""An Ascend NPU as the engine sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msx_llm.kernels.ascend.blocks import block_size_of
+from msx_llm.kernels.ascend.environment import set_variables
+from msx_llm.kernels.ascend.soc import check_soc, soc_name
+from msx_llm.kernels.device import DevicePeaks
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.kernels import Kernels
+from msx_llm.sizing.npus import PEAKS
+
+MASK = 5
+"""Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16
+bits."""
+
+
+class AscendDevice:
+    target: ClassVar[str] = "Ascend"
+    shares_memory: ClassVar[bool] = False
+    embedding_tokens: ClassVar[int] = 16_384
+    layer_graphs: ClassVar[int] = 0  # nothing is known: it is in what `cacheFraction` leaves
+    peaks: ClassVar[Mapping[str, DevicePeaks]] = PEAKS
+
+    def prepare(self) -> None:
+        set_variables()
+
+    def check(self) -> None:
+        check_soc(soc_name())
+
+    def kernels(self, config: DecoderConfig) -> Kernels:
+        import mindspore as ms
+
+        from msx_llm.kernels.ascend.factory import AscendKernels
+
+        return AscendKernels(getattr(ms, config.dtype_on(self.target)))
+
+    def cache_tokens(self, config: DecoderConfig, texts: int, context: int) -> int:
+        """Blocks, one of which belongs to no text."""
+        size = block_size_of(config)
+        return (1 + max(-(-texts * context // size), texts)) * size
+
+    def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
+        """Attention has a mask of each window."""
+        return len(set(config.windows)) * MASK * (tokens + texts) * context

@@ -1,0 +1,38 @@
+"""The CPU as the engine sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msx_llm.kernels.cpu.extent import extent
+from msx_llm.kernels.device import DevicePeaks
+from msx_llm.models.config import DecoderConfig
+from msx_llm.models.kernels import Kernels
+
+
+class CpuDevice:
+    target: ClassVar[str] = "CPU"
+    shares_memory: ClassVar[bool] = True
+    embedding_tokens: ClassVar[int] = 2048
+    layer_graphs: ClassVar[int] = 16 << 20  # 13 to 21 MiB, of models of 4 to 24 layers, 1024 and 2048 wide
+    peaks: ClassVar[Mapping[str, DevicePeaks]] = {}
+
+    def prepare(self) -> None:
+        """Nothing is needed."""
+
+    def check(self) -> None:
+        """Every CPU will do."""
+
+    def kernels(self, config: DecoderConfig) -> Kernels:
+        from msx_llm.kernels.cpu.factory import CpuKernels
+
+        return CpuKernels()
+
+    def cache_tokens(self, config: DecoderConfig, texts: int, context: int) -> int:
+        """There is one slot more, for padding."""
+        return (texts + 1) * extent(context)
+
+    def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
+        """Attention has a chunk's scores and mask for every position."""
+        return 3 * max(tokens, texts) * heads * context * 4
