@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from msx_llm.kernels.ascend.blocks import block_size_of
 from msx_llm.kernels.ascend.environment import set_variables
+from msx_llm.kernels.ascend.peaks import PEAKS
 from msx_llm.kernels.ascend.soc import check_soc, soc_name
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.kernels import Kernels
-from msx_llm.sizing.npus import PEAKS
 
 MASK = 5
 """Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16

@@ -7,12 +7,12 @@ from typing import Any
 
 from mindspore import nn
 
-from msx_llm.flat_runner import FlatRunner
 from msx_llm.kernels.ascend import operators
 from msx_llm.kernels.ascend.attention import BlockAttention
 from msx_llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
 from msx_llm.kernels.ascend.clamped import RoutedClampedExperts
 from msx_llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
+from msx_llm.kernels.ascend.flat_runner import FlatRunner
 from msx_llm.kernels.ascend.inputs import FlatStepInputs
 from msx_llm.kernels.ascend.integer_experts import RoutedIntegerExperts
 from msx_llm.kernels.ascend.latent import LatentBlockAttention

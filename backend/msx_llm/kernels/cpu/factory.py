@@ -25,6 +25,7 @@ from msx_llm.kernels.cpu.latent import SlotLatentAttention
 from msx_llm.kernels.cpu.packed import PackedLinears, PackedRow
 from msx_llm.kernels.cpu.packed_experts import PackedExperts
 from msx_llm.kernels.cpu.sinks import SinkAttention
+from msx_llm.kernels.cpu.slot_runner import SlotRunner
 from msx_llm.kernels.cpu.slots import SlotAttention
 from msx_llm.kernels.cpu.widened import WidenedLinears
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
@@ -35,7 +36,6 @@ from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.quantised.format import LinearFormat
-from msx_llm.slot_runner import SlotRunner
 from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear
 from msx_sdk.mindspore.parallel import Parallel
 

@@ -183,7 +183,7 @@ def test_a_step_is_data() -> None:
 
 @pytest.mark.parametrize("pins", [False, True])
 def test_inputs_of_an_npu_are_pinned(pins: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    from msx_llm.flat_runner import host_tensor
+    from msx_llm.kernels.ascend.flat_runner import host_tensor
 
     monkeypatch.setattr(ms.Tensor, "pin_memory", lambda tensor: ("pinned", tensor.asnumpy().tolist()))
     made = host_tensor(np.array([3, 1]), pins)

@@ -73,7 +73,7 @@ def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
 def test_chunks_of_long_prompts_read_no_more_than_about_what_is_there(
     first: int, last: int, between: list[int]
 ) -> None:
-    from msx_llm.slot_runner import contexts_between
+    from msx_llm.kernels.cpu.slot_runner import contexts_between
 
     assert contexts_between(first, last) == between
 

@@ -11,10 +11,10 @@ from msx_core.safe_yaml import read_yaml
 from msx_core.sizing import Sizing, SizingRefusal, SizingRequest
 from msx_llm.draft_loading import draft_weights
 from msx_llm.kernels.ascend.blocks import block_size_of
+from msx_llm.kernels.ascend.peaks import PEAKS
 from msx_llm.models.registry import read_config
 from msx_llm.sizing.__main__ import answer
 from msx_llm.sizing.estimate import estimate
-from msx_llm.sizing.npus import PEAKS
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 from tests.unit.backend.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
