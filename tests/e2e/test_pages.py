@@ -48,10 +48,6 @@ def void(_: object) -> None:
     return None
 
 
-def tour(shell: PageShell) -> None:
-    copy_example(shell, "llama", "examples/llama")
-
-
 def pack_echo(shell: PageShell, *names: str, folder: str = ".") -> None:
     """The archive of docs/server.md under these names."""
     (shell.folder / folder).mkdir(exist_ok=True)
@@ -157,7 +153,6 @@ def net_and_checkpoint(shell: PageShell) -> None:
 
 
 PAGES = {
-    "README.md": Needs(tour, mindspore=True),
     "docs/archives.md": Needs(archives, mindspore=True),
     "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' '{ROOT / 'tests'}' ."))),
     "docs/embeddings.md": Needs(embeddings, mindspore=True),
