@@ -19,6 +19,10 @@ LINKING = sorted(
     str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*/*.md")]
 )
 LINES = 300
+LIMITS = {"README.md": 100, "CHANGELOG.md": 60, "CONTRIBUTING.md": 10_000}
+"""Lines, and bytes where they are more than a page has lines."""
+WORDS = 80
+SHORT_PARAGRAPHS = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/versions.md"]
 HOSTS = ("unpkg.com", "jsdelivr.net", "cdnjs.", "googleapis.com")
 """That scripts and fonts of pages usually come from."""
 SEARCHED = [
@@ -67,9 +71,24 @@ def in_menu(entry: object) -> Iterator[str]:
             yield from in_menu(below)
 
 
-def test_the_changelog_is_for_those_who_install_it() -> None:
-    lines = len((ROOT / "CHANGELOG.md").read_text().splitlines())
-    assert lines <= 60, f"CHANGELOG.md has {lines} lines; the history stays in git, and what operators need is in docs/"
+@pytest.mark.parametrize("page", [*LIMITS])
+def test_what_is_read_first_is_short(page: str) -> None:
+    text, limit = (ROOT / page).read_text(), LIMITS[page]
+    size = len(text.encode()) if limit > LINES else len(text.splitlines())
+    assert size <= limit, f"{page} has {size} lines or bytes of {limit}: history stays in git, details go to docs/"
+
+
+def paragraphs(path: Path) -> Iterator[str]:
+    """Without tables and headings; each item of a list is a paragraph."""
+    for block in re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.) |<!--.*?-->", prose(path)):
+        yield " ".join(line for line in block.splitlines() if not line.startswith(("|", "#")))
+
+
+@pytest.mark.parametrize("page", SHORT_PARAGRAPHS)
+def test_no_paragraph_is_too_long(page: str) -> None:
+    for text in paragraphs(ROOT / page):
+        words = len(re.sub(r"\]\([^)]*\)", "]", text).split())
+        assert words <= WORDS, f"{page}: a paragraph of {words} words: {text[:60]} …"
 
 
 @pytest.mark.parametrize("page", PAGES)
