@@ -70,12 +70,12 @@ class CountedReplies:
     def __init__(self, access_log: AccessLog, metrics: ServerMetrics, *, by_key: bool) -> None:
         self._write = access_log.write
         self._write_entry = access_log.write_entry
-        self._replied = metrics.replied
+        self._count, self._counts = metrics.replied, metrics.replies_by_status
         self._keys = metrics.key_requests if by_key else None
 
     def write(self, call: LoggedCall, status: int) -> None:
         if call.target not in PROBES:
-            self._replied(status)
+            self._count(status)
         if self._keys is not None and (name := call.key_name):
             self._keys.labels(name, HTTP, str(status)).inc()
         self._write(call, status)
@@ -83,7 +83,10 @@ class CountedReplies:
     def write_entry(self, entry: Entry) -> None:
         """Write the entry of a prediction."""
         _, name, _, _, _, status = entry[0]
-        self._replied(status)
+        if (series := self._counts.get(status)) is None:
+            self._count(status)
+        else:
+            series.add(1.0)
         if name and self._keys is not None:
             self._keys.labels(name, HTTP, str(status)).inc()
         self._write_entry(entry)

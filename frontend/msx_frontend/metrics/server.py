@@ -78,8 +78,8 @@ class ServerMetrics:
         self.queue_time = self.ts_series("QueueTime")
         self.worker_thread_time = self.ts_series("WorkerThreadTime")
         self._replies = {first: self.ts_series(f"Requests{first}XX") for first in (2, 4, 5)}
-        self._replied: dict[int, SampleTarget] = {}
-        """The same, for each status."""
+        self.replies_by_status: dict[int, SampleTarget] = {}
+        """The same for statuses that were seen; see `replied`."""
         self.versions: list[ObservedModel] = []
         self.observer = ModelGauges(self.versions)
         registry.register(self.observer)
@@ -121,11 +121,8 @@ class ServerMetrics:
 
     def replied(self, status: int) -> None:
         """Count an HTTP request that was answered, on any listener."""
-        (self._replied.get(status) or self._replies_of(status)).add(1.0)
-
-    def _replies_of(self, status: int) -> SampleTarget:
-        series = self._replied[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]
-        return series
+        series = self.replies_by_status[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]
+        series.add(1.0)
 
     def ts_series(self, name: str, /, **known: str) -> SampleTarget:
         """A series of one of TorchServe's own metrics: its dimensions as they were declared."""

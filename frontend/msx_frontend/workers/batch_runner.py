@@ -55,7 +55,6 @@ class BatchRunner:
         self._spec = spec
         self._alone = len(spec.ranks) == 1
         self._batch_size = spec.load.batch_size
-        self._write = leader.data.write
         self._write_control = leader.control.write
         self._events = events
         self._replied: Callable[[], None] | None = replied
@@ -69,7 +68,9 @@ class BatchRunner:
         self._slots = 0
         self.progressed = time.monotonic()
         """When the leader got its first job after a pause, or a rank sent its last message."""
-        self._outgoing = PredictFrames()
+        self._outgoing = PredictFrames(leader.data.write)
+        self.flush: Callable[[], None] = self._outgoing.flush
+        """Writes what `predict` has taken."""
         self.port: SegmentPort | None = None
 
     def configure(self, message: Loaded) -> None:
@@ -152,11 +153,6 @@ class BatchRunner:
             self._outgoing.add(jobs[-rest:], rest, now)
         else:
             self._outgoing.add(jobs, size, now, joins=joins)
-
-    def flush(self) -> None:
-        """All frames of one turn of the loop leave in one write."""
-        if frames := self._outgoing.take():
-            self._write(*frames)
 
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight.open:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msx_core.references import Key
 from msx_frontend.job import TORCHSERVES, Job, KeptHeaders
@@ -17,7 +17,9 @@ FULL = LARGE // 2
 class PredictFrames:
     """Batches of one size share a frame: for short calls a frame of its own costs more than the request in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[..., None]) -> None:
+        """`write` takes the buffers of frames."""
+        self._write = write
         self._frames: list[bytes | bytearray] = []
         self._heads: list[RequestRow] = []
         self._bodies: list[bytes] = []
@@ -46,12 +48,13 @@ class PredictFrames:
             if type(job) is StageJob and job.shared and self.port is not None:
                 self._segments[job.number] = self.port.give(job.shared, job.number)
 
-    def take(self) -> list[bytes | bytearray]:
-        """The frames, as buffers for one gathering write."""
+    def flush(self) -> None:
+        """All frames of one turn of the loop leave in one write."""
         if self._heads:
             self._end_frame()
-        frames, self._frames = self._frames, []
-        return frames
+        if frames := self._frames:
+            self._frames = []
+            self._write(*frames)
 
     def _end_frame(self) -> None:
         message = PredictRows(self._heads, self._joins, self._size, self._segments)

@@ -76,7 +76,8 @@ class Direct:
     ) -> None:
         self._router, self._tokens = router, tokens
         self._takes_management, self.heartbeats = takes_management, heartbeats
-        self._log = access_log.write_entry
+        self.write_entry = access_log.write_entry
+        """Logs a reply by what was asked, its id, when its request arrived and when it was answered."""
         self._cors, self.held, self.limit = cors, held, limit
         self._cors_headers: dict[bytes, RawHeaders] = {}
         self._unwritten: list[Flushed] = []
@@ -146,7 +147,7 @@ class Direct:
 
     def log(self, reply: LoggedReply, status: int) -> None:
         asked = *reply.known.asked[:-1], status
-        self._log((asked, reply.id, reply.started, monotonic()))
+        self.write_entry((asked, reply.id, reply.started, monotonic()))
 
     def flush_soon(self, stream: Flushed) -> None:
         """At the end of this turn of the loop, together with the others."""
@@ -161,7 +162,3 @@ class Direct:
                 stream.flush()
             except Exception:
                 log.exception("a stream cannot be written")
-
-    def answered(self, reply: LoggedReply) -> None:
-        """Log a 200."""
-        self._log((reply.known.asked, reply.id, reply.started, monotonic()))

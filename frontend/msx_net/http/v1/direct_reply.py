@@ -79,7 +79,10 @@ class Http1Reply(DirectReply):
             and (encoding is None or not is_compressible(status, headers, len(data)))
         ):
             connection = self.connection
-            before, after, after_json = connection.usual.parts(connection.server_state.default_headers)
+            usual, defaults = connection.usual, connection.server_state.default_headers
+            if usual.defaults is not defaults:
+                usual.make(defaults)
+            before, after, after_json = usual.parts
             head = b"%b%b%b%d\r\n\r\n" % (before, self.id.encode(), after_json if headers else after, len(data))
             if len(data) <= JOINED:
                 connection.transport.write(head + data)

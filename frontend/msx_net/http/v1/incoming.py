@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from msx_frontend.errors import BadRequest, ServiceError
 from msx_net.http.v1.errors import UnknownTransferCoding, VersionNotSupported
 from msx_net.http.wire import RawHeaders
@@ -14,50 +16,37 @@ MOST_PARTS, LARGE_PART = 64, 1 << 10
 small chunks cost no more."""
 
 
-class IncomingRequest:
-    """Its head, and the part of its body that was not taken yet."""
+class IncomingRequest(msgspec.Struct, eq=False):
+    """Its head, and the part of its body that was not taken yet. A struct is made without a call of ours."""
 
-    __slots__ = (
-        "_codings",
-        "_parts",
-        "complete",
-        "error",
-        "expects_continue",
-        "head_complete",
-        "headers",
-        "held",
-        "hosts",
-        "keeps_alive",
-        "method",
-        "size",
-        "url",
-        "version",
-    )
-
-    def __init__(self) -> None:
-        self.method, self.url, self.version = b"", b"", "1.1"
-        self.headers: RawHeaders = []
-        """Names are in lower case."""
-        self.hosts = 0
-        self._codings: tuple[bytes, ...] = ()
-        self.keeps_alive = True
-        self.expects_continue = False
-        """The client waits for `100 Continue` before it sends the body."""
-        self._parts: list[bytes | bytearray] = []
-        self.size = 0
-        """Bytes of the body that have arrived."""
-        self.held = 0
-        """Those of them that were not taken yet."""
-        self.head_complete = self.complete = False
-        self.error: ServiceError | None = None
-        """Why it cannot be read. There is no head, then."""
+    method: bytes = b""
+    url: bytes = b""
+    version: str = "1.1"
+    headers: RawHeaders = []
+    """Names are in lower case."""
+    hosts: int = 0
+    codings: tuple[bytes, ...] = ()
+    keeps_alive: bool = True
+    expects_continue: bool = False
+    """The client waits for `100 Continue` before it sends the body."""
+    parts: list[bytes | bytearray] = []
+    size: int = 0
+    """Bytes of the body that have arrived."""
+    held: int = 0
+    """Those of them that were not taken yet."""
+    is_watched: bool = True
+    """Who answers it is told of each part of the body, not only of the last."""
+    head_complete: bool = False
+    complete: bool = False
+    error: ServiceError | None = None
+    """Why it cannot be read. There is no head, then."""
 
     # -- the head --
 
     def steer(self, name: bytes, value: bytes) -> None:
         """Read one of the STEERING headers but for `host`, which is counted in `hosts`."""
         if name == b"transfer-encoding":
-            self._codings += (value.strip().lower(),)
+            self.codings += (value.strip().lower(),)
         elif name == b"connection":
             self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
         else:
@@ -68,25 +57,25 @@ class IncomingRequest:
         self.method, self.version, self.head_complete = method, version, True
         if version == "1.0":
             self.keeps_alive = self.expects_continue = False
-            if self._codings:
+            if self.codings:
                 raise BadRequest("A request of HTTP/1.0 has no Transfer-Encoding.")
         elif version != "1.1":
             raise VersionNotSupported(version)
         elif self.hosts != 1:
             raise BadRequest(f"A request of HTTP/1.1 has one header Host, not {self.hosts} (RFC 9112, 3.2).")
-        if self._codings and self._codings != (b"chunked",):
+        if self.codings and self.codings != (b"chunked",):
             raise UnknownTransferCoding
         if self.hosts > 1:
             raise BadRequest("A request has one header Host at most.")
 
     @property
     def is_chunked(self) -> bool:
-        return bool(self._codings)
+        return bool(self.codings)
 
     @property
     def length(self) -> int | None:
         """Bytes of the body; None where its end is known only when it is there."""
-        if self._codings:
+        if self.codings:
             return None
         return next((int(value) for name, value in self.headers if name == b"content-length"), 0)
 
@@ -98,19 +87,19 @@ class IncomingRequest:
         return not self.complete and self.length != 0
 
     def add(self, data: bytes) -> None:
-        if len(self._parts) < MOST_PARTS or len(data) >= LARGE_PART:
-            self._parts.append(data)
+        if len(self.parts) < MOST_PARTS or len(data) >= LARGE_PART:
+            self.parts.append(data)
         else:
-            tail = self._parts[-1]
+            tail = self.parts[-1]
             if not isinstance(tail, bytearray):
-                tail = self._parts[-1] = bytearray(tail)
+                tail = self.parts[-1] = bytearray(tail)
             tail += data
         self.size += len(data)
         self.held += len(data)
 
     def take(self) -> bytes:
         """What has arrived since the last call."""
-        parts, self._parts, self.held = self._parts, [], 0
+        parts, self.parts, self.held = self.parts, [], 0
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 

@@ -12,11 +12,13 @@ LONGEST_HEAD = 8192
 
 
 class KeptHead:
-    __slots__ = ("_is_plain", "_method", "_url", "is_large", "known", "raw", "size", "usual")
+    __slots__ = ("_is_plain", "is_large", "known", "raw", "size", "usual", "watches_body", "words")
 
     def __init__(self, request: IncomingRequest, known: KnownHead, usual: UsualHead) -> None:
-        self._method, self._url = request.method, request.url
+        self.words = request.url, request.method, request.version, request.headers
         self.known, self.usual = known, usual
+        self.watches_body = request.length is None or request.length >= UNCOUNTED
+        """The body may be too large, or has to be counted; else it is short, as the head says."""
         self._is_plain = not (request.is_chunked or request.expects_continue)
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
@@ -24,15 +26,6 @@ class KeptHead:
         """Bytes of the whole request; 0 while it is not kept."""
         self.is_large = False
         """The held bytes of the listener, which are counted."""
-
-    def fits(self, request: IncomingRequest) -> bool:
-        head = self.known.head
-        return (
-            self._url == request.url
-            and self._method == request.method
-            and head.http_version == request.version
-            and head.raw_headers == request.headers
-        )
 
     def keep(self, request: bytes) -> None:
         """`request` is all of one request; its head is kept if the length of the body follows from it."""

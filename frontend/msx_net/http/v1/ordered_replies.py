@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from time import monotonic
 from typing import Any
 
 from msx_frontend.errors import ServiceError
@@ -103,11 +104,13 @@ class OrderedReplies:
         elif (kept := self._known_head(request)) is None:
             self._start_app(request)
         else:
-            self._start_job(request, self._begin(kept))
+            self._start_job(request, kept)
 
-    def _start_job(self, request: IncomingRequest, reply: Http1Reply) -> None:
+    def _start_job(self, request: IncomingRequest, kept: KeptHead) -> None:
+        reply = self._begin(kept)
         if reply.response_complete:
             return
+        request.is_watched = kept.watches_body
         if self._ending and not self._waiting:
             reply.keep_alive = False
         if request.expects_continue and not request.complete:
@@ -132,7 +135,9 @@ class OrderedReplies:
     def _known_head(self, request: IncomingRequest) -> KeptHead | None:
         """What is known of this head, if it can be answered directly."""
         direct, last = self._direct, self._kept
-        if direct is None or (last is not None and last.fits(request)):
+        if direct is None or (
+            last is not None and last.words == (request.url, request.method, request.version, request.headers)
+        ):
             return last
         known = direct.know(request.method, request.url, request.headers, self._client, request.version)
         if known is None:
@@ -168,7 +173,7 @@ class OrderedReplies:
 
     def answered(self, reply: Http1Reply) -> None:
         """As usual: nothing is to be done but to wait for the next request, unless one waits already."""
-        reply.direct.answered(reply)
+        reply.direct.write_entry((reply.known.asked, reply.id, reply.started, monotonic()))
         if self._hold is not None:
             self._hold.release()
         if self._waiting or self.flow.read_paused:

@@ -177,7 +177,8 @@ class Http1Reader:
     def on_body(self, body: bytes) -> None:
         if self.request is not None and not self._offering:
             self.request.add(body)
-            self._requests.body_came(self.request)
+            if self.request.is_watched:
+                self._requests.body_came(self.request)
 
     def on_message_complete(self) -> None:
         request = self.last = self.request

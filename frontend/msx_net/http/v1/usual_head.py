@@ -8,23 +8,20 @@ from msx_net.http.wire import CACHE_BYTES, RawHeaders
 class UsualHead:
     """Of replies with these CORS headers."""
 
-    __slots__ = ("_defaults", "_parts", "cors")
+    __slots__ = ("cors", "defaults", "parts")
 
     def __init__(self, cors: RawHeaders) -> None:
         self.cors = cors
-        self._defaults: RawHeaders | None = None
-        self._parts = b"", b"", b""
-
-    def parts(self, defaults: RawHeaders) -> tuple[bytes, bytes, bytes]:
+        self.defaults: RawHeaders | None = None
+        """The headers of all replies, for which `parts` was made."""
+        self.parts = b"", b"", b""
         """What stands before the request's id, and from there to the length of the body; the same of a body that is
-        JSON.
+        JSON."""
 
-        `defaults` are the headers of all replies, a new list every second: the date is among them.
-        """
-        if defaults is not self._defaults:
-            lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
-            cors = b"".join(b"%b: %b\r\n" % header for header in self.cors)
-            after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
-            json = b"\r\ncontent-type: application/json" + after
-            self._defaults, self._parts = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after, json)
-        return self._parts
+    def make(self, defaults: RawHeaders) -> None:
+        """`defaults` are a new list every second: the date is among them."""
+        lines = b"".join(b"%b: %b\r\n" % header for header in defaults)
+        cors = b"".join(b"%b: %b\r\n" % header for header in self.cors)
+        after = b"\r\n%bconnection: keep-alive\r\n%bcontent-length: " % (CACHE_BYTES, cors)
+        json = b"\r\ncontent-type: application/json" + after
+        self.defaults, self.parts = defaults, (b"HTTP/1.1 200 OK\r\n%bx-request-id: " % lines, after, json)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 from msx_frontend.errors import ServiceError, SlowRequest
 from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_net.http.compression import WORTHWHILE
@@ -73,7 +75,7 @@ class Http2Reply(DirectReply):
             return
         self._http2.send_whole(self._usual.of(self.id, len(data), json=bool(headers)), data)
         self.response_complete, self.job = True, None
-        self.direct.answered(self)
+        self.direct.write_entry((self.known.asked, self.id, self.started, monotonic()))
         self.completed()
 
     def write_whole(self, head: HttpReplyHead, data: bytes) -> None:

@@ -20,10 +20,12 @@ from tests.unit.frontend.jobs import make_job
 
 @pytest.mark.parametrize(("kind", "operation"), [(PREDICT, ""), (GENERATE, GENERATE), (EMBED, EMBED)])
 def test_the_worker_is_told_the_operation(kind: str, operation: str) -> None:
-    frames = PredictFrames()
+    written: list[bytes | bytearray] = []
+    frames = PredictFrames(lambda *buffers: written.extend(buffers))
     frames.add([make_job(kind=kind)], 1, 0)
+    frames.flush()
     reader: FrameReader[ToWorker] = FrameReader(ToWorker)
-    message = fed(reader, b"".join(frames.take()))[0][0]
+    message = fed(reader, b"".join(written))[0][0]
     assert isinstance(message, Predict)
     assert message.requests[0].operation == operation
 

@@ -159,7 +159,7 @@ def test_a_body_of_small_chunks_is_joined() -> None:
         bench = Bench()
         await bench.send(CHUNKED + b"1\r\na\r\n" * 5000)
         assert bench.connection._answering is not None
-        assert len(bench.connection._answering._parts) <= 64
+        assert len(bench.connection._answering.parts) <= 64
 
     run(test())
 
