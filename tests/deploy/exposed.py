@@ -9,7 +9,7 @@ from functools import cache
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_frontend.metrics.observer import CLUSTER, ModelGauges
+from msx_frontend.metrics.observer import CLUSTER, ModelGauges, ServerFigures
 from msx_llm.gauges import EngineGauges
 from msx_llm.stats import RequestTimes
 from msx_protocol import MetricInfo, MetricSample
@@ -49,13 +49,15 @@ def without_samples() -> set[str]:
 
 
 async def _page() -> bytes:
-    metrics = ServerMetrics()
+    figures = ServerFigures(
+        devices=lambda: [(0, True)],
+        cluster=lambda: [(name, labels, 1.0) for name, (_, labels) in CLUSTER.items()],
+        connections=lambda: [("inference", 1)],
+        certificate_end=lambda: 1.0,
+        spans=lambda: {"exported": 1, "failed": 0, "dropped": 0},
+    )
+    metrics = ServerMetrics(figures=figures)
     metrics.versions.append(WholeVersion())
-    metrics.observer.devices = lambda: [(0, True)]
-    metrics.observer.cluster = lambda: [(name, labels, 1.0) for name, (_, labels) in CLUSTER.items()]
-    metrics.observer.connections = lambda: [("inference", 1)]
-    metrics.observer.certificate_end = lambda: 1.0
-    metrics.observer.spans = lambda: {"exported": 1, "failed": 0, "dropped": 0}
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):
             family.labels(*family._labels)

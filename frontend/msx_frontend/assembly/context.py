@@ -24,6 +24,7 @@ from msx_frontend.keys.locked_file import KeyFileTaken
 from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
+from msx_frontend.metrics.observer import ServerFigures
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state import PersistentState, State, UnsavedState
@@ -84,13 +85,20 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     use_plugins_path(config.plugins_path)
     serializer = _serializer(config)
     config = config if serializer is None else with_snapshot(config, serializer)
-    monitoring = Monitoring(config, output, os.environ)
-    monitoring.metrics.observer.unknown_keys = len(settings.unknown)
+    held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
+    connections = OpenConnections(available, config.max_connections)
+    figures = ServerFigures(
+        held=lambda: held.held,
+        connections=connections.by_listener,
+        shed=lambda: connections.shed,
+        unknown_keys=len(settings.unknown),
+    )
+    monitoring = Monitoring(config, output, os.environ, figures)
     registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
     tls = server_tls(config)
     if tls is not None:
-        monitoring.metrics.observer.certificate_end = lambda: tls.identity.validity.end
+        figures.certificate_end = lambda: tls.identity.validity.end
     folder = state_folder(config)
     instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)
@@ -99,17 +107,12 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
     state.on_change = snapshots.changed
-    held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
-    monitoring.metrics.observer.held = lambda: held.held
-    connections = OpenConnections(available, config.max_connections)
-    monitoring.metrics.observer.connections = connections.by_listener
-    monitoring.metrics.observer.shed = lambda: connections.shed
     access_log = AccessLog(output.write, logger=output.logger, file=output.access_file)
     parts.callback(access_log.flush)
     if (tracing := start_tracing(config, os.environ)) is not None:
         parts.push_async_callback(tracing.close)
         monitoring.metrics.spans = tracing.spans
-        monitoring.metrics.observer.spans = tracing.counts
+        figures.spans = tracing.counts
         access_log.traces_of = tracing.spans.traces_of
     parts.push_async_callback(monitoring.close)
     return ServerContext(

@@ -15,6 +15,7 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
+from msx_frontend.metrics.observer import ServerFigures
 from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
 
 HTTP, GRPC = "http", "grpc"
@@ -24,7 +25,7 @@ COMMAND_LIMIT = 10.0
 
 
 class Monitoring:
-    def __init__(self, config: ServerConfig, output: LogOutput, env: Mapping[str, str]) -> None:
+    def __init__(self, config: ServerConfig, output: LogOutput, env: Mapping[str, str], figures: ServerFigures) -> None:
         """Raises MetricsConfigError."""
         self._config = config
         self._logs = _logs(output, env) if config.metrics_mode in ("log", "legacy") else None
@@ -33,6 +34,7 @@ class Monitoring:
             load_spec(config.metrics_config),
             auto_detect=config.model_metrics_auto_detect,
             logs=self._logs,
+            figures=figures,
         )
         self._system: SystemMetrics | None = None
 

@@ -121,7 +121,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)
     context.monitoring.start(devices.figures)
-    context.monitoring.metrics.observer.devices = devices.healthy
+    context.monitoring.metrics.figures.devices = devices.healthy
     context.health.unhealthy_devices = devices.unhealthy
     interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)
@@ -135,7 +135,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)
     if workplace.figures is not None and workplace.problem is not None:
-        context.monitoring.metrics.observer.cluster = workplace.figures
+        context.monitoring.metrics.figures.cluster = workplace.figures
         context.health.cluster_problem = workplace.problem
     management = Management(
         config,

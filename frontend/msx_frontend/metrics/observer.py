@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -44,6 +45,28 @@ Figure = tuple[str, tuple[str, ...], float]
 """Name, values of the labels, and value of a gauge."""
 
 
+@dataclass
+class ServerFigures:
+    """What each scrape asks for figures of the server itself. A part that has not started has none."""
+
+    held: Callable[[], int] = int
+    """Bytes of requests that the server holds."""
+    devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
+    """The server's number of each device, and whether it is healthy."""
+    cluster: Callable[[], Iterable[Figure]] = tuple
+    """The gauges of the cluster that workers run on."""
+    connections: Callable[[], Iterable[tuple[str, int]]] = tuple
+    """Each listener, and how many connections it has."""
+    shed: Callable[[], int] = int
+    """Idle connections that were closed because there were too many."""
+    spans: Callable[[], dict[str, int]] = dict
+    """Of sampled requests, by what became of them."""
+    certificate_end: Callable[[], float | None] = lambda: None
+    """Until when the listeners' certificates are valid, in seconds since the epoch; None without TLS."""
+    unknown_keys: int = 0
+    """Keys of the configuration that the server does not have."""
+
+
 class ModelGauges(Collector):
     """Gauges that are read at each scrape."""
 
@@ -62,24 +85,8 @@ class ModelGauges(Collector):
         "msx_workers_waiting": "Workers that cannot start, because what they need is missing",
     }
 
-    def __init__(self, versions: list[ObservedModel]) -> None:
-        self._versions = versions
-        self.held: Callable[[], int] = lambda: 0
-        """Bytes of requests that the server holds."""
-        self.devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
-        """The server's number of each device, and whether it is healthy."""
-        self.cluster: Callable[[], Iterable[Figure]] = tuple
-        """The gauges of the cluster that workers run on."""
-        self.connections: Callable[[], Iterable[tuple[str, int]]] = tuple
-        """Each listener, and how many connections it has."""
-        self.shed: Callable[[], int] = lambda: 0
-        """Idle connections that were closed because there were too many."""
-        self.spans: Callable[[], dict[str, int]] = dict
-        """Of sampled requests, by what became of them."""
-        self.certificate_end: Callable[[], float | None] = lambda: None
-        """Until when the listeners' certificates are valid, in seconds since the epoch; None without TLS."""
-        self.unknown_keys = 0
-        """Keys of the configuration that the server does not have."""
+    def __init__(self, versions: list[ObservedModel], figures: ServerFigures) -> None:
+        self._versions, self._figures = versions, figures
         self._seen: list[Metric] = []
         self.look()
 
@@ -107,9 +114,9 @@ class ModelGauges(Collector):
                 families[name].add_metric(version.labels, value)
             for worker, rank, size in version.worker_memory():
                 memory.add_metric((*version.labels, worker, rank), size)
-        held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self.held())
+        held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self._figures.held())
         devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
-        for number, healthy in self.devices():
+        for number, healthy in self._figures.devices():
             devices.add_metric((str(number),), float(healthy))
         self._seen = [
             *families.values(),
@@ -126,7 +133,7 @@ class ModelGauges(Collector):
     def _cluster(self) -> Iterable[Metric]:
         """Without samples where there is no cluster."""
         found = {name: GaugeMetricFamily(name, text, labels=labels) for name, (text, labels) in CLUSTER.items()}
-        for name, labels, value in self.cluster():
+        for name, labels, value in self._figures.cluster():
             found[name].add_metric(labels, value)
         return found.values()
 
@@ -135,25 +142,25 @@ class ModelGauges(Collector):
         yield GaugeMetricFamily(
             "msx_certificate_not_after_seconds",
             "Until when the certificates of the listeners are valid, since the epoch",
-            value=self.certificate_end(),
+            value=self._figures.certificate_end(),
         )
         yield GaugeMetricFamily(
-            "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self.unknown_keys
+            "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self._figures.unknown_keys
         )
 
     def _connections(self) -> list[Metric]:
         known = GaugeMetricFamily("msx_connections", "Open connections of clients", labels=("listener",))
-        for listener, count in self.connections():
+        for listener, count in self._figures.connections():
             known.add_metric((listener,), count)
         shed = CounterMetricFamily(
-            "msx_connections_shed", "Idle connections closed because there were too many", value=self.shed()
+            "msx_connections_shed", "Idle connections closed because there were too many", value=self._figures.shed()
         )
         return [known, shed, self._spans()]
 
     def _spans(self) -> Metric:
         """Without samples where requests are not traced."""
         made = CounterMetricFamily("msx_spans", "Spans of sampled requests by what became of them", labels=("result",))
-        for result, count in self.spans().items():
+        for result, count in self._figures.spans().items():
             made.add_metric((result,), count)
         return made
 

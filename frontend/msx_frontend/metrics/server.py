@@ -18,7 +18,7 @@ from msx_frontend.metrics.generation import TextFamilies
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_frontend.metrics.observer import MODEL, ModelGauges, ObservedModel
+from msx_frontend.metrics.observer import MODEL, ModelGauges, ObservedModel, ServerFigures
 from msx_protocol import MetricSample
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -57,6 +57,7 @@ class ServerMetrics:
         *,
         auto_detect: bool | None = None,
         logs: MetricLogs | None = None,
+        figures: ServerFigures | None = None,
     ) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)  # else the process is never among some names
         self._mode, self._logs, spec = mode, logs, spec or load_spec()
@@ -81,8 +82,9 @@ class ServerMetrics:
         self.replies_by_status: dict[int, SampleTarget] = {}
         """The same for statuses that were seen; see `replied`."""
         self.versions: list[ObservedModel] = []
-        self.observer = ModelGauges(self.versions)
-        registry.register(self.observer)
+        self.figures = ServerFigures() if figures is None else figures
+        self._gauges = ModelGauges(self.versions, self.figures)
+        registry.register(self._gauges)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
@@ -116,7 +118,7 @@ class ServerMetrics:
             names = names & LEGACY if names else LEGACY
         self.gathered.settle()
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
-        self.observer.look()
+        self._gauges.look()
         return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
 
     def replied(self, status: int) -> None:
