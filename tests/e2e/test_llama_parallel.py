@@ -1,7 +1,9 @@
-"""The example's Llama over the ranks of a real server's groups: the text of one rank, to many clients at once."""
+"""The example's Llama over the ranks of a real server's groups: the text of one rank, to many clients at once, to the
+clients that users have, and to requests of all kinds; no text depends on the others, and nothing is left."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,14 +12,18 @@ import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_net.grpc.messages import message_class
+from tests.contract.runs import checks_of, make_environment, run
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
-from tests.e2e.server import RunningServer, client_of, new_store, run_server
+from tests.e2e.llm_requests import KINDS, SHARES, ask_all
+from tests.e2e.server import RunningServer, client_of, new_store, run_server, wait_until
 
 pytest.importorskip("mindspore")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
 
 LAYOUTS = {"tp2": 2, "pp2": 2, "pptp4": 4}
+TIGHT = "maxBatchTotalTokens: 384\njobQueueSize: 1000\n"
+"""Much less than all slots full: texts wait, and may have to give their place back."""
 START = 240.0
 """Seconds until all ranks of all groups have compiled their graphs, on a machine that is busy."""
 SUBJECTS = ["Exceptions are", "An object", "Functions", "A class", "Sets", "The with statement", "Modules are",
@@ -36,9 +42,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     store = new_store(folder)
     for name in ("one", *LAYOUTS):
         file = "model-config.yaml" if name == "one" else f"model-config-{name}.yaml"
-        pack_llama(store, name, few_graphs((EXAMPLE / file).read_text()))
+        pack_llama(store, name, few_graphs((EXAMPLE / file).read_text()) + TIGHT)
     models = [f"{name}.mar" for name in ("one", *LAYOUTS)]
-    with run_server(folder, "--models", *models, ready=False) as running:
+    with run_server(folder, "--models", *models, tokens=True, ready=False) as running:
         running.wait_ready(START)
         yield running
 
@@ -47,9 +53,15 @@ def wanted(prompt: str) -> dict[str, object]:
     return {"prompt": prompt, "max_new_tokens": 8}
 
 
+def key_of(server: RunningServer) -> str:
+    assert server.keys is not None
+    key: str = server.keys["inference"]["key"]
+    return key
+
+
 def by_http(server: RunningServer, model: str, prompt: str) -> list[bytes]:
     with (
-        client_of(server.info["inference"], None) as client,
+        client_of(server.info["inference"], key_of(server)) as client,
         client.stream("POST", f"/predictions/{model}", json=wanted(prompt)) as reply,
     ):
         assert reply.status_code == 200, reply.read()
@@ -63,7 +75,8 @@ def by_grpc(server: RunningServer, model: str, prompt: str) -> list[bytes]:
         call = channel.unary_stream(path, Request.SerializeToString, Response.FromString)
         fields = {name: str(value).encode() for name, value in wanted(prompt).items()}
         request = Request(model_name=model, input=fields)
-        return [response.prediction for response in call(request, timeout=60)]
+        metadata = (("authorization", f"Bearer {key_of(server)}"),)
+        return [response.prediction for response in call(request, timeout=60, metadata=metadata)]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +109,7 @@ def test_a_stream_comes_in_pieces(server: RunningServer, layout: str) -> None:
     """The first piece leaves before the last is made; how many a client reads at once is its affair."""
     long = {"prompt": SUBJECTS[0], "max_new_tokens": 60}
     with (
-        client_of(server.info["inference"], None) as client,
+        client_of(server.info["inference"], key_of(server)) as client,
         client.stream("POST", f"/predictions/{layout}", json=long) as reply,
     ):
         assert reply.headers["ts_stream_next"] == "true"
@@ -127,7 +140,7 @@ def test_a_client_that_leaves_does_not_hold_up_the_group(
 ) -> None:
     long = {"prompt": "The", "max_new_tokens": 200, "temperature": 1.0}
     with (
-        client_of(server.info["inference"], None) as client,
+        client_of(server.info["inference"], key_of(server)) as client,
         client.stream("POST", f"/predictions/{layout}", json=long) as reply,
     ):
         next(reply.iter_raw())
@@ -153,3 +166,39 @@ def test_describe_shows_how_the_model_is_divided(server: RunningServer, layout: 
     custom = described["customizedMetadata"]
     assert custom["pipeline_stages"] * custom["tensor_parallel"] == size
     assert (custom["context_length"], custom["concurrent_texts"]) == (256, 8)
+
+
+@pytest.fixture(scope="module")
+def outcomes(server: RunningServer) -> dict[str, str]:
+    return run("engine", server, make_environment())
+
+
+@pytest.mark.contract
+@pytest.mark.parametrize("check", [check for _, check in checks_of("engine")])
+def test_client(outcomes: dict[str, str], server: RunningServer, check: str) -> None:
+    assert not outcomes[check], f"{outcomes[check]}\n{server.tail()}"
+
+
+@pytest.mark.parametrize("requests", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_no_text_of_requests_of_all_kinds_depends_on_others(server: RunningServer, requests: int) -> None:
+    outcomes = asyncio.run(ask_all(server, key_of(server), requests))
+    assert sum(outcomes.values()) == requests
+    assert set(outcomes) == set(KINDS)
+    for model in SHARES:
+        assert server.metric("msx_llm_prefix_hit_tokens", ModelName=model) > 0
+        assert server.metric("msx_worker_restarts_total", model=model) == 0
+
+
+@pytest.mark.parametrize("model", ["one", *LAYOUTS])
+def test_nothing_is_left_of_all_those_requests(server: RunningServer, model: str) -> None:
+    """Of texts, slots and blocks of the engines, and jobs of the frontend; of clients that left, too."""
+    engine, queue = (
+        ("msx_llm_running", "msx_llm_waiting", "msx_llm_blocks_used"),
+        ("msx_queue_depth", "msx_requests_in_flight"),
+    )
+
+    def left() -> bool:
+        gauges = [*((gauge, {"ModelName": model}) for gauge in engine), *((gauge, {"model": model}) for gauge in queue)]
+        return any(server.metric(gauge, **labels) for gauge, labels in gauges)
+
+    wait_until(lambda: not left(), "nothing is left", server.tail)
