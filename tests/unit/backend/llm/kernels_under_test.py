@@ -95,9 +95,10 @@ class KernelsUnderTest:
 
 
 @contextmanager
-def kernels_under_test(kind: str, model: Path) -> Iterator[KernelsUnderTest]:
+def kernels_under_test(kind: str, model: Path, graphs: bool = False) -> Iterator[KernelsUnderTest]:
+    """`graphs`: of a CPU, for tests with many steps."""
     if kind == "cpu":
-        make = partial(make_runner, kind, shape(), folder=model)
+        make = partial(make_runner, kind, shape(), folder=model, graphs=graphs)
         yield KernelsUnderTest(make(), EXACT, 16, make)
         return
     import mindspore as ms
@@ -113,9 +114,9 @@ def kernels_under_test(kind: str, model: Path) -> Iterator[KernelsUnderTest]:
 class Reference:
     """What a CPU makes of whole texts, without anything in a cache."""
 
-    def __init__(self, model: Path) -> None:
+    def __init__(self, model: Path, graphs: bool = False) -> None:
         long = replace(shape(), slot_buckets=(1,), prefill_buckets=(CONTEXT,), batch_prefill=CONTEXT)
-        self._runner = make_runner("reference", long, folder=model)
+        self._runner = make_runner("reference", long, folder=model, graphs=graphs)
 
     def logits(self, tokens: list[int]) -> Any:
         """Of each token [tokens, vocab]."""

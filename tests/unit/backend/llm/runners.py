@@ -42,16 +42,21 @@ def make_runner(
     adapters: Any = None,
     chooses: bool = True,
     whole: bool = False,
+    graphs: bool = False,
 ) -> Any:
-    """`whole`: each rank has some experts whole."""
+    """`whole`: each rank has some experts whole. `graphs`: of one rank on a CPU; without them its cells run as they
+    are, since compiling the graphs of a small model takes longer than a hundred steps. Ranks with others have them."""
     from msx_llm.division import with_whole_experts
     from msx_llm.models.registry import read_config
     from msx_llm.runner import load_runner
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 
+    class Eager(Parallel):
+        graphs_hang = True
+
     if parallel is None:
-        parallel = Parallel()
+        parallel = Parallel() if graphs else Eager()
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
     config = with_whole_experts(read_config(folder), whole)
@@ -78,6 +83,11 @@ def some(families: Sequence[str], *long: str) -> list[Any]:
     """Parameters of a test: families in float16, of which those like another one are run by hand."""
     marks = {family: [pytest.mark.long] for family in long}
     return [pytest.param(family, "float16", marks=marks.get(family, [])) for family in families]
+
+
+def quick(families: Sequence[str], *chosen: str) -> list[Any]:
+    """Parameters of a test: families, of which all but the chosen ones are run by hand."""
+    return [family if family in chosen else pytest.param(family, marks=pytest.mark.long) for family in families]
 
 
 def compiled_graphs() -> int:

@@ -22,7 +22,7 @@ GOLDEN = json.loads(GOLDENS.with_name("beams.json").read_text())
 def logits() -> Any:
     """Of the token behind a text; each is computed once for all cases."""
     pytest.importorskip("mindspore")
-    runner, known = make_runner(GOLDEN["family"], limits()), dict[tuple[int, ...], Logprobs]()
+    runner, known = make_runner(GOLDEN["family"], limits(), graphs=True), dict[tuple[int, ...], Logprobs]()
 
     def of(tokens: tuple[int, ...]) -> Logprobs:
         if tokens not in known:

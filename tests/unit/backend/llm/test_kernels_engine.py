@@ -42,12 +42,12 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def reference(model: Path) -> Reference:
-    return Reference(model)
+    return Reference(model, graphs=True)
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def kernels(request: pytest.FixtureRequest, model: Path) -> Iterator[KernelsUnderTest]:
-    with kernels_under_test(request.param, model) as made:
+    with kernels_under_test(request.param, model, graphs=True) as made:
         yield made
 
 

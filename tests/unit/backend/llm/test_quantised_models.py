@@ -66,13 +66,13 @@ def test_families(kind: str, family: str, case: str, tmp_path: Path) -> None:
     dtype = "bfloat16" if "dynamic" in case else "float16"  # an NPU rounds the inputs then, by 8 bits
     with emulation() if kind == "npu" else nullcontext():
         flat = make_flat("npu", quantised, dtype, shape) if kind == "npu" else None
-        found = all_logits(flat or make_runner("cpu", shape, folder=quantised), TOKENS, 0, (20,))
+        found = all_logits(flat or make_runner("cpu", shape, folder=quantised, graphs=True), TOKENS, 0, (20,))
     bound = EXACT if kind == "cpu" else 2 * ROUNDING[dtype]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=bound * np.abs(wanted).max())
 
 
 def _with_adapter(folder: Path, adapter: Path) -> Any:
-    runner = make_runner("cpu", limits(slots=(1,), prefills=(32,)), folder=folder, adapters=room())
+    runner = make_runner("cpu", limits(slots=(1,), prefills=(32,)), folder=folder, adapters=room(), graphs=True)
     runner.adapt(0, 1, Adapter("own", str(adapter)))
     return all_logits(runner, TOKENS, 0, (20,))
 

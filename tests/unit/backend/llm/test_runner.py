@@ -25,7 +25,7 @@ CLOSE = 1e-4
 @pytest.fixture(scope="module")
 def warm() -> tuple[Any, list[str]]:
     ms.runtime.launch_blocking()
-    runner = make_runner("llama", limits(slots=(1, SLOTS), contexts=(64, CONTEXT), prefills=(8, 32)))
+    runner = make_runner("llama", limits(slots=(1, SLOTS), contexts=(64, CONTEXT), prefills=(8, 32)), graphs=True)
     told: list[str] = []
     runner.warm_up(told.append)
     return runner, told

@@ -32,7 +32,7 @@ FAMILIES = [
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_read_again_is_all_that_was_released(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sleeping, "release", spoil)
-    runner, tokens = make_runner(family, limits()), expected(family)[0][:16]
+    runner, tokens = make_runner(family, limits(), graphs=True), expected(family)[0][:16]
     before = runner.prefill(0, 0, tokens, all_logits=True)
     graphs = compiled_graphs()
     runner.sleep(weights=True)
@@ -51,12 +51,11 @@ def test_quantised_weights_are_read_again(case: Case, tmp_path: Path, monkeypatc
     plain = make_wide("qwen2", tmp_path / "plain", intermediate_size=128)
     folder, _ = write_quantised(plain, case, tmp_path)
     runner = make_runner("quantised", limits(), folder=folder)
-    before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
+    before = runner.prefill(0, 0, TOKENS[:16])
     runner.sleep(weights=True)
     spoil(runner._memory._caches, 0)  # as their pages are
     runner.wake()
     np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
-    assert compiled_graphs() == graphs
 
 
 def test_adapters_are_placed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +65,7 @@ def test_adapters_are_placed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     runner = make_runner("adapted", limits(), folder=model, adapters=room())
     plain = runner.prefill(0, 0, TOKENS[:16])
     runner.adapt(0, 1, adapter)
-    before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
+    before = runner.prefill(0, 0, TOKENS[:16])
     assert np.abs(before - plain).max() > 0.1
     runner.sleep(weights=True)
     spoil(runner._memory._caches, 0)  # as their pages are
@@ -75,12 +74,11 @@ def test_adapters_are_placed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), plain)
     runner.adapt(0, 1, adapter)
     np.testing.assert_array_equal(runner.prefill(0, 0, TOKENS[:16]), before)
-    assert compiled_graphs() == graphs
 
 
 def test_memory_is_given_back_and_graphs_stay(tmp_path: Path) -> None:
     model = make_wide("llama", tmp_path / "model", vocab_size=4096, hidden_size=1024)
-    runner = make_runner("wide", limits(contexts=(512,)), folder=model)
+    runner = make_runner("wide", limits(contexts=(512,)), folder=model, graphs=True)
     runner.warm_up(lambda shape: None)
     before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
     weights, caches = list(runner._memory._decoder.get_parameters()), runner._memory._caches

@@ -58,7 +58,7 @@ def test_logits_are_those_of_merged_weights(kind: str, family: str, tmp_path: Pa
     wanted = np.concatenate([_texts(make_runner(family, shape, folder=folder), (0,)) for folder in folders])
     with emulation() if kind == "npu" else contextlib.nullcontext():
         kernels = AscendKernels(ms.float16) if kind == "npu" else None
-        runner = make_runner(family, shape, folder=model, kernels=kernels, adapters=room())
+        runner = make_runner(family, shape, folder=model, kernels=kernels, adapters=room(), graphs=True)
         runner.warm_up(lambda shape: None)
         graphs = compiled_graphs()
         runner.adapt(1, 1, Adapter("two", str(two)))  # another one is read into its place below

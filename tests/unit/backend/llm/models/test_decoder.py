@@ -17,6 +17,7 @@ from tests.unit.backend.llm.runners import (
     expected,
     limits,
     make_runner,
+    quick,
 )
 
 pytestmark = pytest.mark.mindspore
@@ -30,10 +31,22 @@ def _launch_blocking() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logits_are_those_of_transformers(family: str) -> None:
-    """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
+    """Of tokens that came in chunks, each but the first after what the cache holds, and one by one."""
     tokens, logits = expected(family)
     runner = make_runner(family, limits())
-    np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16, 13)), logits, atol=1e-4)
+    np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16, 13, 12)), logits, atol=1e-4)
+
+
+DISTINCT = ("glm4", "gemma3", "qwen3", "gpt_oss", "qwen2_moe", "deepseek_v3")
+"""Families that have all kinds of cells between them; test_runner has llama's graphs."""
+
+
+@pytest.mark.parametrize("family", quick(FAMILIES, *DISTINCT))
+def test_a_graph_has_the_logits_of_transformers(family: str) -> None:
+    """What runs without a graph may not compile. One graph reads all tokens, one by one."""
+    tokens, logits = expected(family)
+    runner = make_runner(family, limits(), graphs=True)
+    np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=()), logits, atol=1e-4)
 
 
 @pytest.mark.parametrize("variant", sorted(folder.name for folder in VARIANTS.iterdir()))
