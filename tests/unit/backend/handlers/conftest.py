@@ -1,7 +1,10 @@
 """Tiny networks, exported once per session."""
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,18 +83,30 @@ def _import(path: Path) -> dict[str, Any]:
 @pytest.fixture
 def serve(nets: Path) -> Iterator[Serve]:
     """serve(handler, "x.mindir", config) is that model, loaded and warmed up."""
-    opened: list[LocalModel] = []
+    with ExitStack() as opened:
 
-    def start(handler: str, serialized: str, config: Any = None, folder: Path = nets, **files: str) -> LocalModel:
-        manifest = {"model": {"serializedFile": serialized, **files}}
-        model = LocalModel(handler, folder, config=config or {}, manifest=manifest)
-        model.__enter__()
-        opened.append(model)
-        return model
+        def start(handler: str, serialized: str, config: Any = None, folder: Path = nets, **files: str) -> LocalModel:
+            manifest = {"model": {"serializedFile": serialized, **files}}
+            return opened.enter_context(LocalModel(handler, folder, config=config or {}, manifest=manifest))
 
-    yield start
-    for model in opened:
-        model.__exit__(None, None, None)
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared(nets: Path) -> Iterator[Serve]:
+    """The same for tests that change no model and no file of one: each is loaded once, which takes half a second."""
+    with ExitStack() as opened:
+
+        @cache
+        def load(handler: str, folder: Path, manifest: str, config: str) -> LocalModel:
+            model = LocalModel(handler, folder, config=json.loads(config), manifest=json.loads(manifest))
+            return opened.enter_context(model)
+
+        def start(handler: str, serialized: str, config: Any = None, folder: Path = nets, **files: str) -> LocalModel:
+            manifest = {"model": {"serializedFile": serialized, **files}}
+            return load(handler, folder, json.dumps(manifest), json.dumps(config or {}))
+
+        yield start
 
 
 @pytest.fixture(autouse=True)

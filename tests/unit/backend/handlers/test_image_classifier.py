@@ -51,6 +51,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def serve(shared: Serve) -> Serve:
+    return shared
+
+
+@pytest.fixture
 def model(serve: Serve, folder: Path) -> LocalModel:
     return serve("image_classifier", "brightness.mindir", {"image": {"top_k": 2}}, folder)
 

@@ -24,6 +24,11 @@ BOASTFUL_HEADER = b"{'descr': '<f4', 'fortran_order': False, 'shape': (100000000
 BOASTFUL_NPY = b"\x93NUMPY\x01\x00v\x00" + BOASTFUL_HEADER.ljust(117) + b"\n"
 
 
+@pytest.fixture
+def serve(shared: Serve) -> Serve:
+    return shared
+
+
 def npy(array: Any) -> bytes:
     file = io.BytesIO()
     np.save(file, array)

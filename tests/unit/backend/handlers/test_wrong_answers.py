@@ -101,11 +101,10 @@ def cell(folder: Path, name: str = "Checked") -> Any:
     return create_cell(source, ModelOptions(class_name=f"{name}{number}"))
 
 
-@pytest.fixture
-def exported(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `wrong.mindir` for any number of rows, as `mindspore.export` writes it, and its checkpoint."""
-    folder = tmp_path / "exported"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("exported")
     net, rows = cell(folder), ms.Tensor(shape=[None, 3], dtype=ms.float32)
     net.set_inputs(rows)
     ms.export(net, rows, file_name=str(folder / "wrong"), file_format="MINDIR")
