@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msx_core.errors import HandlerLoadError
 from msx_core.failures import summary
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def names(group: str) -> list[str]:
@@ -28,6 +30,8 @@ def load_all(group: str) -> list[Any]:
 
 def _found(group: str) -> dict[str, EntryPoint]:
     """Entry points by name. If two packages have the same name, the first on Python's path is used."""
+    from importlib.metadata import entry_points  # a fifth of a worker's imports, and most handlers are files
+
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         points.setdefault(point.name, point)

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import logging
 import sys
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -71,7 +70,9 @@ def prefer_on_path(folder: str) -> None:
 
 
 def from_entry_point(location: str) -> Any:
-    points: list[EntryPoint] = list(entry_points(group=ENTRY_POINTS, name=location))
+    from importlib.metadata import entry_points  # a fifth of a worker's imports, and most handlers are files
+
+    points = list(entry_points(group=ENTRY_POINTS, name=location))
     return points[0].load() if points else None
 
 

@@ -12,7 +12,6 @@ from msx_core.config.keys import ModelKeys
 from msx_core.config.layout import ParallelLayout, find_layout, find_nodes
 from msx_core.config.sections import read_fields
 from msx_core.config.stages import Pipeline, read_pipeline
-from msx_core.safe_yaml import read_yaml
 from msx_core.values import ConfigError, convert, show
 
 MOST_VALUES = 100_000
@@ -79,6 +78,8 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
 
 def load_model_config(path: str | Path) -> tuple[ModelConfig, list[str]]:
     """The settings in the file, and warnings for its author. Raises ConfigError, which names the file."""
+    from msx_core.safe_yaml import read_yaml  # workers are given what the server has read
+
     mapping = read_yaml(Path(path))
     try:
         return parse_model_config({} if mapping is None else mapping)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from msx_core import handler_modules
 from msx_core.resolve import resolve_handler, resolve_object, resolve_packed
 from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk import Handler, HandlerLoadError
@@ -95,7 +94,9 @@ def test_an_installed_packages_entry_point(
     (tmp_path / "plug.py").write_text(FUNCTION + CLASS)
     monkeypatch.syspath_prepend(str(tmp_path))
     point = EntryPoint("shiny", value, "msx.handlers")
-    monkeypatch.setattr(handler_modules, "entry_points", lambda group, name="shiny": [point] if name == "shiny" else [])
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda group, name="shiny": [point] if name == "shiny" else []
+    )
     assert answer(resolve_handler("shiny", tmp_path / "elsewhere")) == expected
 
 
