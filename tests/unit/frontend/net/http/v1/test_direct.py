@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from math import ceil
 from typing import Any, cast
 
 import pytest
@@ -482,7 +483,7 @@ class FakeClock:
 
     def __init__(self, bench: Bench) -> None:
         self._loop, self._connection = bench.connection.loop, bench.connection
-        self.now = self._loop.time()
+        self.now = float(ceil(self._loop.time()))  # whole seconds are added, and taken off again, without rounding
         bench.connection.loop = cast(Any, self)
 
     def __getattr__(self, name: str) -> Any:
