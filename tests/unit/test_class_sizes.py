@@ -13,8 +13,6 @@ MOST_BASES = 3
 """Our own classes in the longest chain from a class to its last base, itself included."""
 
 TOO_MANY_METHODS = {
-    "DirectStream",
-    "Http1Connection",
     "ModelVersion",
     "ObservedStages",
     "ObservedVersion",

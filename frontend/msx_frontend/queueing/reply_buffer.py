@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import NamedTuple
 
 from msx_core.tracing.trace_context import TraceHeaders
@@ -13,15 +13,12 @@ from msx_frontend.held_bytes import Hold
 from msx_frontend.job import Cancellable
 from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.notifier import Notifier
+from msx_frontend.queueing.reader_patience import ReaderPatience
 from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
 from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
 
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""
-
-STEP = 1.0
-"""Seconds at a time in which a reader is waited for: one that is as late again was not the reader's, but the server's,
-which was held up, and does not count."""
 
 UNPACED = StreamBuffers()
 """The size of buffers whose jobs do not wait for their readers: those of text APIs."""
@@ -95,7 +92,7 @@ class ReplyBuffer:
         self._buffers = UNPACED
         self._enough = self._buffers.size + 1
         """Bytes with which the sender waits until the reader takes something."""
-        self._stall: asyncio.TimerHandle | None = None
+        self._stall: ReaderPatience | None = None
         self._stall_limit = stall_limit
 
     # -- what the group's reader calls --
@@ -171,10 +168,6 @@ class ReplyBuffer:
         self._chunks.clear()
         self._taken(self._size)
         return data, self._ended
-
-    @property
-    def filled(self) -> bool:
-        return bool(self._chunks)
 
     @property
     def over(self) -> bool:
@@ -269,24 +262,8 @@ class ReplyBuffer:
             self._stall.cancel()
             self._stall = None
         if self._size >= self._enough:
-            self._wait_for_reader(self._stall_limit)
-
-    def _wait_for_reader(self, seconds: float) -> None:
-        step = min(seconds, STEP)
-        self._stall = asyncio.get_running_loop().call_later(step, self._waited, seconds, step)
-
-    def _waited(self, seconds: float, step: float) -> None:
-        assert self._stall is not None
-        late = asyncio.get_running_loop().time() - self._stall.when()
-        if late >= STEP:
-            self._wait_for_reader(seconds)
-        elif seconds > step:
-            self._wait_for_reader(seconds - step)
-        else:
-            self._stalled()
-
-    def _stalled(self) -> None:
-        self._give_up(f"took none of them for {self._stall_limit:g} s")
+            limit = self._stall_limit
+            self._stall = ReaderPatience(limit, partial(self._give_up, f"took none of them for {limit:g} s"))
 
     def _give_up(self, how: str) -> None:
         self._error = ReaderTooSlow(self._size, how)

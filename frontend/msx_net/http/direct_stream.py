@@ -162,14 +162,11 @@ class DirectStream(ReplyBuffer):
         if self._error is not None:
             level = logging.INFO if self._error.status == RequestCancelled.status else logging.WARNING
             log.log(level, "a stream was cut: %s", self._error.message, extra={"request_id": self._reply.id})
-            self._tell(self._error)
+            if self.heartbeat is not None and (
+                told := failure_event(self._reply.known.family, self._error, self.heartbeat)
+            ):
+                self._reply.write_part(None, [told], last=False)  # a stream of events says why it breaks off
             self._reply.cut()
             self._reply.complete(self._error.status)
         else:
             self._reply.complete(200 if self._head is None else self._head.status)
-
-    def _tell(self, error: ServiceError) -> None:
-        """A stream of events says why it breaks off."""
-        told = b"" if self.heartbeat is None else failure_event(self._reply.known.family, error, self.heartbeat)
-        if told:
-            self._reply.write_part(None, [told], last=False)

@@ -46,6 +46,12 @@ class AsgiCycle:
         self._owed: int | None = None
         """What the app still owes of the content-length that it announced."""
 
+    def start(self, app: AsgiApp, scope: Scope) -> None:
+        """Run the app in a task of its own."""
+        task, tasks = asyncio.get_running_loop().create_task(self.run(app, scope)), self._connection.server_state.tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
     async def run(self, app: AsgiApp, scope: Scope) -> None:
         """A reply that the app does not finish ends with the connection: no client takes the part for the whole."""
         try:

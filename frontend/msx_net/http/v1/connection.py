@@ -13,16 +13,13 @@ from msx_net.connections.connection import ON_ITS_WAY, close_unless_asked, forgi
 from msx_net.http.asgi_request import client_text
 from msx_net.http.job_reply import begin
 from msx_net.http.v1.asgi_scope import endpoints
-from msx_net.http.v1.errors import SlowHead, slow_body
 from msx_net.http.v1.flow_control import TransportFlow
-from msx_net.http.v1.incoming import IncomingRequest, unreadable
-from msx_net.http.v1.lingering import LONGEST
+from msx_net.http.v1.incoming import unreadable
 from msx_net.http.v1.ordered_replies import OrderedReplies
-from msx_net.http.v1.read_timer import ReadTimer
 from msx_net.http.v1.reader import Http1Reader
 from msx_net.http.v1.server import AppConfig, ServerState
 from msx_net.http.v1.settings import Http1Settings
-from msx_net.http.v1.write_timer import WriteTimer
+from msx_net.http.v1.slow_client import Close, SlowClient
 
 log = logging.getLogger("msx.http")
 
@@ -53,8 +50,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         self._ends = endpoints(transport)
         self._client = client_text(self._ends.client)
         self._idle_since = self.loop.time()
-        self._timer = ReadTimer(self._idle_since if self.accepted is None else self.accepted)
-        self._unread_replies = WriteTimer()
+        self._slow_client = SlowClient(self._limits, self._idle_since if self.accepted is None else self.accepted)
         self.server_state.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -91,7 +87,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         ):
             reply = self._begin(kept)
             if kept.is_large:
-                self.hold(reply, kept.size)
+                reply.hold(kept.size)
             if not reply.response_complete:
                 begin(kept.known.template, reply.id, data[len(kept.raw) :], reply)
         elif self._rest:
@@ -113,8 +109,15 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         else:
             if read < len(data):
                 self._read_later(data[read:])
-            elif between and reader.request is None and reader.begun == begun + 1:
-                self._keep(data)
+            elif (
+                between
+                and reader.request is None
+                and reader.begun == begun + 1
+                and self._kept is not None  # else the request waits its turn, or is one for the app
+                and self._answering is reader.last
+                and not self._ending
+            ):
+                self._kept.keep(data)
 
     def _read_later(self, rest: bytes) -> None:
         """When there is room for more requests, or when others have had their turn."""
@@ -133,11 +136,6 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
             self.read(rest)
         if not self._rest or self.requests_wait:
             self.flow.go_on()
-
-    def _keep(self, data: bytes) -> None:
-        """`data` is one request. It may also wait its turn, or be one for the app: then its head is not known."""
-        if self._kept is not None and self._answering is self._reader.last and not self._ending:
-            self._kept.keep(data)
 
     def _cannot_read(self, error: ServiceError) -> None:
         """No request can be found behind what was wrong: this reply is the last, in its turn."""
@@ -162,55 +160,40 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
 
     def forgive(self, seconds: float, now: float) -> None:
         self._idle_since = forgiven(self._idle_since, seconds, now)
-        for timer in (self._timer, self._unread_replies, self._lingering):
-            if timer is not None:
-                timer.forgive(seconds, now)
+        self._slow_client.forgive(seconds, now)
+        if self._lingering is not None:
+            self._lingering.forgive(seconds, now)
 
     def look(self, now: float) -> None:
-        request = self._reader.request
-        if self._reads_nothing(now):
+        writing = self._reply is not None and not self.flow.write_paused
+        # While a reply is being written, only a transport that takes no more says how much is unread.
+        unsent = 0 if writing else self.transport.get_write_buffer_size()
+        if self._slow_client.reads_nothing_for(now, unsent) >= STALL_LIMIT:
             log.info("%s took nothing of its reply for %g s: it is closed", self._client, STALL_LIMIT)
             self.abort()
         elif self._lingering is not None:
             self._lingering.look(now)
-        elif request is not None or self._reader.begun == 0:
-            self._look_at_request(request, now)
+        elif self._reader.request is not None or self._reader.begun == 0:
+            self._look_at_request(now)
         elif not (self._reply or self._rest) and now - self._idle_since >= self._limits.keep_alive_timeout:
             close_unless_asked(self.transport)
 
-    def _reads_nothing(self, now: float) -> bool:
-        """While a reply is being written, only a transport that takes no more says so."""
-        writing = self._reply is not None and not self.flow.write_paused
-        unsent = 0 if writing else self.transport.get_write_buffer_size()
-        return self._unread_replies.look(now, unsent) >= STALL_LIMIT
-
-    def _look_at_request(self, request: IncomingRequest | None, now: float) -> None:
-        """It is not complete. `request` is None where not a byte has come yet."""
-        paused = (
-            self.flow.read_paused or self.flow.held_back or (self._reply is not None and request is not self._answering)
+    def _look_at_request(self, now: float) -> None:
+        """It is not complete, or not a byte of it has come yet."""
+        in_turn = self._reader.request is self._answering
+        verdict = self._slow_client.judge(
+            now,
+            self._reader,
+            paused=self.flow.read_paused or self.flow.held_back or (self._reply is not None and not in_turn),
+            in_turn=in_turn,
+            answered=self._idle_since if self._reply is None else None,
         )
-        seconds = self._timer.look(now, self._reader, paused=paused)
-        if request is not None and request.head_complete:
-            self._look_at_body(request, seconds, now)
-        elif self._reply is None:
-            self._look_at_head(seconds)
-
-    def _look_at_head(self, seconds: float) -> None:
-        if seconds < self._limits.request_head_timeout:
-            return
-        if self._reader.begun == 0:
-            close_unless_asked(self.transport)  # without a word: nothing was asked
-        else:
-            self._cannot_read(SlowHead(self._limits))
-
-    def _look_at_body(self, request: IncomingRequest, seconds: float, now: float) -> None:
-        """A client that was not told to go on, or that waits behind another request, does not send."""
-        if request is not self._answering or request.expects_continue:
-            return
-        if self._reply is None and now - self._idle_since >= LONGEST:
-            self.transport.close()  # it was answered, and the rest is dropped
-        elif seconds > self._limits.request_body_grace and request.size < seconds * self._limits.min_request_body_rate:
-            self._cannot_read(slow_body(self._limits, request.size, seconds))
+        if verdict is Close.UNLESS_ASKED:
+            close_unless_asked(self.transport)
+        elif verdict is Close.AT_ONCE:
+            self.transport.close()
+        elif verdict is not None:
+            self._cannot_read(verdict)
 
     def shutdown(self) -> None:
         if not self._ending:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from msx_frontend.held_bytes import UNCOUNTED
+from msx_frontend.errors import ServiceError
+from msx_frontend.held_bytes import UNCOUNTED, Hold
 from msx_net.http.compression import is_compressible
 from msx_net.http.direct import Direct
 from msx_net.http.direct_reply import DirectReply
@@ -30,12 +31,11 @@ class WritesReplies(Protocol):
     flow: TransportFlow
     server_state: ServerState
     usual: UsualHead
+    held: Hold | None
 
     def answered(self, reply: Http1Reply) -> None: ...
 
     def completed(self, reply: Http1Reply) -> None: ...
-
-    def hold(self, reply: Http1Reply, size: int) -> None: ...
 
     @property
     def must_close(self) -> bool: ...
@@ -58,7 +58,19 @@ class Http1Reply(DirectReply):
             request.take()
             self.refuse(request_too_large(limit))
         elif request.size >= UNCOUNTED:
-            self.connection.hold(self, request.size)
+            self.hold(request.size)
+
+    def hold(self, size: int) -> None:
+        """Count the bytes of the request until it is answered."""
+        if self.response_complete:
+            return
+        connection = self.connection
+        if connection.held is None:
+            connection.held = self.direct.held.hold()
+        try:
+            connection.held.resize(size)
+        except ServiceError as error:
+            self.refuse(error)
 
     def request_complete(self, request: IncomingRequest) -> None:
         if not self.response_complete:

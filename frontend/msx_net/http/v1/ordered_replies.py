@@ -54,8 +54,8 @@ class OrderedReplies:
         """The last request that is answered, or was; None before the first one."""
         self._reply: Http1Reply | AsgiCycle | None = None
         """To that request; None if nothing is under way."""
-        self._hold: Hold | None = None
-        """Counts the bytes of a large body; made when the first one comes."""
+        self.held: Hold | None = None
+        """Counts the bytes of a large body until it is answered; made when the first one comes."""
         self._ending = False
         """The reply to the last request that has come ends the connection."""
         self._deaf = self._unread = False
@@ -101,10 +101,16 @@ class OrderedReplies:
         self._answering = request
         if request.error is not None:
             self.tell(request.error)
-        elif (kept := self._known_head(request)) is None:
-            self._start_app(request)
-        else:
+        elif (kept := self._known_head(request)) is not None:
             self._start_job(request, kept)
+        else:
+            try:
+                scope = scope_of(request, self._ends, self._app_state)
+            except ServiceError as error:
+                self.tell(error)
+            else:
+                self._reply = AsgiCycle(self, request)
+                self._reply.start(self._app, scope)
 
     def _start_job(self, request: IncomingRequest, kept: KeptHead) -> None:
         reply = self._begin(kept)
@@ -120,17 +126,6 @@ class OrderedReplies:
             reply.body_came(request)
         if request.complete:
             reply.request_complete(request)
-
-    def _start_app(self, request: IncomingRequest) -> None:
-        try:
-            scope = scope_of(request, self._ends, self._app_state)
-        except ServiceError as error:
-            self.tell(error)
-            return
-        cycle = self._reply = AsgiCycle(self, request)
-        task = self.loop.create_task(cycle.run(self._app, scope))
-        self.server_state.tasks.add(task)
-        task.add_done_callback(self.server_state.tasks.discard)
 
     def _known_head(self, request: IncomingRequest) -> KeptHead | None:
         """What is known of this head, if it can be answered directly."""
@@ -159,23 +154,11 @@ class OrderedReplies:
                 reply.refuse(error)
         return reply
 
-    def hold(self, reply: Http1Reply, size: int) -> None:
-        """Count the bytes of its request until it is answered."""
-        if reply.response_complete:
-            return
-        if self._hold is None:
-            assert self._direct is not None
-            self._hold = self._direct.held.hold()
-        try:
-            self._hold.resize(size)
-        except ServiceError as error:
-            reply.refuse(error)
-
     def answered(self, reply: Http1Reply) -> None:
         """As usual: nothing is to be done but to wait for the next request, unless one waits already."""
         reply.direct.write_entry((reply.known.asked, reply.id, reply.started, monotonic()))
-        if self._hold is not None:
-            self._hold.release()
+        if self.held is not None:
+            self.held.release()
         if self._waiting or self.flow.read_paused:
             self.completed(reply)
         else:
@@ -184,8 +167,8 @@ class OrderedReplies:
             self._idle_since = self.loop.time()
 
     def completed(self, reply: Http1Reply | AsgiCycle) -> None:
-        if self._hold is not None:
-            self._hold.release()
+        if self.held is not None:
+            self.held.release()
         self.server_state.total_requests += 1
         self._idle_since = self.loop.time()
         if not reply.keep_alive:
@@ -219,15 +202,13 @@ class OrderedReplies:
     def must_close(self) -> bool:
         """The reply whose head is about to be written is the last one."""
         request = self._answering
-        if request is not None and request.is_unread and not self._drops_rest_of(request):
-            return True
+        if request is not None and request.is_unread:
+            # The rest of a body that is not needed is read, and the connection goes on, if that is not too much.
+            length = request.length
+            too_long = length is None or length > self._limits.max_refused_body_size
+            if too_long or request.expects_continue or self._deaf:
+                return True
         return self._ending and not self._waiting
-
-    def _drops_rest_of(self, request: IncomingRequest) -> bool:
-        """The rest of a body that is not needed is read, and the connection goes on, if that is not too much."""
-        length = request.length
-        too_long = length is None or length > self._limits.max_refused_body_size
-        return not (too_long or request.expects_continue or self._deaf)
 
     def tell(self, error: ServiceError) -> None:
         """Answer what is not a request, and close."""
