@@ -98,7 +98,7 @@ class Servables:
 
 
 def _answers(version: ModelVersion) -> bool:
-    return version.serving and version.answers
+    return version.serving and version.workers.answer
 
 
 def _number(version: ModelVersion) -> int:
@@ -109,9 +109,9 @@ def _number(version: ModelVersion) -> int:
 
 def _method(version: ModelVersion, spec: Spec) -> MethodInfo:
     """Raises ServingError."""
-    if version.methods is None:
+    if version.schema.methods is None:
         raise _not_available(spec)
-    for method in version.methods:
+    for method in version.schema.methods:
         if method.name == spec.method:
             return method
     raise _not_available(spec, "method is not available")

@@ -192,10 +192,10 @@ async def _all_ready(registered: Sequence[tuple[LoadServable, ModelVersion]]) ->
 async def _ready(wanted: LoadServable, version: ModelVersion) -> None:
     """Raises CommandError."""
     try:
-        while (end := await version.settled()) is None and (shortage := version.shortage) is not None:
+        while (end := await version.workers.settled()) is None and (shortage := version.status.shortage) is not None:
             if shortage.resource != "memory":
                 raise _failed(wanted, 0, f"{shortage.reason}.")
-            await version.changed()
+            await version.status.wait()
     except ServiceError as error:
         raise _failed(wanted, 0, error.message) from None
     if end is not None:
@@ -204,7 +204,7 @@ async def _ready(wanted: LoadServable, version: ModelVersion) -> None:
 
 def _at_fault(version: ModelVersion, end: GroupEnd) -> tuple[int, str]:
     """The place of the worker that has ended so, and why."""
-    ends = [replica.last_end for replica in version.replicas]
+    ends = [replica.last_end for replica in version.workers.all]
     return ends.index(end) if end in ends else 0, _OURS.sub("", end.brief or end.reason)
 
 
@@ -216,7 +216,7 @@ def _failed(wanted: LoadServable, at: int, why: str) -> CommandError:
 
 
 def _lives(version: ModelVersion) -> bool:
-    return any(_may_serve(replica) for replica in version.replicas)
+    return any(_may_serve(replica) for replica in version.workers.all)
 
 
 def _may_serve(replica: Replica) -> bool:

@@ -171,9 +171,9 @@ class HttpFront:
     def _described_models(self) -> Iterator[DescribedModel]:
         """Default versions of whose bodies something is known."""
         for name in self._registry.names():
-            version = self._registry.find(name)
-            if any(body_schemas(version.signature, version.methods)):
-                yield DescribedModel(name, version.signature or Signature(), version.methods or ())
+            schema = self._registry.find(name).schema
+            if any(body_schemas(schema.signature, schema.methods)):
+                yield DescribedModel(name, schema.signature or Signature(), schema.methods or ())
 
 
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:

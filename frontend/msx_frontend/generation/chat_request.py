@@ -62,7 +62,7 @@ def chat_generation(
     asked: ChatRequest, version: ModelVersion, tools: Tools, adapter: str = "", *, temperature: float = 1.0
 ) -> GenerateRequest:
     """Raises WrongParameter and NoChatTemplate."""
-    offered = version.capabilities or Capabilities()
+    offered = version.schema.capabilities or Capabilities()
     check_template(asked, version)
     if tools.constraint is not None:
         check_offered("tool_choice", tools.constraint, offered)

@@ -32,7 +32,7 @@ class ConversationFields(SamplingFields, kw_only=True):
 
 def check_template(asked: ConversationFields, version: ModelVersion) -> None:
     """Raises WrongParameter and NoChatTemplate."""
-    offered = version.capabilities
+    offered = version.schema.capabilities
     if offered is None:
         return
     if asked.chat_template is not None and not offered.request_templates:
@@ -46,7 +46,7 @@ def check_template(asked: ConversationFields, version: ModelVersion) -> None:
 
 def unread(asked: ConversationFields, version: ModelVersion) -> list[str]:
     """The places of members that the template does not read, if that is known."""
-    variables = (version.capabilities or Capabilities()).template_variables
+    variables = (version.schema.capabilities or Capabilities()).template_variables
     if asked.chat_template is not None or variables is None:
         return []
     own = [name for name in ("documents", "reasoning_effort") if getattr(asked, name) is not None]

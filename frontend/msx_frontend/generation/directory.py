@@ -58,7 +58,7 @@ class Directory:
             return AdaptedModel(self.find(name, operation), "")
         if colon and base in known:
             return checked(self.find(base, operation), adapter)
-        owners = [one for one in self._offering(operation) if name in one.adapter_names]
+        owners = [one for one in self._offering(operation) if name in one.schema.adapter_names]
         if len(owners) == 1:
             return checked(self._of_traffic(owners[0], operation), name)
         return AdaptedModel(self.find(name, operation), "")
@@ -107,7 +107,7 @@ class Directory:
     def _first(self, name: str | None, operation: str) -> ModelVersion:
         """The first that was registered of those that offer it."""
         for one in sorted(self.defaults(), key=lambda one: bool(one.source.workflow)):
-            if one.capabilities and getattr(one.capabilities, operation):
+            if one.schema.capabilities and getattr(one.schema.capabilities, operation):
                 return one
             if _loads(one):
                 raise _loading(one)  # it may be the one: to ask another model until then would be to ask the wrong one
@@ -133,7 +133,7 @@ class Directory:
 
     def generates(self) -> bool:
         """Whether a model is known to generate."""
-        return any(one.capabilities is not None and one.capabilities.generate for one in self.defaults())
+        return any(one.schema.capabilities is not None and one.schema.capabilities.generate for one in self.defaults())
 
     def _names_one(self, name: str | None) -> bool:
         return name is not None and (name not in ALIASES or name in self._registry.names())
@@ -148,9 +148,9 @@ class Directory:
         return self._offers(found, operation)
 
     def _offers(self, found: ModelVersion, operation: str) -> ModelVersion:
-        if found.capabilities is not None and not getattr(found.capabilities, operation):
+        if found.schema.capabilities is not None and not getattr(found.schema.capabilities, operation):
             raise NotOffered(found.source.name, operation)
-        if found.on_demand and _loads(found):
+        if found.workers.on_demand and _loads(found):
             raise FirstLoading(found)
         return found
 
@@ -158,14 +158,16 @@ class Directory:
         return self._key is None or self._key.allows(name)
 
     def _offering(self, operation: str) -> list[ModelVersion]:
-        return [one for one in self.defaults() if one.capabilities and getattr(one.capabilities, operation)]
+        return [
+            one for one in self.defaults() if one.schema.capabilities and getattr(one.schema.capabilities, operation)
+        ]
 
     def _none(self, name: str | None, operation: str) -> ServiceError:
         """The error when no model offers the operation now."""
-        untold = [one for one in self.defaults() if one.capabilities is None]
+        untold = [one for one in self.defaults() if one.schema.capabilities is None]
         if loading := [one for one in untold if _loads(one)]:
-            return _loading(next((one for one in loading if one.on_demand), loading[0]))
-        if refusal := next((one.refusal for one in untold if one.refusal), ""):
+            return _loading(next((one for one in loading if one.workers.on_demand), loading[0]))
+        if refusal := next((one.workers.refusal for one in untold if one.workers.refusal), ""):
             return ServiceUnavailable(refusal)
         return self._unknown(name, operation)
 
@@ -178,22 +180,22 @@ class Directory:
 
 def checked(version: ModelVersion, adapter: str) -> AdaptedModel:
     """Raises UnknownAdapter."""
-    if version.capabilities is not None and adapter not in version.adapter_names:
-        raise UnknownAdapter(version.source.name, adapter, version.adapter_names)
+    if version.schema.capabilities is not None and adapter not in version.schema.adapter_names:
+        raise UnknownAdapter(version.source.name, adapter, version.schema.adapter_names)
     return AdaptedModel(version, adapter)
 
 
 def _loads(version: ModelVersion) -> bool:
     """Whether the model loads for the first time: what it offers is not known."""
-    return version.capabilities is None and version.expecting_workers
+    return version.schema.capabilities is None and version.workers.expected
 
 
 def _loading(version: ModelVersion) -> ServiceUnavailable:
-    if version.on_demand:
+    if version.workers.on_demand:
         return FirstLoading(version)
     return ServiceUnavailable("The models are still loading; ask again when they are ready.")
 
 
 def operations_of(version: ModelVersion) -> list[str]:
     """What makes it a language model; empty for others, and before its first load."""
-    return [one for one in (GENERATE, EMBED, CLASSIFY) if getattr(version.capabilities, one, False)]
+    return [one for one in (GENERATE, EMBED, CLASSIFY) if getattr(version.schema.capabilities, one, False)]

@@ -78,7 +78,7 @@ def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -
     check_some("documents", texts)
     if asked.max_tokens_per_doc is not None:
         raise WrongParameter("max_tokens_per_doc", "not served: truncate_prompt_tokens bounds a query and its document")
-    most = asked.truncate_prompt_tokens or (version.capabilities or Capabilities()).max_input_tokens
+    most = asked.truncate_prompt_tokens or (version.schema.capabilities or Capabilities()).max_input_tokens
     messages = [ClassifyRequest(input=asked.query, pair=text, truncate=most) for text in texts]
 
     def write(replies: list[ClassifyReply]) -> JsonReply:

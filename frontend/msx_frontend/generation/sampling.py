@@ -86,7 +86,7 @@ def ignored_of(fields: SamplingFields, version: ModelVersion, others: list[Held]
 
     Raises WrongParameter for a schema that must be kept to as it is.
     """
-    keywords = version.capabilities.unheld_keywords if version.capabilities else ()
+    keywords = version.schema.capabilities.unheld_keywords if version.schema.capabilities else ()
     return ignored([*held_schemas(fields), *(others or [])], keywords)
 
 

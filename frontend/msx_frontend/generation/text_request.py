@@ -168,7 +168,7 @@ class TextRequest:
         if self._key is not None:
             self._key.check_model(source.name)
         if isinstance(message, GenerateRequest):
-            files = version.adapters.get(message.adapter)
+            files = version.schema.adapters.get(message.adapter)
             message = msgspec.structs.replace(message, owner=self.owner, adapter_files=files)
         id, fields = f"{self.id}-{number}" if number else self.id, [Field("body", MESSAGE_PACK, self._encode(message))]
         job = TextJob(id, source.name, source.version, fields, self._headers, sink, kind=operation)
@@ -185,7 +185,7 @@ class TextRequest:
 
     def wait_for_load(self, version: ModelVersion, begin: Callable[[], None]) -> None:
         """`begin` is called when the model's handler is known. Raises Overloaded when too many wait."""
-        self._first_load = version.wait_for_load(begin, self.fail)
+        self._first_load = version.queue.wait_for_load(begin, self.fail)
 
     def fail(self, error: Exception) -> None:
         """End its jobs, and tell the client why."""

@@ -19,7 +19,7 @@ async def customized_metadata(version: ModelVersion, number: str | None, request
     sink = CollectedAnswer()
     headers = [("describe", "True"), ("explain", "False"), ("url_path", "")]
     job = Job(request_id, version.source.name, number, [], headers, sink, kind=DESCRIBE)
-    version.submit(job)
+    version.queue.submit(job)
     try:
         answer = await sink.result
     finally:

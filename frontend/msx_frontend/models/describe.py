@@ -21,18 +21,18 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "modelVersion": source.version,
         **({"modelUrl": source.archive.shown} if source.url else {}),
         "runtime": source.manifest.get("runtime", "python"),
-        "minWorkers": version.min_workers,
-        "maxWorkers": version.max_workers,
+        "minWorkers": version.workers.least,
+        "maxWorkers": version.workers.most,
         "batchSize": config.batch_size,
         "maxBatchDelay": config.max_batch_delay,
         "responseTimeout": config.response_timeout,
         "startupTimeout": config.startup_timeout,
-        **version.autoscaler.describe(),
+        **version.workers.describe(),
         "maxRetryTimeoutInSec": config.max_retry_timeout_in_sec,
         "clientTimeoutInMills": config.client_timeout_in_mills,
         "parallelType": config.parallel_type,
         "parallelLevel": layout.ranks if layout.ranks > 1 else config.parallel_level,
-        "deviceType": version.device_type,
+        "deviceType": version.workers.device_type,
         **({"deviceIds": list(config.device_ids)} if config.device_ids else {}),
         **_unhealthy(version),
         "continuousBatching": config.continuous_batching,
@@ -44,27 +44,27 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "maxNumSequence": config.max_num_sequence if sequences else 0,
         "maxSequenceJobQueueSize": config.max_sequence_job_queue_size if sequences else 0,
         "loadedAtStartup": source.at_startup,
-        "workers": [_worker(version, replica) for replica in version.replicas],
-        "jobQueueStatus": version.dispatcher.describe(),
-        "state": version.state.value,
+        "workers": [_worker(version, replica) for replica in version.workers.all],
+        "jobQueueStatus": version.queue.describe(),
+        "state": version.status.state.value,
     }
     if (pipeline := version.config.pipeline) is not None and version.stages:
         described["stages"] = [_stage(stage, version.stages[stage.name]) for stage in pipeline.stages.values()]
         described["routes"] = {name: [route.first, route.last] for name, route in pipeline.routes.items() if name}
-    if version.capabilities and (offered := msgspec.to_builtins(version.capabilities)):
+    if version.schema.capabilities and (offered := msgspec.to_builtins(version.schema.capabilities)):
         described["capabilities"] = offered
-    if named := [method for method in version.methods or () if method.name]:
+    if named := [method for method in version.schema.methods or () if method.name]:
         described["methods"] = msgspec.to_builtins(named)
     if version.sleep.level:
         described["sleepLevel"] = version.sleep.level
-    if version.traffic_share is not None:
-        described["trafficShare"] = round(version.traffic_share, 6)
-    if version.reason:
-        described["reason"] = version.reason
+    if version.figures.traffic_share is not None:
+        described["trafficShare"] = round(version.figures.traffic_share, 6)
+    if version.status.reason:
+        described["reason"] = version.status.reason
     if version.failed_scaling:
         described["failedScaling"] = version.failed_scaling
-    if version.reason and version.last_end and version.last_end.traceback:
-        described["traceback"] = version.last_end.traceback
+    if version.status.reason and version.status.last_end and version.status.last_end.traceback:
+        described["traceback"] = version.status.last_end.traceback
     return described
 
 
@@ -74,9 +74,9 @@ def _stage(stage: StageConfig, version: ModelVersion) -> dict[str, Any]:
         "name": stage.name,
         "from": list(stage.before),
         "handler": stage.handler,
-        "minWorkers": version.min_workers,
-        "maxWorkers": version.max_workers,
-        **version.autoscaler.describe(),
+        "minWorkers": version.workers.least,
+        "maxWorkers": version.workers.most,
+        **version.workers.describe(),
         "batchSize": config.batch_size,
         "maxBatchDelay": config.max_batch_delay,
         "responseTimeout": config.response_timeout,
@@ -84,12 +84,12 @@ def _stage(stage: StageConfig, version: ModelVersion) -> dict[str, Any]:
         "edgeMemory": config.edge_memory,
         "sharedMemory": config.shared_memory,
         "sharedSegments": config.shared_segments,
-        "deviceType": version.device_type,
+        "deviceType": version.workers.device_type,
         **({"deviceIds": list(config.device_ids)} if config.device_ids else {}),
-        "workers": [_worker(version, replica) for replica in version.replicas],
-        "jobQueueStatus": version.dispatcher.describe(),
-        "state": version.state.value,
-        **({"reason": version.reason} if version.reason else {}),
+        "workers": [_worker(version, replica) for replica in version.workers.all],
+        "jobQueueStatus": version.queue.describe(),
+        "state": version.status.state.value,
+        **({"reason": version.status.reason} if version.status.reason else {}),
     }
 
 
@@ -102,7 +102,7 @@ def _unhealthy(version: ModelVersion) -> dict[str, Any]:
 def kserve_ready(version: ModelVersion) -> dict[str, Any]:
     """KServe v1: a model is ready when one of its workers answers (TorchServe's rule), or
     the first request starts one."""
-    return {"name": version.source.name, "ready": version.answers}
+    return {"name": version.source.name, "ready": version.workers.answer}
 
 
 def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "status": _status(replica),
         "memoryUsage": group.memory if group else 0,
         "pid": group.pid if group else None,
-        "gpu": version.uses_devices,
+        "gpu": version.workers.use_devices,
         "gpuUsage": "N/A",
         "devices": lease.device_ids if lease else None,
         "nodes": lease.placement.devices if lease and lease.placement else None,

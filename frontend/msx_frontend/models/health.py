@@ -96,7 +96,7 @@ class Health:
         versions = self._registry.all_versions()
         if self._strict:
             return [version for version in versions if not version.serving]
-        wanting = [version for version in versions if version.wants_workers]
+        wanting = [version for version in versions if version.workers.wanted]
         return [] if any(map(_has_worker, wanting)) else wanting
 
     def ping(self) -> tuple[int, str]:
@@ -106,18 +106,18 @@ class Health:
 
 
 def _has_not_served(version: ModelVersion) -> bool:
-    if version.state is ModelState.FAILED and not version.wants_workers:
+    if version.status.state is ModelState.FAILED and not version.workers.wanted:
         return True  # its archive is lost
-    return version.wants_workers and not version.has_served
+    return version.workers.wanted and not version.status.served
 
 
 def _has_worker(version: ModelVersion) -> bool:
-    return version.serving and version.answers
+    return version.serving and version.workers.answer
 
 
 def _named(version: ModelVersion) -> str:
     name = version.source.name
-    if version.state is ModelState.FAILED:
+    if version.status.state is ModelState.FAILED:
         return f"{name} (failed)"
-    waits = version.shortage if version.state is ModelState.WAITING else None
+    waits = version.status.shortage if version.status.state is ModelState.WAITING else None
     return f"{name} (waits for {waits.resource})" if waits else name

@@ -58,7 +58,7 @@ class Installing:
         if not self._registry.has(name, number):
             return None
         found = self._registry.find(name, number)
-        if not wanted.replace and not found.lost and not found.forgotten:
+        if not wanted.replace and not found.status.lost and not found.forgotten:
             raise Conflict(f"Model version {number} is already registered for model {name}")
         return found
 
@@ -72,7 +72,7 @@ class Installing:
         except BaseException:
             await asyncio.shield(self._take_back(version))
             raise
-        if not wanted.at_startup and version.state is not ModelState.READY:
+        if not wanted.at_startup and version.status.state is not ModelState.READY:
             self._operations.in_background(self._watch(version))
 
     async def _replace(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
@@ -121,7 +121,7 @@ class Installing:
     async def _watch(self, version: ModelVersion) -> None:
         """Take a registration back in the state where its workers are given up before one has served. Describe goes on
         to say why."""
-        while version.state in _STARTING and not version.has_served:
-            await version.changed()
-        if version.state is ModelState.FAILED and not version.has_served:
+        while version.status.state in _STARTING and not version.status.served:
+            await version.status.wait()
+        if version.status.state is ModelState.FAILED and not version.status.served:
             await self._changes.make(Forgetting(self._registry, version))

@@ -43,24 +43,24 @@ class LoadedAdapters:
             folder = await asyncio.to_thread(self._folder.find, path)
             reply = await _checked(version, LoadAdapterRequest(name=name, folder=str(folder)), request)
             files = AdapterFiles(id=secrets.token_hex(8), folder=str(folder), stamp=reply.stamp)
-            await self._management.set_adapters(version, {**version.adapters, name: files})
+            await self._management.set_adapters(version, {**version.schema.adapters, name: files})
         log.info("adapter %s of model %s %s is loaded from %s, r %d", name, *version.labels, folder, reply.rank)
 
     async def unload(self, version: ModelVersion, name: str) -> None:
         """New requests do not find it; those that came before end with it. Raises ServiceError."""
         async with self._management.operations.only(*version.labels):
             version = self._management.registry.find(*version.labels)
-            if name not in version.adapters:
-                raise AdapterNotFound(version.source.name, name, packed=name in version.adapter_names)
-            left = {other: files for other, files in version.adapters.items() if other != name}
+            if name not in version.schema.adapters:
+                raise AdapterNotFound(version.source.name, name, packed=name in version.schema.adapter_names)
+            left = {other: files for other, files in version.schema.adapters.items() if other != name}
             await self._management.set_adapters(version, left)
         log.info("adapter %s of model %s %s is unloaded", name, *version.labels)
 
 
 def check_offered(version: ModelVersion) -> None:
     """Raises ServiceError for a version without room for adapters."""
-    name, offered = version.source.name, version.capabilities
-    if offered is None and version.expecting_workers:
+    name, offered = version.source.name, version.schema.capabilities
+    if offered is None and version.workers.expected:
         raise ServiceUnavailable(f'Model "{name}" is still loading; ask again when it is ready.')
     if offered is None or not offered.load_adapter:
         raise BadRequest(
@@ -71,16 +71,16 @@ def check_offered(version: ModelVersion) -> None:
 
 
 def _check_room(version: ModelVersion, name: str, *, again: bool) -> None:
-    if version.capabilities is not None and name in version.capabilities.adapters:
+    if version.schema.capabilities is not None and name in version.schema.capabilities.adapters:
         raise BadRequest(
             f'Adapter "{name}" is one of the archive of model "{version.source.name}": choose another name.'
         )
-    if name in version.adapters and not again:
+    if name in version.schema.adapters and not again:
         raise BadRequest(
             f"The lora adapter '{name}' has already been loaded. If you want to load it again, with other weights, set "
             "load_inplace to true."
         )
-    if name not in version.adapters and len(version.adapters) >= MOST:
+    if name not in version.schema.adapters and len(version.schema.adapters) >= MOST:
         raise BadRequest(f'Model "{version.source.name}" has {MOST} loaded adapters, as many as it may; unload one.')
 
 
@@ -90,7 +90,7 @@ async def _checked(version: ModelVersion, message: LoadAdapterRequest, request: 
     fields = [Field("body", MESSAGE_PACK, encode(message))]
     job = Job(request, source.name, source.version, fields, [], sink, kind=LOAD_ADAPTER)
     job.deadline = time.monotonic() + version.config.response_timeout
-    version.submit(job)
+    version.queue.submit(job)
     try:
         return decode(await sink.result, LoadAdapterReply)
     except HandlerFailed as error:

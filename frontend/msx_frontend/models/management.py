@@ -125,8 +125,7 @@ class Management:
         source = ModelSource(
             stored.name, stored.version, stored.url, "", Path(), "", {}, config, wanted.to_dict(), True
         )
-        version = self._factory.make(source)
-        version.lose(reason, stored.min_workers, stored.max_workers)
+        version = self._factory.make_lost(source, reason, stored.min_workers, stored.max_workers)
         self._add(version, stored)
         return version
 
@@ -215,7 +214,7 @@ class Management:
         if not found.environment.installed:  # a registration may wait for what nobody wants any more
             await self.changes.make(GivingUp(self.registry, found))
         async with self.operations.only(name, number):
-            if found.state is not ModelState.GONE:  # else its registration was given up
+            if found.status.state is not ModelState.GONE:  # else its registration was given up
                 await self._remove(self.registry.find(name, number), given_up=found.forgotten)
 
     async def _remove(self, version: ModelVersion, *, given_up: bool) -> None:
@@ -236,11 +235,11 @@ class Management:
 
     def busy(self) -> bool:
         """Requests are queued or running."""
-        return any(version.busy for version in self._unregistration.all_versions())
+        return any(version.queue.busy for version in self._unregistration.all_versions())
 
     def cancel_all(self, error: ServiceError) -> None:
         for version in self._unregistration.all_versions():
-            version.cancel_all(error)
+            version.queue.cancel_all(error)
 
     async def close(self, limit: float) -> None:
         """Close all versions at once, at the end of the server. Idle handlers have `limit` seconds to close. The state
@@ -248,7 +247,7 @@ class Management:
         await self.operations.stop()
         await self.changes.settled()
         versions = self.registry.all_versions()
-        await asyncio.gather(*(v.close(limit if v.at_rest else min(limit, RUNNING_CALL)) for v in versions))
+        await asyncio.gather(*(v.close(limit if v.workers.at_rest else min(limit, RUNNING_CALL)) for v in versions))
 
 
 def _stored_workers(version: ModelVersion, wanted: Registration, stored: StoredVersion) -> Counts:

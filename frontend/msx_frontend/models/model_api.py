@@ -86,7 +86,7 @@ class ModelApi:
         where it says neither. Raises BadRequest."""
         if keep and "min_worker" not in values and "max_worker" not in values:
             part = self.find(name, number).part(stage)
-            return part.min_workers, part.max_workers
+            return part.workers.least, part.workers.most
         least = integer(values, "min_worker", 1)
         assert least is not None
         if least < 0:
@@ -109,7 +109,7 @@ class ModelApi:
     def sleepers(self) -> list[str]:
         """The names of models that can sleep."""
         registry = self._management.registry
-        offered = ((name, registry.find(name).capabilities) for name in registry.names())
+        offered = ((name, registry.find(name).schema.capabilities) for name in registry.names())
         return [name for name, it in offered if it is not None and it.sleep]
 
     async def set_default(self, name: str, number: str) -> StatusMessage:
@@ -195,7 +195,7 @@ def _positive(values: Values, name: str, least: int = 1) -> int | None:
 
 
 def _registered(version: ModelVersion, wanted: Registration) -> StatusMessage:
-    source, workers = version.source, version.asked_workers
+    source, workers = version.source, version.workers.asked
     head = f'Model "{source.name}" Version: {source.version} registered with {workers} initial workers'
     if not workers:
         return StatusMessage(f"{head}. Use scale workers API to add workers for the model.")
@@ -204,8 +204,8 @@ def _registered(version: ModelVersion, wanted: Registration) -> StatusMessage:
 
 def _with_missing(version: ModelVersion, done: str) -> StatusMessage:
     """What was done; or 202 and what the workers wait for: they start when it becomes free."""
-    shortage = version.shortage
+    shortage = version.status.shortage
     if shortage is None:
         return StatusMessage(done)
-    waiting = f"{version.waiting_workers} of {version.min_workers} wait for {shortage.resource}"
+    waiting = f"{version.workers.waiting} of {version.workers.least} wait for {shortage.resource}"
     return StatusMessage(text=f"{done}; {waiting}: {shortage.reason}", status=202)

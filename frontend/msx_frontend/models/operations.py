@@ -47,7 +47,7 @@ class Operations:
 
         Raises WorkersNotStarted, or ServiceUnavailable when the server ends.
         """
-        settled, ending = asyncio.ensure_future(version.settled()), asyncio.ensure_future(self._ending.wait())
+        settled, ending = asyncio.ensure_future(version.workers.settled()), asyncio.ensure_future(self._ending.wait())
         try:
             await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -107,7 +107,7 @@ class Operations:
 async def start_workers(version: ModelVersion, least: int, most: int) -> None:
     """Raises ResourcesMissing or TooManyWorkers when this server could never start them."""
     check_workers(version, least)
-    await version.scale(least, most)
+    await version.workers.scale(least, most)
 
 
 def check_parts(counts: Counts) -> None:
@@ -119,14 +119,14 @@ def check_parts(counts: Counts) -> None:
 async def start_parts(counts: Counts) -> None:
     """The workers of all stages, or of none. Raises ResourcesMissing or TooManyWorkers like `check_parts`."""
     check_parts(counts)
-    await asyncio.gather(*(part.scale(*wanted) for part, wanted in counts))
+    await asyncio.gather(*(part.workers.scale(*wanted) for part, wanted in counts))
 
 
 def check_workers(version: ModelVersion, least: int) -> None:
     """Raises ResourcesMissing or TooManyWorkers when this server could never start that number of workers."""
     try:
         for part in version.parts:
-            part.resources.check(max(least, 1) if part.autoscaler.on else least)
+            part.resources.check(max(least, 1) if part.workers.follow_load else least)
     except DeviceError as error:
         raise ResourcesMissing(*version.labels, f"{error}.") from None
     except TooManyProcessesError as error:
@@ -135,8 +135,8 @@ def check_workers(version: ModelVersion, least: int) -> None:
 
 def check_all_start(version: ModelVersion) -> None:
     """For a call that must not wait for resources of other models. Raises ResourcesMissing."""
-    if version.shortage is not None:
-        raise ResourcesMissing(*version.labels, f"{version.shortage.reason}.")
+    if version.status.shortage is not None:
+        raise ResourcesMissing(*version.labels, f"{version.status.shortage.reason}.")
 
 
 def _shutting_down() -> ServiceUnavailable:

@@ -41,20 +41,21 @@ def _failed(tasks: dict[asyncio.Task[str], ModelVersion]) -> list[str]:
 async def _why_not(version: ModelVersion) -> str:
     """The reason once its status is settled; empty when it is ready. Devices of other models will not become free;
     memory may, and a cluster may still be joined."""
-    if version.lost:
-        return version.lost
+    if version.status.lost:
+        return version.status.lost
     try:
-        while (end := await version.settled()) is None and (shortage := version.shortage) is not None:
+        while (end := await version.workers.settled()) is None and (shortage := version.status.shortage) is not None:
             if shortage.resource not in ("cluster", "memory"):
                 return f"{shortage.reason}."
-            await version.changed()
+            await version.status.wait()
     except RequirementsFailed as error:
         return error.message
     return "" if end is None else end.reason
 
 
 def _still(version: ModelVersion) -> str:
-    phases = [replica.phase for replica in version.replicas]
+    phases = [replica.phase for replica in version.workers.all]
     phase = next(filter(None, [*phases, version.environment.phase]), "")
-    doing = f": {version.shortage.reason}" if version.shortage else f", {phase}" if phase else ""
-    return f"Model {' '.join(version.labels)} is not ready within --wait-timeout: it is {version.state.value}{doing}."
+    status = version.status
+    doing = f": {status.shortage.reason}" if status.shortage else f", {phase}" if phase else ""
+    return f"Model {' '.join(version.labels)} is not ready within --wait-timeout: it is {status.state.value}{doing}."

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.replicas import capped
 from msx_frontend.models.state_store import UNANSWERED, StoredVersion
 
 Bounds = tuple[int, int]
@@ -37,14 +38,14 @@ def new_record(version: ModelVersion, counts: Counts, *, is_default: bool, answe
 def current_record(version: ModelVersion, *, is_default: bool) -> StoredVersion:
     """The record that the state has; a new one where its registration was taken back."""
     if version.record is None:
-        counts = [(part, (part.min_workers, part.max_workers)) for part in version.parts]
+        counts = [(part, (part.workers.least, part.workers.most)) for part in version.parts]
         return new_record(version, counts, is_default=is_default)
     return msgspec.structs.replace(version.record, is_default=is_default)
 
 
 def with_workers(record: StoredVersion, version: ModelVersion, counts: Counts) -> StoredVersion:
     """The same record with these workers, as far as devices go. Stages that `counts` does not name keep theirs."""
-    counts = [(part, part.capped(bounds)) for part, bounds in counts]
+    counts = [(part, capped(part.resources, *bounds)) for part, bounds in counts]
     if not version.stages:
         ((_, (least, most)),) = counts
         return msgspec.structs.replace(record, min_workers=least, max_workers=most)
@@ -57,7 +58,7 @@ def with_workers(record: StoredVersion, version: ModelVersion, counts: Counts) -
 def _of_stages(record: StoredVersion, version: ModelVersion, counts: dict[ModelVersion, Bounds]) -> dict[str, Bounds]:
     kept = record.options.get("stage_workers", {})
     return {
-        name: counts.get(stage) or kept.get(name) or (stage.min_workers, stage.max_workers)
+        name: counts.get(stage) or kept.get(name) or (stage.workers.least, stage.workers.most)
         for name, stage in version.stages.items()
     }
 

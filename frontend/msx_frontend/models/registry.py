@@ -48,7 +48,7 @@ class Registry:
         try:
             if self._refusing:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
-            version.submit(job)
+            version.queue.submit(job)
         except ServiceError as error:
             job.listener = None  # it is counted here, and not once more when its connection gives it up
             version.metrics.refused(job, error)
@@ -62,7 +62,7 @@ class Registry:
                 raise ServiceUnavailable("The server is shutting down and takes no more requests.")
             request.enter()
             try:
-                version.submit_instances(request)
+                version.queue.submit_instances(request)
             except ServiceError:
                 request.leave()
                 raise
@@ -89,9 +89,9 @@ class Registry:
         versions = self._models[name].versions
         if job is not None:
             for version in versions.values():
-                if version.config.stateful and version.dispatcher.has_sequence_of(job):
+                if version.config.stateful and version.queue.dispatcher.has_sequence_of(job):
                     return version
-        return versions[self._splits[name].choose(headers, lambda number: versions[number].answers)]
+        return versions[self._splits[name].choose(headers, lambda number: versions[number].workers.answer)]
 
     def splits(self, name: str) -> bool:
         """Whether instances of KServe v1's requests to the default version are jobs. Raises ModelNotFound."""
@@ -154,15 +154,15 @@ class Registry:
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
         self._find_paths()
-        self._metrics.versions += [version, *version.stages.values()]
+        self._metrics.versions += version.observed
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
         """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
-        new.traffic_share = old.traffic_share
+        new.figures.traffic_share = old.figures.traffic_share
         self._find_paths()
         self._observe_no_more(old)
-        self._metrics.versions += [new, *new.stages.values()]
+        self._metrics.versions += new.observed
 
     def set_default(self, name: str, version: str) -> None:
         if not self.has(name, version):
@@ -189,7 +189,7 @@ class Registry:
         if rule is not None:
             self._splits[name] = TrafficSplit(rule, lambda number: self._metrics.diverted.labels(name, number).inc())
         for number, version in self._models[name].versions.items():
-            version.traffic_share = rule.share(number) if rule else None
+            version.figures.traffic_share = rule.share(number) if rule else None
 
     def rule_without(self, version: ModelVersion) -> TrafficRule | None:
         """How the model's traffic is divided once this version is gone."""
@@ -237,5 +237,5 @@ class Registry:
         self.paths.update(found)
 
     def _observe_no_more(self, version: ModelVersion) -> None:
-        for one in (version, *version.stages.values()):
+        for one in version.observed:
             self._metrics.versions.remove(one)

@@ -63,7 +63,7 @@ class Replicas:
             given_up = [replica for replica in self.kept if replica.state is ReplicaState.FAILED]
             await self._remove(given_up, drain_limit)
             self._warn_of_cap(most)
-            least, most = self.least, self.most = self.capped(least, most)
+            least, most = self.least, self.most = capped(self._resources, least, most)
             self.all += [self._new_replica() for _ in range(least - len(self.kept))]
             surplus = sorted(self.kept, key=_waits)[most:]
             for replica in surplus:
@@ -133,11 +133,6 @@ class Replicas:
             for one in replica.group.ranks if replica.group is not None else ():
                 yield str(replica.number), str(one.rank), one.status.memory
 
-    def capped(self, least: int, most: int) -> tuple[int, int]:
-        """TorchServe's rule: the reply to the call states the wanted number, the describe API the real one."""
-        capacity = self._resources.capacity or 0
-        return (min(least, capacity), capacity) if 0 < capacity < most else (least, most)
-
     def _warn_of_cap(self, most: int) -> None:
         capacity = self._resources.capacity or 0
         if 0 < capacity < most:
@@ -176,6 +171,13 @@ class Replicas:
                 self.all.remove(replica)
                 del self._places[replica]
                 replica.release()
+
+
+def capped(resources: VersionSupply, least: int, most: int) -> tuple[int, int]:
+    """As far as the devices go. TorchServe's rule: the reply to the call states the wanted number, the describe API the
+    real one."""
+    capacity = resources.capacity or 0
+    return (min(least, capacity), capacity) if 0 < capacity < most else (least, most)
 
 
 def _waits(replica: Replica) -> bool:

@@ -93,7 +93,7 @@ class Startup:
     def absent(self) -> list[str]:
         """Files of the command line that could not be loaded, until a model of a file of that name has served."""
         versions = self._management.registry.all_versions()
-        served = {one.source.archive.file_name for one in versions if one.has_served or not one.wants_workers}
+        served = {one.source.archive.file_name for one in versions if one.status.served or not one.workers.wanted}
         return [failure.file for failure in self._failures if failure.file and failure.file not in served]
 
     def absent_new(self) -> list[str]:
@@ -108,7 +108,7 @@ class Startup:
     def not_loaded(self) -> list[str]:
         """Why models of the start are not there, without those that were registered or unregistered meanwhile."""
         absent, registry = set(self.absent()), self._management.registry
-        lost = {version.labels for version in registry.all_versions() if version.lost}
+        lost = {version.labels for version in registry.all_versions() if version.status.lost}
         return [failure.text for failure in self._failures if failure.file in absent or failure.version in lost]
 
     async def _load_all(self, wanted: Mapping[tuple[str, str], _RequestedArchive], state: list[StoredVersion]) -> None:

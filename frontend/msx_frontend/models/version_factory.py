@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from msx_core.config import Pipeline
 from msx_core.generation import AdapterFiles
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
@@ -19,10 +20,12 @@ from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.group_recipe import GroupRecipe
 from msx_frontend.models.model_source import ModelSource, make_source, stage_source
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.plain_parts import PlainParts
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.spawn import Spawner
-from msx_frontend.models.staged_version import StagedVersion
-from msx_frontend.resources.supply import Supply
+from msx_frontend.models.staged_parts import StagedParts
+from msx_frontend.models.supervisor import VersionEvents
+from msx_frontend.resources.supply import Supply, VersionSupply
 
 
 class VersionFactory:
@@ -56,35 +59,47 @@ class VersionFactory:
             raise
 
     def make(self, source: ModelSource) -> ModelVersion:
-        version = self._version(source)
-        if (on := source.options.get("autoscaling")) is not None:
-            version.turn_autoscaling(on)
-        version.sleep.level = source.options.get("sleep_level", 0)
-        version.adapters = msgspec.convert(source.options.get("adapters", {}), dict[str, AdapterFiles])
+        recipe, pipeline = self._recipe(source), source.config.pipeline
+        return _set(ModelVersion(self._plain(recipe) if pipeline is None else self._staged(recipe, pipeline)))
+
+    def make_lost(self, source: ModelSource, reason: str, least: int, most: int) -> ModelVersion:
+        """A version whose archive is missing: it is FAILED for `reason`."""
+        version = _set(ModelVersion(parts := self._plain(self._recipe(source))))
+        parts.supervisor.lose(reason, least, most)
         return version
 
-    def _version(self, source: ModelSource) -> ModelVersion:
-        metrics = ModelMetrics(self._metrics, source.name, source.version)
-        resources = self._supply(f"{source.name}:{source.version}", source.config)
-        recipe = GroupRecipe(
+    def _recipe(self, source: ModelSource) -> GroupRecipe:
+        return GroupRecipe(
             source=source,
             environment=self._environments.of(source),
             contents=self._store.contents,
             spawner=self._spawner,
         )
-        keys, pipeline = self._config.sequence_keys, source.config.pipeline
-        if pipeline is None:
-            return ModelVersion(recipe, resources, metrics, keys, self._autoscaling)
-        stages = {
-            name: self._stage(stage_source(source, stage, passes_on=pipeline.passes_on(name)), recipe)
-            for name, stage in pipeline.stages.items()
-        }
-        return StagedVersion(recipe, resources, metrics, keys, pipeline, stages)
 
-    def _stage(self, source: ModelSource, whole: GroupRecipe) -> ModelVersion:
-        """It has the environment of the whole model."""
-        metrics = ModelMetrics(self._metrics, source.name, source.version)
+    def _plain(self, recipe: GroupRecipe, events: VersionEvents | None = None) -> PlainParts:
+        keys = self._config.sequence_keys
+        return PlainParts(recipe, *self._belongings(recipe.source), keys, self._autoscaling, events)
+
+    def _belongings(self, source: ModelSource) -> tuple[VersionSupply, ModelMetrics]:
         resources = self._supply(f"{source.name}:{source.version}", source.config)
-        return ModelVersion(
-            replace(whole, source=source), resources, metrics, self._config.sequence_keys, self._autoscaling
-        )
+        return resources, ModelMetrics(self._metrics, source.name, source.version)
+
+    def _staged(self, recipe: GroupRecipe, pipeline: Pipeline) -> StagedParts:
+        """Its stages have its environment."""
+        source = recipe.source
+
+        def make_stage(name: str, events: VersionEvents) -> PlainParts:
+            of_stage = stage_source(source, pipeline.stages[name], passes_on=pipeline.passes_on(name))
+            return self._plain(replace(recipe, source=of_stage), events)
+
+        return StagedParts(recipe, *self._belongings(source), pipeline, make_stage)
+
+
+def _set(version: ModelVersion) -> ModelVersion:
+    """With the settings that its registration has kept."""
+    options = version.source.options
+    if (on := options.get("autoscaling")) is not None:
+        version.workers.turn_autoscaling(on)
+    version.sleep.level = options.get("sleep_level", 0)
+    version.schema.adapters = msgspec.convert(options.get("adapters", {}), dict[str, AdapterFiles])
+    return version

@@ -16,25 +16,43 @@ from msx_frontend.workers.replica import Replica, ReplicaState
 log = logging.getLogger("msx.models")
 
 
-class VersionStatus:
-    """`changed` is set whenever the status may have changed."""
+class CommonStatus:
+    """The status of any version. `changed` is set whenever it may have changed."""
 
     def __init__(self, name: str, version: str) -> None:
         self._name = name
         self._version = version
         self.state = ModelState.READY
         self.leaving = False
-        """The version is being removed: replicas no longer change its state."""
+        """The version is being removed: workers no longer change its state."""
+        self.lost = ""
+        """Why its archive is missing; "" if it is there. The version serves nothing until it is registered again."""
+        self.changed = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait until it may have changed."""
+        self.changed.clear()
+        await self.changed.wait()
+
+    def move(self, state: ModelState) -> None:
+        if state is not self.state:
+            log.info("model %s %s: %s -> %s", self._name, self._version, self.state.value, state.value)
+            self.state = move(self.state, state)
+            self.leaving = state in (ModelState.DRAINING, ModelState.GONE)
+
+
+class VersionStatus(CommonStatus):
+    """The status of a version that has workers of its own."""
+
+    def __init__(self, name: str, version: str) -> None:
+        super().__init__(name, version)
         self.last_end: GroupEnd | None = None
         self.served = False
         """A worker has been ready once."""
         self._waits: Replica | None = None
         """The first of its workers that waits for a resource."""
-        self.lost = ""
-        """Why its archive is missing; "" if it is there. The version serves nothing until it is registered again."""
         self._unloaded: GroupEnd | None = None
         """The end of the last worker that failed to load; None once a worker has loaded."""
-        self.changed = asyncio.Event()
         self._been_ready = False
 
     @property
@@ -92,12 +110,6 @@ class VersionStatus:
         if self._unloaded is not None and not any(map(_proven, replicas)):
             return f"its last load failed, and it is tried again: {self._unloaded.public_reason}"
         return ""
-
-    def move(self, state: ModelState) -> None:
-        if state is not self.state:
-            log.info("model %s %s: %s -> %s", self._name, self._version, self.state.value, state.value)
-            self.state = move(self.state, state)
-            self.leaving = state in (ModelState.DRAINING, ModelState.GONE)
 
     def _state_of(self, replicas: Sequence[Replica], ready: int) -> ModelState:
         if self.lost:

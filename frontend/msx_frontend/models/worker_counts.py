@@ -13,7 +13,7 @@ def worker_counts(version: ModelVersion, wanted: Registration, server: ServerCon
     TorchServe's order: the yaml's minWorkers, the call, at the start the key `models`, default_workers_per_model.
     """
     config = version.config
-    if version.autoscaler.on:
+    if version.workers.follow_load:
         return _bounds(version, wanted, server)
     if config.min_workers:
         return config.min_workers, max(config.max_workers or 0, config.min_workers)

@@ -44,7 +44,7 @@ class WorkflowNodes:
 
     async def remove(self, version: ModelVersion) -> None:
         """Unregister a node, unless the server has closed it at its end."""
-        if version.state in (ModelState.DRAINING, ModelState.GONE):
+        if version.status.state in (ModelState.DRAINING, ModelState.GONE):
             return
         self._registry.remove(version)
         await asyncio.shield(self._unregistration.close(version))

@@ -56,12 +56,13 @@ def models_of(registry: Registry, name: str) -> str:
 def _version(version: ModelVersion, is_default: bool) -> dict[str, Any]:
     source, config = version.source, version.config
     level = config.layout.ranks if config.layout.ranks > 1 else config.parallel_level
-    kept = version.record or version  # as the state has it, also where workers are still being started
+    kept = version.record  # as the state has it, also where workers are still being started
+    least, most = (kept.min_workers, kept.max_workers) if kept else (version.workers.least, version.workers.most)
     return {
         "defaultVersion": is_default,
         "marName": source.url,  # the whole URL of what comes from elsewhere: a name would not load it again
-        "minWorkers": kept.min_workers,
-        "maxWorkers": kept.max_workers,
+        "minWorkers": least,
+        "maxWorkers": most,
         "batchSize": config.batch_size,
         "maxBatchDelay": config.max_batch_delay,
         "responseTimeout": config.response_timeout,

@@ -246,7 +246,7 @@ def _failure(workflow: Workflow, node: str, error: BaseException) -> str:
 
 def _record(workflow: Workflow) -> StoredWorkflow:
     workers = {
-        version.source.name: (version.min_workers, version.max_workers) for version in workflow.versions.values()
+        version.source.name: (version.workers.least, version.workers.most) for version in workflow.versions.values()
     }
     return StoredWorkflow(name=workflow.name, url=workflow.url, workers=workers, created_at=time.time())
 

@@ -47,7 +47,7 @@ class Workflow:
         dag, nodes = self.spec.dag, self.spec.nodes
         return Graph(
             {name: dag.predecessors[name] for name in dag.order},
-            {name: (version.source.name, version) for name, version in self.versions.items()},
+            {name: (version.source.name, version.queue) for name, version in self.versions.items()},
             WORKFLOW._replace(limit=self.limit),
             attempts={
                 name: Attempts(node.settings.retry_attempts + 1, node.settings.timeout_ms)

@@ -169,7 +169,7 @@ class Harness:
         job = make_job(**options)
         job.model_name = model
         self.registry.submit(job)
-        self.registry.find(model).dispatcher.pump()  # not only at the end of this turn of the loop
+        self.registry.find(model).queue.dispatcher.pump()  # not only at the end of this turn of the loop
         return job
 
     def groups(self, model: str = "m") -> list[FakeGroup]:
@@ -177,7 +177,7 @@ class Harness:
 
     def devices_of(self, model: str) -> list[tuple[int, ...]]:
         """Of each of its workers that is not waiting for some."""
-        return [replica.lease.numbers for replica in self.registry.find(model).replicas if replica.lease]
+        return [replica.lease.numbers for replica in self.registry.find(model).workers.all if replica.lease]
 
     @property
     def contents(self) -> int:

@@ -75,14 +75,14 @@ class AdapterRoutes:
     def _loadable(self) -> ModelVersion:
         """The only model that takes adapters, or else the only one that generates, which says why it does not."""
         every = self._defaults()
-        able = [one for one in every if one.capabilities and one.capabilities.load_adapter]
-        found = able or [one for one in every if one.capabilities and one.capabilities.generate]
+        able = [one for one in every if one.schema.capabilities and one.schema.capabilities.load_adapter]
+        found = able or [one for one in every if one.schema.capabilities and one.schema.capabilities.generate]
         if not found:
             raise BadRequest("None of the models that are loaded takes adapters.")
         return _only(found)
 
     def _with(self, adapter: str) -> ModelVersion:
-        found = [one for one in self._defaults() if adapter in one.adapters]
+        found = [one for one in self._defaults() if adapter in one.schema.adapters]
         if not found:
             raise AdapterNotFound("", adapter)
         return _only(found)

@@ -61,10 +61,8 @@ class ServerConsole:
 
     def sample(self, seconds: float) -> None:
         self.sources.metrics.gathered.settle()
-        versions = [
-            part for version in self.sources.registry.all_versions() for part in (version, *version.stages.values())
-        ]
-        self.history.sample(versions, seconds)
+        versions = self.sources.registry.all_versions()
+        self.history.sample((one for version in versions for one in version.observed), seconds)
 
     async def _sample(self) -> None:
         last = time.monotonic()

@@ -14,9 +14,9 @@ def understood(version: ModelVersion) -> dict[str, Any]:
     return {
         "config": _plain(version.config),
         "manifest": _plain(source.manifest),
-        "signature": _plain(version.signature),
-        "methods": _plain(version.methods or ()),
-        "capabilities": _plain(version.capabilities),
+        "signature": _plain(version.schema.signature),
+        "methods": _plain(version.schema.methods or ()),
+        "capabilities": _plain(version.schema.capabilities),
         "paths": version.paths,
     }
 

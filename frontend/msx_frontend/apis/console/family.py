@@ -79,7 +79,7 @@ class ConsoleRoutes:
             every = [self._find(request)]
         slow, failed = list[Trace](), list[Trace]()
         for version in every:
-            some, others = version.traces.kept
+            some, others = version.figures.traces.kept
             slow, failed = [*slow, *some], [*failed, *others]
         return _json({"slow": _newest(slow), "failed": _newest(failed)})
 

@@ -79,7 +79,7 @@ class ConsoleParts:
 
     def _version(self, version: ModelVersion) -> dict[str, Any]:
         labels, registry = version.labels, self._sources.registry
-        queued, running = version.request_counts()
+        queued, running = version.queue.counts()
         return {
             **describe(version),
             "default": registry.is_default(version),

@@ -57,7 +57,7 @@ class Answers:
         version = self._registry.find(name, number)
         if answers(version):
             return json_reply({"name": name, "ready": True})
-        error = f"Model {name} is not ready: {public_text(version.reason) or 'it has no worker that answers'}"
+        error = f"Model {name} is not ready: {public_text(version.status.reason) or 'it has no worker that answers'}"
         return json_reply({"name": name, "ready": False, "error": error}, 503)
 
     async def config(self, request: Request) -> Reply:

@@ -93,7 +93,7 @@ def _generation(request: TextRequest, asked: KserveRequest, *, stream: bool) -> 
     request.names = names_of(fields, prompt="text_input")
     request.ignored = ignored_of(fields, version)
     logprobs = 0 if fields.details else None
-    params = sampling_params(fields, version.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
+    params = sampling_params(fields, version.schema.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
     message = GenerateRequest(
         prompt=asked.text_input,
         params=params,

@@ -58,7 +58,7 @@ def model_config(registry: Registry, name: str, number: str | None) -> dict[str,
         "max_batch_size": 0,
         "input": [_port(spec) for spec in signature.inputs],
         "output": [_port(spec) for spec in signature.outputs],
-        "instance_group": [{"name": f"{name}_0", "kind": "KIND_AUTO", "count": version.min_workers}],
+        "instance_group": [{"name": f"{name}_0", "kind": "KIND_AUTO", "count": version.workers.least}],
         "default_model_filename": str(version.source.manifest.get("model", {}).get("serializedFile") or ""),
         "parameters": {},
     }
@@ -68,10 +68,10 @@ def model_config(registry: Registry, name: str, number: str | None) -> dict[str,
 
 
 def _signature(version: ModelVersion) -> Signature:
-    if version.signature is None:
+    if version.schema.signature is None:
         name, number = version.labels
         raise ServiceUnavailable(f"Model {name} {number} has not been loaded yet; ask again when it is ready.")
-    return version.signature
+    return version.schema.signature
 
 
 def _tensor(spec: TensorMeta) -> dict[str, Any]:

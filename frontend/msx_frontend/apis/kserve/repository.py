@@ -77,18 +77,18 @@ class Repository:
 
 def answers(version: ModelVersion) -> bool:
     """Whether a request would find a worker now; unlike the probes', a version without any does not count."""
-    return version.serving and version.answers
+    return version.serving and version.workers.answer
 
 
 def _has_workers(version: ModelVersion) -> bool:
-    return bool(version.replicas) and version.state is not ModelState.FAILED
+    return bool(version.workers.all) and version.status.state is not ModelState.FAILED
 
 
 def _entry(version: ModelVersion) -> dict[str, str]:
     entry = {"name": version.source.name, "version": version.source.version, "state": READY, "reason": ""}
     if not answers(version):
         entry["state"] = LOADING if _has_workers(version) else UNAVAILABLE
-        entry["reason"] = public_text(version.reason) or ("loading" if _has_workers(version) else "unloaded")
+        entry["reason"] = public_text(version.status.reason) or ("loading" if _has_workers(version) else "unloaded")
     return entry
 
 

@@ -117,7 +117,7 @@ class _ChatShape:
         return {} if top is None else {"prompt_logprobs": prompt_logprobs(prompt, top)}
 
     def reader(self) -> ToolCallReader:
-        offered = self._version.capabilities or Capabilities()
+        offered = self._version.schema.capabilities or Capabilities()
         return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:

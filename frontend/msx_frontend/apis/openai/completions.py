@@ -65,7 +65,7 @@ def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     prompts = prompts_of(asked.prompt)
     request.ignored = ignored_of(asked, version)
     shape = _CompletionShape(asked, version, prompts, f"cmpl-{request.id}")
-    params = _params(asked, version.capabilities or Capabilities(), prompts)
+    params = _params(asked, version.schema.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params, adapter) for prompt in prompts]
     generation = Generation(version, messages, request.api.limits)
     if asked.stream:

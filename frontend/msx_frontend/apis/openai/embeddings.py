@@ -29,7 +29,7 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = request.read(EmbeddingRequest)
     request.names = {"truncate": "truncate_prompt_tokens"}
     version = request.directory.find(asked.model, EMBED)
-    _check_dimensions(asked.dimensions, version.capabilities or Capabilities())
+    _check_dimensions(asked.dimensions, version.schema.capabilities or Capabilities())
     requests = [
         EmbedRequest(input=one, dimensions=asked.dimensions, truncate=asked.truncate_prompt_tokens)
         for one in text_inputs("input", asked.input)

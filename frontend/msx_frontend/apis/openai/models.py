@@ -44,7 +44,7 @@ def _adapters(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
     """Each is a model of its own to OpenAI's clients."""
     for version in versions:
         base = _described(version)
-        for name in version.adapter_names:
+        for name in version.schema.adapter_names:
             yield {**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]}
 
 
@@ -55,6 +55,6 @@ def _described(version: ModelVersion) -> dict[str, Any]:
         "created": int(version.created),
         "owned_by": "msx",
     }
-    if version.capabilities and version.capabilities.max_total_tokens:
-        described["max_model_len"] = version.capabilities.max_total_tokens
+    if version.schema.capabilities and version.schema.capabilities.max_total_tokens:
+        described["max_model_len"] = version.schema.capabilities.max_total_tokens
     return described

@@ -36,7 +36,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     request.session = asked.prompt_cache_key or ""
     generation = Generation(version, [chat_generation(chat, version, tools, adapter)], request.api.limits)
     shape = _ResponseShape(asked, request.id, version.source.name)
-    reader = reader_of(tools, version.capabilities or Capabilities(), reasoning=asked.include_reasoning)
+    reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
         return StreamedTextReply(generation, _ResponseStream(shape, generation, reader))
 

@@ -49,12 +49,12 @@ class View:
             version=number,
             url=version.source.archive.shown,
             is_default=self._registry.is_default(version),
-            state=version.state.value,
-            min_workers=version.min_workers,
-            max_workers=version.max_workers,
+            state=version.status.state.value,
+            min_workers=version.workers.least,
+            max_workers=version.workers.most,
             batch_size=version.config.batch_size,
             workers=[
                 WorkerView(str(one.number), one.state.value, one.group.pid if one.group else None)
-                for one in version.replicas
+                for one in version.workers.all
             ],
         )

@@ -51,7 +51,7 @@ def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
         ClassifyRequest(input=one.text, pair=one.second, scale=scale, truncate=most, truncate_left=left)
         for one in pairs
     ]
-    labels = (version.capabilities or Capabilities()).labels
+    labels = (version.schema.capabilities or Capabilities()).labels
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
         count_tokens(version, replies)

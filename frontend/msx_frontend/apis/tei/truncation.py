@@ -16,4 +16,4 @@ def is_left(direction: str) -> bool:
 
 def limit(version: ModelVersion, truncate: bool | None) -> int | None:
     """The most tokens of a text that may be cut."""
-    return (version.capabilities or Capabilities()).max_input_tokens if truncate else None
+    return (version.schema.capabilities or Capabilities()).max_input_tokens if truncate else None

@@ -9,7 +9,7 @@ from msx_frontend.models.model_version import ModelVersion
 
 
 def encoder_info(version: ModelVersion, most_texts: int) -> Info:
-    offered = version.capabilities or Capabilities()
+    offered = version.schema.capabilities or Capabilities()
     return Info(
         model_id=offered.model_id or version.source.name,
         model_sha=None,

@@ -35,7 +35,7 @@ def generate_compatible(request: TextRequest) -> StreamedTextReply | CompleteTex
 
 def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
     version = request.directory.find_for_tgi(asked.model, GENERATE)
-    offered = version.capabilities or Capabilities()
+    offered = version.schema.capabilities or Capabilities()
     check(asked, offered, stream=stream)
     if asked.asked.adapter_id:
         checked(version, asked.asked.adapter_id)

@@ -56,14 +56,14 @@ def tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def _generates(request: TextRequest, model: str | None) -> bool:
     """TEI's clients send one text as TGI's do, to a model that does not generate."""
-    offered = request.directory.find_for_tokens(model).capabilities
+    offered = request.directory.find_for_tokens(model).schema.capabilities
     return offered is None or offered.generate
 
 
 def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked = request.read(ChatRequest)
     version = request.directory.find_for_tokens(asked.model)
-    if version.capabilities and not version.capabilities.chat:
+    if version.schema.capabilities and not version.schema.capabilities.chat:
         raise NoChatTemplate(version.source.name)
     message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)
 
@@ -95,13 +95,13 @@ class ServerInfo:
 
     async def health(self, request: Request) -> Reply:
         """200 without a body while a language model answers."""
-        if not any(version.answers for version in self._directory.language_models()):
+        if not any(version.workers.answer for version in self._directory.language_models()):
             raise Unhealthy
         return Reply(b"")
 
 
 def _described(version: ModelVersion) -> dict[str, Any]:
-    offered = version.capabilities or Capabilities()
+    offered = version.schema.capabilities or Capabilities()
     return {
         "model_id": offered.model_id or version.source.name,
         "model_sha": None,

@@ -38,7 +38,7 @@ class Timings:
 
 
 def compute_type(version: ModelVersion) -> tuple[str, str]:
-    return "x-compute-type", version.device_type
+    return "x-compute-type", version.workers.device_type
 
 
 def _millis(seconds: float) -> str:

@@ -84,7 +84,7 @@ def detokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 
 def _reply(version: ModelVersion, message: TokenizeRequest, *, told: bool) -> OperationReply[TokenizeReply]:
-    limit = (version.capabilities or Capabilities()).max_total_tokens
+    limit = (version.schema.capabilities or Capabilities()).max_total_tokens
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
         spans = replies[0].tokens

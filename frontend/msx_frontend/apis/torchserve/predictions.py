@@ -113,8 +113,8 @@ class Predictions:
 
     async def _describe(self, request: Request) -> Reply:
         model = request.names[MODEL]
-        version = self._find(model)
-        return Reply(json_bytes(model_description(model, [*body_schemas(version.signature, version.methods)])))
+        schema = self._find(model).schema
+        return Reply(json_bytes(model_description(model, [*body_schemas(schema.signature, schema.methods)])))
 
 
 class PredictionTemplate:

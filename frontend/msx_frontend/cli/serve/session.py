@@ -150,5 +150,5 @@ class Session:
 
 
 def _tell_traceback(version: ModelVersion) -> None:
-    if version.last_end is not None and version.last_end.traceback:
-        click.echo(visible(version.last_end.traceback), err=True)
+    if version.status.last_end is not None and version.status.last_end.traceback:
+        click.echo(visible(version.status.last_end.traceback), err=True)

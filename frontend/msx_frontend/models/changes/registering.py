@@ -151,7 +151,7 @@ class Forgetting(Removing):
 
     def check(self) -> None:
         version = self._version
-        failed = version.state is ModelState.FAILED and not version.has_served
+        failed = version.status.state is ModelState.FAILED and not version.status.served
         self.wanted = failed and self._registry.holds(version)
 
     async def save(self, state: State) -> None:

@@ -42,8 +42,8 @@ class Scaling(Change):
         least, most = self.bounds
         if most < least:
             raise BadRequest("max_worker cannot be less than min_worker.")
-        if version.lost and least:
-            raise WorkersNotStarted(*self.labels, version.lost)
+        if version.status.lost and least:
+            raise WorkersNotStarted(*self.labels, version.status.lost)
         check_workers(version.part(self.stage), least)
         if self.autoscaling is not None:
             _check_switched(version, self.stage)
@@ -70,7 +70,7 @@ class Scaling(Change):
         """Start and stop workers. Raises ServiceError."""
         version = self.version
         if self.autoscaling is not None:
-            version.turn_autoscaling(self.autoscaling)
+            version.workers.turn_autoscaling(self.autoscaling)
         await start_workers(version.part(self.stage), *self.bounds)
         version.failed_scaling = ""
 

@@ -63,7 +63,7 @@ class LoadingAdapters(Setting):
 
     def apply(self) -> None:
         super().apply()
-        self._version.adapters = self._adapters
+        self._version.schema.adapters = self._adapters
 
 
 class ChangingSleep(Setting):
@@ -80,7 +80,7 @@ class ChangingSleep(Setting):
 
     def check(self) -> None:
         super().check()
-        self._version.check_sleeper()
+        self._version.schema.check_sleeps()
 
     async def save(self, state: State) -> None:
         if not self._version.source.workflow:

@@ -62,7 +62,7 @@ def test_a_server_on_another_accelerator(
         async with AsyncExitStack() as parts:
             server = await started(config, parts)
             version = server.models.context.registry.find("m")
-            await until(lambda: version.ready_workers == 1)
+            await until(lambda: version.workers.ready == 1)
             worker = describe(version)["workers"][0]
             assert worker["devices"] == "f1", "f0 was unhealthy at the start"
             assert describe(version)["deviceType"] == "fake"
@@ -73,9 +73,9 @@ def test_a_server_on_another_accelerator(
             assert await asyncio.to_thread(status.show, server.info)
             assert "device 0 (id f0) is unhealthy: Critical" in capsys.readouterr().out
             fake.statuses["f1"] = CRITICAL
-            await until(lambda: version.ready_workers == 1 and describe(version)["workers"][0]["devices"] == "f2")
+            await until(lambda: version.workers.ready == 1 and describe(version)["workers"][0]["devices"] == "f2")
             assert server.health.detail() == "Ready; unhealthy devices: 0 (Critical), 1 (Critical)"
-            end = version.replicas[0].last_end
+            end = version.workers.all[0].last_end
             assert end is not None
             assert end.reason == "The worker had to leave its devices: device 1 is unhealthy (Critical)."
 
@@ -98,7 +98,7 @@ def test_an_accelerator_that_is_added_is_served_on(tmp_path: Path, monkeypatch: 
         async with AsyncExitStack() as parts:
             server = await started(config, parts)
             registry = server.models.context.registry
-            await until(lambda: all(registry.find(name).ready_workers == 1 for name in ("one", "two", "cpu")))
+            await until(lambda: all(registry.find(name).workers.ready == 1 for name in ("one", "two", "cpu")))
             async with httpx.AsyncClient(timeout=60) as client:
                 asked = [
                     (await client.post(f"{server.info.inference}/predictions/{name}")).json()

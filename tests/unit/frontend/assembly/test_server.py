@@ -56,7 +56,7 @@ def not_ready_because(config: ServerConfig) -> str:
     async def test() -> str:
         async with AsyncExitStack() as parts:
             server = await started(config, parts)
-            await server.models.context.registry.find("m").settled()
+            await server.models.context.registry.find("m").workers.settled()
             return server.health.not_ready_because()
 
     return run(test())

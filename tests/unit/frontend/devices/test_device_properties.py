@@ -49,7 +49,7 @@ async def act(harness: Harness, what: str, model: str, number: int) -> None:
 
 
 def settled(harness: Harness, model: str) -> bool:
-    replicas = harness.registry.find(model, None).replicas
+    replicas = harness.registry.find(model, None).workers.all
     return all(replica.state.value in ("READY", "FAILED", "WAITING") for replica in replicas)
 
 
@@ -58,8 +58,8 @@ def check(harness: Harness) -> None:
     owners: dict[int, list[str]] = {}
     for version in harness.registry.all_versions():
         name = version.source.name
-        assert version.min_workers == len(version.replicas)
-        for replica in version.replicas:
+        assert version.workers.least == len(version.workers.all)
+        for replica in version.workers.all:
             state = replica.state.value
             assert (replica.lease is None) == (state in ("FAILED", "WAITING"))
             assert (replica.shortage is not None) == (state == "WAITING")
@@ -89,7 +89,7 @@ def test_no_device_has_two_owners_and_none_is_lost(steps: list[tuple[str, str, i
                 await act(harness, "unregister", model, 0)
             assert not any(harness.devices.holders(device) for device in range(NPUS))
             await act(harness, "register", "tp2", 3)
-            assert harness.registry.find("tp2", None).min_workers == 3
+            assert harness.registry.find("tp2", None).workers.least == 3
 
     with tempfile.TemporaryDirectory() as folder:
         run(test(Path(folder)))

@@ -59,8 +59,8 @@ def test_a_group_without_ports_waits_until_another_gives_its_own_back(tmp_path: 
     async def test(harness: Harness) -> None:
         await harness.register("first", config=TP2)
         waiting = asyncio.create_task(harness.register("second", config=TP2))
-        await until(lambda: "second" in harness.registry.names() and harness.registry.find("second").shortage)
-        shortage = harness.registry.find("second").shortage
+        await until(lambda: "second" in harness.registry.names() and harness.registry.find("second").status.shortage)
+        shortage = harness.registry.find("second").status.shortage
         assert shortage is not None
         assert shortage == (
             "ports",

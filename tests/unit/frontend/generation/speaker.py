@@ -24,6 +24,7 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.version_schema import VersionSchema
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys
 from msx_net.http.family import Route
@@ -33,7 +34,6 @@ from msx_sdk.generation import (
     EMBED,
     GENERATE,
     TOKENIZE,
-    AdapterFiles,
     Capabilities,
     ClassifyRequest,
     EmbedRequest,
@@ -78,29 +78,23 @@ def words(*texts: str, finish: Any = "eos", index: int = 0, last: bool = True, *
 
 
 @dataclass
-class FakeVersion:
-    name: str
-    capabilities: Capabilities | None
-    metrics: ModelMetrics
-    expecting_workers: bool = True
-    created: float = 1_700_000_000.5
-    answers: bool = True
+class FakeWorkers:
+    expected: bool = True
+    answer: bool = True
     on_demand: bool = False
     device_type: str = "cpu"
     refusal: str = ""
-    adapters: dict[str, AdapterFiles] = field(default_factory=dict)
 
-    @property
-    def adapter_names(self) -> tuple[str, ...]:
-        return (*(self.capabilities.adapters if self.capabilities else ()), *self.adapters)
 
-    def __post_init__(self) -> None:
-        self.first_load = FirstLoad(self.name, 2, 60)
-        self.wait_for_load = self.first_load.wait
+class FakeVersion:
+    created = 1_700_000_000.5
 
-    @property
-    def source(self) -> Any:
-        return SimpleNamespace(name=self.name, version="1.0", workflow="")
+    def __init__(self, name: str, offered: Capabilities | None, metrics: ModelMetrics) -> None:
+        self.source: Any = SimpleNamespace(name=name, version="1.0", workflow="")
+        self.schema, self.workers, self.metrics = VersionSchema(name), FakeWorkers(), metrics
+        self.schema.capabilities = offered
+        self.first_load = FirstLoad(name, 2, 60)
+        self.queue = SimpleNamespace(wait_for_load=self.first_load.wait)
 
 
 @dataclass

@@ -24,7 +24,7 @@ TEXT = Capabilities(generate=True, chat=True)
 
 def sleeping() -> Speaker:
     speaker = Speaker([words("a")], models={"m": None})
-    speaker.versions["m"].on_demand = True
+    speaker.versions["m"].workers.on_demand = True
     return speaker
 
 
@@ -36,7 +36,7 @@ def test_a_request_waits_for_what_the_model_offers(path: str) -> None:
         version = speaker.versions["m"]
         await until(lambda: len(version.first_load) == 1)
         assert speaker.jobs == []
-        version.capabilities = TEXT
+        version.schema.capabilities = TEXT
         version.first_load.loaded()
         assert (await exchange.finish()).status == 200
 
@@ -49,7 +49,7 @@ def test_what_the_model_does_not_offer_is_said_then() -> None:
         exchange = speaker.begin("/v1/chat/completions", CHAT)
         version = speaker.versions["m"]
         await until(lambda: len(version.first_load) == 1)
-        version.capabilities = Capabilities(embed=True)
+        version.schema.capabilities = Capabilities(embed=True)
         version.first_load.loaded()
         assert (await exchange.finish()).status == 400
 
@@ -97,8 +97,8 @@ def test_the_request_starts_the_worker(tmp_path: Path) -> None:
                 directory.find(name, GENERATE)
         with pytest.raises(FirstLoading):
             directory.find_for_tgi(None, GENERATE)
-        assert version.replicas == []
-        version.wait_for_load(lambda: told.append("go"), told.append)
+        assert version.workers.all == []
+        version.queue.wait_for_load(lambda: told.append("go"), told.append)
         await until(lambda: told)
         assert told == ["go"]
         assert directory.find(None, GENERATE) is version
@@ -107,10 +107,10 @@ def test_the_request_starts_the_worker(tmp_path: Path) -> None:
         FakeGroup.failing.add("m")
         await harness.register("m", config="minWorkers: 0\nautoscaling: true\n")
         version, told = harness.registry.find("m"), list[ServiceError]()
-        version.wait_for_load(lambda: None, told.append)
+        version.queue.wait_for_load(lambda: None, told.append)
         await until(lambda: told)
         assert "no weights" in told[0].message
-        await until(lambda: version.replicas == [])
+        await until(lambda: version.workers.all == [])
 
     with patch.object(timer, "INTERVAL", 1e6):
         (tmp_path / "a").mkdir()

@@ -54,7 +54,7 @@ class Asking:
         self.silence = Silence()
         self.speaker = Speaker(heartbeats=self.silence, **options)
         for version in self.speaker.versions.values():
-            version.on_demand = version.capabilities is None
+            version.workers.on_demand = version.schema.capabilities is None
         data = msgspec.json.encode(STREAMS[path] if body is None else body)
         length = {"content_length": str(len(data))}
         self.exchange = WAYS[way](self.speaker.app, "POST", path, data, **length)
@@ -146,7 +146,7 @@ def test_a_request_that_waits_for_its_model_to_load(way: str) -> None:
         await until(lambda: len(version.first_load) == 1)
         asking.silence.passes()
         await asking.exchange.until_chunks(1)
-        version.capabilities = Capabilities(generate=True, chat=True)
+        version.schema.capabilities = Capabilities(generate=True, chat=True)
         version.first_load.loaded()
         say(await asking.speaker.next_job(), *words("a"))
         await asking.ends()

@@ -35,9 +35,9 @@ def test_workers(tmp_path: Path) -> None:
         await harness.register("m", initial_workers=2)
         FakeGroup.loading.add("m")
         version = harness.registry.find("m")
-        (group,) = [group for group in harness.groups() if group is version.replicas[0].group]
+        (group,) = [group for group in harness.groups() if group is version.workers.all[0].group]
         group.end(group_end.exited(0, 12, 3, "no room"))
-        await until(lambda: version.replicas[0].generation == 2 and version.replicas[0].phase == "initializing")
+        await until(lambda: version.workers.all[0].generation == 2 and version.workers.all[0].phase == "initializing")
         again, ready = describe(version)["workers"]
         assert int(ready["id"]) == int(again["id"]) + 1
         assert (ready["status"], ready["pid"], ready["memoryUsage"]) == ("READY", 4711, 1 << 20)
@@ -59,7 +59,7 @@ def test_a_worker_that_loads_and_one_that_drains(tmp_path: Path) -> None:
         await until(harness.groups)
         await until(lambda: describe(version)["workers"][0]["status"] == "LOADING")
         FakeGroup.loading.clear()
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         harness.submit("m")
         await harness.management.scale("m", None, 0, 0, wait=False)
         await until(lambda: describe(version)["workers"][0]["status"] == "UNLOADING")
@@ -73,7 +73,7 @@ def test_a_version_that_has_failed_says_why(tmp_path: Path) -> None:
         await harness.register("m", config="maxRetryTimeoutInSec: 0")
         version = harness.registry.find("m")
         harness.groups()[0].end(FAILED)
-        await until(lambda: version.state is ModelState.FAILED)
+        await until(lambda: version.status.state is ModelState.FAILED)
         described = describe(version)
         assert described["state"] == "FAILED"
         assert described["reason"] == "The model could not be loaded: no weights"

@@ -71,9 +71,9 @@ def test_workers_that_are_told_to_go_are_not_missing(tmp_path: Path, kept: int) 
         job = harness.submit("m")
         await until(lambda: any(group.jobs for group in harness.groups()))
         seen: list[ModelState] = []
-        with patch.object(version._status, "move", lambda state: seen.append(state)):
+        with patch.object(version.status, "move", lambda state: seen.append(state)):
             await harness.management.scale("m", None, kept, kept, wait=False)
-            await until(lambda: version.ready_workers == kept)
+            await until(lambda: version.workers.ready == kept)
             assert (harness.health.ready(), harness.health.ping()) == (True, (200, "Healthy"))
             for group in harness.groups():
                 group.answer()
@@ -90,7 +90,7 @@ def test_it_is_ready_while_one_of_two_workers_serves(tmp_path: Path) -> None:
         await harness.register("m", initial_workers=2)
         FakeGroup.loading.add("m")
         harness.groups()[0].end(DIED)
-        assert harness.registry.find("m").state is ModelState.DEGRADED
+        assert harness.registry.find("m").status.state is ModelState.DEGRADED
         assert harness.health.ready()
         harness.groups()[0].end(DIED)
         assert not harness.health.ready()
@@ -104,7 +104,7 @@ def test_a_model_that_will_not_come_back(tmp_path: Path) -> None:
         await harness.register("m", "2.0")
         harness.groups()[0].end(DIED)
         version = harness.registry.find("m", "1.0")
-        await until(lambda: version.state is ModelState.FAILED)
+        await until(lambda: version.status.state is ModelState.FAILED)
         assert harness.health.ping() == (500, "Unhealthy")
         await harness.management.set_default("m", "2.0")
         assert harness.health.ping() == (200, "Healthy")  # TorchServe looks at default versions only
@@ -159,7 +159,7 @@ def test_one_broken_model_of_several_takes_nothing_out_of_service(tmp_path: Path
         await harness.register("good")
         await harness.register("bad", config="maxRetryTimeoutInSec: 0")
         harness.groups("bad")[0].end(DIED)
-        await until(lambda: harness.registry.find("bad").state is ModelState.FAILED)
+        await until(lambda: harness.registry.find("bad").status.state is ModelState.FAILED)
         assert harness.health.ready()
         FakeGroup.loading.add("good")
         harness.groups("good")[0].end(DIED)
@@ -194,7 +194,7 @@ def test_each_model_of_the_start_must_have_served_once(tmp_path: Path) -> None:
         harness.groups("quick")[0].end(DIED)
         FakeGroup.loading.discard("slow")
         await until(harness.health.ready)
-        assert harness.registry.find("quick").ready_workers == 0, "it has served, and comes back"
+        assert harness.registry.find("quick").workers.ready == 0, "it has served, and comes back"
         FakeGroup.loading.add("later")
         await harness.register("later", synchronous=False)
         assert harness.health.ready(), "it is not of the start"
@@ -209,7 +209,7 @@ def test_one_that_fails_at_the_start_stops_the_rollout(tmp_path: Path, remedy: s
         await harness.register("good")
         await harness.register("bad", config="maxRetryTimeoutInSec: 0", synchronous=False)
         harness.health.begin()
-        await until(lambda: harness.registry.find("bad").state is ModelState.FAILED)
+        await until(lambda: harness.registry.find("bad").status.state is ModelState.FAILED)
         assert harness.health.not_ready_because() == "not serving: bad (failed)"
         if remedy == "unregister":
             await harness.management.unregister("bad", None)
@@ -231,7 +231,7 @@ def test_one_whose_archive_is_lost_does_too(tmp_path: Path, workers: int) -> Non
     async def after(harness: Harness) -> None:
         await harness.start()
         harness.health.begin()
-        await until(lambda: harness.registry.find("good").ready_workers == 1)
+        await until(lambda: harness.registry.find("good").workers.ready == 1)
         assert harness.health.not_ready_because() == "not serving: m (failed)"
         await harness.management.unregister("m", None)
         assert harness.health.ready()
@@ -249,7 +249,7 @@ def test_what_could_not_be_loaded_at_the_start(tmp_path: Path) -> None:
         startup = Startup(harness.management, harness.state, ("good.mar", "bad.mar"))
         assert len(await startup.load()) == 1
         harness.health.begin(startup.absent)
-        await until(lambda: harness.registry.find("good").ready_workers == 1)
+        await until(lambda: harness.registry.find("good").workers.ready == 1)
         assert harness.health.not_ready_because() == "not serving: bad.mar"
         await harness.register("bad")
         assert harness.health.ready()
@@ -311,7 +311,7 @@ def test_a_new_one_must_serve_in_any_case(tmp_path: Path) -> None:
         harness.health.begin(startup.absent_new, startup.restored)
         assert harness.health.not_ready_because() == "not serving: broken, good, new"
         FakeGroup.loading.clear()
-        await until(lambda: harness.registry.find("new").has_served)
+        await until(lambda: harness.registry.find("new").status.served)
         assert harness.health.not_ready_because() == "not serving: broken, good"
         FakeGroup.failing.clear()
         await harness.management.scale("good", None, 2, 2, wait=False)
@@ -328,7 +328,7 @@ def test_the_archive_of_a_restored_one_may_be_damaged(tmp_path: Path) -> None:
         startup = Startup(harness.management, harness.state, ("broken.mar", "new.mar"))
         await startup.load()
         harness.health.begin(startup.absent_new, startup.restored)
-        await until(lambda: harness.registry.find("good").has_served)
+        await until(lambda: harness.registry.find("good").status.served)
         assert harness.health.not_ready_because() == "not serving: new.mar"
         assert startup.absent() == ["broken.mar", "new.mar"]
 

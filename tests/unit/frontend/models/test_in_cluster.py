@@ -23,12 +23,12 @@ def test_a_group_waits_runs_loses_its_node_and_runs_again(tmp_path: Path) -> Non
     async def test(harness: Harness) -> None:
         await harness.register("m", config=TP2)
         version = harness.registry.find("m")
-        assert version.waiting_workers == 1
-        assert "still connecting to the cluster" in version.reason
+        assert version.workers.waiting == 1
+        assert "still connecting to the cluster" in version.status.reason
         cluster.join(a=1, b=1, c=1)
         (first,) = cluster.reservations
         cluster.grant(first, "a", "b")
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         worker = describe(version)["workers"][0]
         assert (worker["nodes"], worker["devices"]) == ({"a": ["0"], "b": ["0"]}, "0,0")
         assert describe(version)["deviceType"] == "npu"
@@ -39,15 +39,15 @@ def test_a_group_waits_runs_loses_its_node_and_runs_again(tmp_path: Path) -> Non
         assert ranks == [("0", "0", 0), ("1", "0", 0)]
 
         cluster.tell(Unreachable("Ray's head does not answer."))
-        assert version.ready_workers == 1
+        assert version.workers.ready == 1
         cluster.join(a=1, b=1, c=1)
 
         cluster.lose(first, "node b or its holder is gone")
         await until(lambda: cluster.reservations and first not in cluster.reservations)
         (second,) = cluster.reservations
-        assert not version.ready_workers
+        assert not version.workers.ready
         cluster.grant(second, "a", "c")
-        await until(lambda: version.ready_workers)
+        await until(lambda: version.workers.ready)
         assert describe(version)["workers"][0]["nodes"] == {"a": ["0"], "c": ["0"]}
 
     with patch.object(claims, "PAUSE", 0.0):

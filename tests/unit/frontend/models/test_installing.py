@@ -65,7 +65,7 @@ def test_scaling_saves_it_again(tmp_path: Path) -> None:
         FakeGroup.failing.clear()
         await harness.management.scale("m", None, 2, 2, wait=True)
         version = harness.registry.find("m")
-        assert (version.state, version.forgotten) == (ModelState.READY, False)
+        assert (version.status.state, version.forgotten) == (ModelState.READY, False)
         assert (await harness.stored())["m", "1.0"].min_workers == 2
 
     in_harness(tmp_path, test)
@@ -77,7 +77,7 @@ def test_it_may_be_registered_again(tmp_path: Path, synchronous: bool) -> None:
         await given_up(harness)
         FakeGroup.failing.clear()
         await harness.management.register(Registration(url="m.mar", initial_workers=1, synchronous=synchronous))
-        await until(lambda: harness.registry.find("m").state is ModelState.READY)
+        await until(lambda: harness.registry.find("m").status.state is ModelState.READY)
         assert {*await harness.stored()} == {("m", "1.0")}
         await until(lambda: len(harness.metrics.versions) == 1)
 
@@ -103,7 +103,7 @@ def test_one_that_was_answered_202_because_it_waits_is_watched_too(tmp_path: Pat
         await harness.register("other", config="deviceIds: [0]\nexclusiveDevices: true")
         FakeGroup.failing.add("m")
         await harness.register("m", config=f"deviceIds: [0]\nexclusiveDevices: true\n{GIVEN_UP_AT_ONCE}")
-        assert harness.registry.find("m").state is ModelState.WAITING
+        assert harness.registry.find("m").status.state is ModelState.WAITING
         await harness.management.unregister("other", None)
         await until(lambda: harness.registry.find("m").forgotten)
 
@@ -197,7 +197,7 @@ def test_a_wish_that_cannot_be_begun_is_described(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m")
         version = harness.registry.find("m")
-        with patch.object(version, "scale", side_effect=WorkersNotStarted("m", "1.0", "No devices.")):
+        with patch.object(version.workers, "scale", side_effect=WorkersNotStarted("m", "1.0", "No devices.")):
             await harness.management.scale("m", None, 2, 2, wait=False)
             await until(lambda: version.failed_scaling)
         assert "No devices." in describe(version)["failedScaling"]
@@ -218,7 +218,7 @@ def test_a_wish_counts_for_the_version_that_takes_the_place_meanwhile(tmp_path: 
         FakeGroup.loading.clear()
         await asyncio.gather(replacing, scaling)
         version = harness.registry.find("m")
-        assert (version.config.batch_size, version.min_workers) == (3, 3)
+        assert (version.config.batch_size, version.workers.least) == (3, 3)
         stored = (await harness.stored())["m", "1.0"]
         assert (stored.min_workers, stored.options["batch_size"]) == (3, 3)
 

@@ -18,7 +18,7 @@ from tests.unit.frontend.queueing.instance_requests import answers_of, make_requ
 def submit(harness: Harness, count: int, **options: object) -> InstanceRequest:
     request = make_request("a", count, **options)
     harness.registry.submit_instances(request)
-    harness.registry.find("m").dispatcher.pump()
+    harness.registry.find("m").queue.dispatcher.pump()
     return request
 
 
@@ -34,12 +34,12 @@ def test_one_batch_of_instances_and_others_is_answered_and_counted_by_requests(t
         await harness.register("m", config="batchSize: 8\nmaxBatchDelay: 0")
         (group,) = harness.groups()
         version = harness.registry.find("m")
-        version.dispatcher.policy.wait = lambda *args: 0.0  # type: ignore[method-assign]
+        version.queue.dispatcher.policy.wait = lambda *args: 0.0  # type: ignore[method-assign]
         request = make_request("a", 3)
         harness.registry.submit_instances(request)
         job = harness.submit(body=b"plain")
         assert [one.id for one in group.jobs] == ["a", "j", "a-1", "a-2"]
-        assert version.gauges()["msx_requests_in_flight"] == 4
+        assert version.figures.gauges()["msx_requests_in_flight"] == 4
         answer(group)
         assert answers_of(request).bodies == [b"0", b"1", b"2"]
         assert sink_of(job).events == [200, b"plain", "end"]
@@ -60,17 +60,17 @@ def test_a_group_that_dies_returns_what_it_had_not_begun(tmp_path: Path) -> None
         (group,) = harness.groups()
         version = harness.registry.find("m")
         for _ in range(50):
-            version.dispatcher.policy.finished(2, 0.0001)
+            version.queue.dispatcher.policy.finished(2, 0.0001)
         request = submit(harness, 30)
         assert len(group.jobs) == 22
-        gauges = version.gauges()
+        gauges = version.figures.gauges()
         assert (gauges["msx_queue_depth"], gauges["msx_queue_instances"]) == (1, 8)
-        version.dispatcher.group_gone(group.runner)
+        version.queue.dispatcher.group_gone(group.runner)
         group.runner.close(WorkerDied("It ended."))
-        assert version.dispatcher.queue.instances == 28
+        assert version.queue.dispatcher.queue.instances == 28
         assert not request.done
         request.cancel()
-        assert version.dispatcher.queue.instances == 0
+        assert version.queue.dispatcher.queue.instances == 0
 
     in_harness(tmp_path, test)
 
@@ -89,7 +89,7 @@ def test_a_servable_has_more_places(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m", handler="servable")
         await harness.register("n", handler="servable", config="jobQueueSize: 7")
-        places = [harness.registry.find(name).dispatcher.queue.capacity for name in "mn"]
+        places = [harness.registry.find(name).queue.dispatcher.queue.capacity for name in "mn"]
         assert places == [10_000, 7]
 
     in_harness(tmp_path, test)
@@ -100,7 +100,7 @@ def test_describe_lists_methods(tmp_path: Path) -> None:
         await harness.register("m")
         version = harness.registry.find("m")
         assert "methods" not in describe(version)
-        version.methods = (MethodInfo(name="top", summary="The best"),)
+        version.schema.methods = (MethodInfo(name="top", summary="The best"),)
         assert describe(version)["methods"] == [{"name": "top", "summary": "The best"}]
 
     in_harness(tmp_path, test)

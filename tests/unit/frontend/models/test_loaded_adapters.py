@@ -49,7 +49,7 @@ class Operator:
             job.answer(200, "", [], encode(LoadAdapterReply(stamp="s", rank=8)))
 
     async def ask(self, path: str, **body: Any) -> tuple[int, str]:
-        with patch("msx_frontend.models.model_version.ModelVersion.submit", lambda version, job: self.submit(job)):
+        with patch("msx_frontend.models.version_queue.VersionQueue.submit", lambda queue, job: self.submit(job)):
             app = exchange_of(self._family, log=FakeAccessLog(), tokens=self.tokens)
             reply = await ask(app, "POST", path, json.dumps(body).encode())
         return reply.status, reply.body.decode() if reply.status == 200 else reply.json["error"]["message"]
@@ -58,7 +58,7 @@ class Operator:
         return await self.ask(LOAD, lora_name=name, lora_path=path, **body)
 
     def loaded(self, model: str = "m") -> dict[str, AdapterFiles]:
-        return self.harness.registry.find(model).adapters
+        return self.harness.registry.find(model).schema.adapters
 
 
 @asynccontextmanager
@@ -103,7 +103,7 @@ def test_a_restarted_server_has_them(tmp_path: Path) -> None:
             wanted = one.loaded()
         async with open_harness(tmp_path) as harness:
             await harness.start()
-            assert harness.registry.find("m").adapters == wanted
+            assert harness.registry.find("m").schema.adapters == wanted
 
     run(test())
 

@@ -41,7 +41,7 @@ def test_a_registration_waits_for_its_workers_and_is_kept(tmp_path: Path) -> Non
     async def test(harness: Harness) -> None:
         await harness.register("m", initial_workers=2, batch_size=4)
         version = harness.registry.find("m")
-        assert (version.state, version.ready_workers, version.config.batch_size) == (ModelState.READY, 2, 4)
+        assert (version.status.state, version.workers.ready, version.config.batch_size) == (ModelState.READY, 2, 4)
         stored = (await harness.stored())["m", "1.0"]
         assert (stored.url, stored.min_workers, stored.max_workers, stored.is_default) == ("m.mar", 2, 2, True)
         assert stored.options == {"url": "m.mar", "initial_workers": 2, "batch_size": 4, "rows_compared": True}
@@ -53,9 +53,9 @@ def test_one_that_is_not_synchronous_does_not_wait(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         FakeGroup.loading.add("m")
         await harness.register("m", synchronous=False)
-        assert harness.registry.find("m").state is ModelState.LOADING
+        assert harness.registry.find("m").status.state is ModelState.LOADING
         FakeGroup.loading.clear()
-        await until(lambda: harness.registry.find("m").state is ModelState.READY)
+        await until(lambda: harness.registry.find("m").status.state is ModelState.READY)
 
     in_harness(tmp_path, test)
 
@@ -101,7 +101,7 @@ def test_how_many_workers(
     async def test(harness: Harness) -> None:
         await harness.register("m", config=config, **wanted)
         version = harness.registry.find("m")
-        assert (version.min_workers, version.max_workers) == counts
+        assert (version.workers.least, version.workers.most) == counts
         assert len(harness.groups()) == counts[0]
 
     in_harness(tmp_path, test, **server)
@@ -227,7 +227,7 @@ def test_the_old_one_serves_until_the_new_one_is_ready(tmp_path: Path) -> None:
         busy.answer()
         assert job.status == 200
         await until(lambda: len(harness.groups()) == 1)
-        await until(lambda: old.state is ModelState.GONE)
+        await until(lambda: old.status.state is ModelState.GONE)
         assert harness.contents == 1
 
     in_harness(tmp_path, test)
@@ -241,8 +241,8 @@ def test_a_new_one_that_fails_changes_nothing(tmp_path: Path) -> None:
         with pytest.raises(WorkersNotStarted):
             await harness.register("m", replace=True)
         assert harness.registry.find("m") is old
-        assert harness.registry.find("m").state is ModelState.READY
-        assert harness.metrics.versions == [old]
+        assert harness.registry.find("m").status.state is ModelState.READY
+        assert harness.metrics.versions == [old.figures]
         assert harness.contents == 1
 
     in_harness(tmp_path, test)
@@ -257,7 +257,7 @@ def test_scaling(tmp_path: Path) -> None:
         version = harness.registry.find("m")
         for least, most, expected in ((3, 5, 3), (1, 2, 2), (0, 0, 0), (1, 1, 1)):
             await harness.management.scale("m", None, least, most, wait=True)
-            assert (len(harness.groups()), version.ready_workers) == (expected, expected)
+            assert (len(harness.groups()), version.workers.ready) == (expected, expected)
             stored = (await harness.stored())["m", "1.0"]
             assert (stored.min_workers, stored.max_workers) == (least, most)
 
@@ -268,7 +268,7 @@ def test_scaling_in_the_background(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         await harness.register("m")
         await harness.management.scale("m", None, 2, 2, wait=False)
-        await until(lambda: harness.registry.find("m").ready_workers == 2)
+        await until(lambda: harness.registry.find("m").workers.ready == 2)
 
     in_harness(tmp_path, test)
 
@@ -283,7 +283,7 @@ def test_scaling_that_cannot_be(tmp_path: Path) -> None:
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted, match="no weights"):
             await harness.management.scale("m", None, 2, 2, wait=True)
-        assert harness.registry.find("m").state is ModelState.DEGRADED
+        assert harness.registry.find("m").status.state is ModelState.DEGRADED
 
     in_harness(tmp_path, test)
 
@@ -292,7 +292,7 @@ def test_a_worker_that_failed_once_does_not_hide_another_that_fails_now(tmp_path
     async def test(harness: Harness) -> None:
         await harness.register("m")
         harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
-        await until(lambda: harness.registry.find("m").ready_workers == 1)
+        await until(lambda: harness.registry.find("m").workers.ready == 1)
         FakeGroup.failing.add("m")
         with pytest.raises(WorkersNotStarted, match="no weights"):
             await harness.management.scale("m", None, 2, 2, wait=True)
@@ -336,7 +336,7 @@ def test_the_key_models_at_the_start(tmp_path: Path) -> None:
         harness.pack("m", "2.0").rename(harness.root / "m2.mar")
         await harness.start("m1.mar", "m2.mar")
         version = harness.registry.find("m", "1.0")
-        assert (version.min_workers, version.max_workers) == (2, 3)
+        assert (version.workers.least, version.workers.most) == (2, 3)
         assert harness.registry.find("m").labels == ("m", "2.0")
 
     in_harness(tmp_path, test, models=key)
@@ -347,7 +347,7 @@ def test_min_workers_alone_in_the_key_models(tmp_path: Path) -> None:
         harness.pack("m")
         await harness.start("m.mar")
         version = harness.registry.find("m")
-        assert (version.min_workers, version.max_workers) == (2, 2)
+        assert (version.workers.least, version.workers.most) == (2, 2)
 
     in_harness(tmp_path, test, models={"m": {"1.0": ModelDefaults(min_workers=2)}})
 
@@ -447,14 +447,14 @@ def test_jobs_that_a_dying_group_returns_to_a_version_that_goes_are_answered(tmp
         harness.submit("m")
         version = harness.registry.find("m")
         going = asyncio.ensure_future(harness.management.unregister("m", None))
-        await until(lambda: version.state is ModelState.DRAINING and not version.dispatcher.groups)
+        await until(lambda: version.status.state is ModelState.DRAINING and not version.queue.dispatcher.groups)
         (group,) = harness.groups()
         returned = make_job("ahead")
         group.end(group_end.exited(0, 1, -9, ""))
         group._events.jobs_returned([returned])
         await going
         assert isinstance(error_of(returned), ServiceUnavailable)
-        assert len(version.dispatcher.queue) == 0
+        assert len(version.queue.dispatcher.queue) == 0
 
     in_harness(tmp_path, test)
 
@@ -500,7 +500,7 @@ def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch
         whole = file.read_text()
         file.write_text("changed")
         harness.groups()[0].end(group_end.exited(0, 1, 3, ""))
-        await until(lambda: version.replicas[0].generation == 2 and version.state is ModelState.READY)
+        await until(lambda: version.workers.all[0].generation == 2 and version.status.state is ModelState.READY)
         assert file.read_text() == whole
         archive = (harness.root / "m.mar").rename(harness.root / "away.mar")
         shutil.rmtree(version.source.model_dir)
@@ -512,6 +512,6 @@ def test_the_content_is_looked_at_before_each_worker(tmp_path: Path, monkeypatch
         ):
             harness.submit("m")
         archive.rename(harness.root / "m.mar")
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
 
     in_harness(tmp_path, test)

@@ -53,16 +53,16 @@ def test_finding(tmp_path: Path) -> None:
 def test_methods_are_known_once_a_worker_has_loaded_the_handler(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         version = harness.registry.find("n")
-        version.dispatcher.expecting_workers = True
+        version.queue.dispatcher.expecting_workers = True
         harness.submit("n", kind="method:x")
-        version.methods = (MethodInfo(name="top"), MethodInfo(name=""))
+        version.schema.methods = (MethodInfo(name="top"), MethodInfo(name=""))
         harness.submit("n", kind="method:top")
         with pytest.raises(
             HandlerMethodNotFound, match=r"""^Model "n" has no method 'x': its methods are top\.$"""
         ) as caught:
             harness.submit("n", kind="packed:x")
         assert caught.value.status == 404
-        assert version.dispatcher.waiting == 2
+        assert version.queue.dispatcher.waiting == 2
 
     in_harness(tmp_path, test)
 
@@ -108,7 +108,7 @@ def test_removal(tmp_path: Path) -> None:
         registry.remove(version)
         registry.remove(version)
         assert not registry.has("m", "2.0")
-        assert version not in harness.metrics.versions
+        assert version.figures not in harness.metrics.versions
         registry.remove(registry.find("n"))
         assert registry.names() == ["m"]
         await version.close(0)

@@ -21,7 +21,7 @@ QUEUED, RUNNING, CACHE = "msx_requests_queued", "msx_requests_running", "msx_kv_
 
 
 def counts(registry: Registry, model: str = "m") -> tuple[float, float]:
-    gauges = registry.find(model).gauges()
+    gauges = registry.find(model).figures.gauges()
     return gauges[QUEUED], gauges[RUNNING]
 
 
@@ -54,14 +54,14 @@ def test_what_is_sent_ahead_to_a_busy_worker_is_queued(tmp_path: Path) -> None:
         await harness.register("m", config="batchSize: 2\nmaxBatchDelay: 0", initial_workers=2)
         version = harness.registry.find("m")
         for _ in range(50):
-            version.dispatcher.policy.finished(2, 0.002)
+            version.queue.dispatcher.policy.finished(2, 0.002)
         for _ in range(20):
             harness.submit()
         held = sum(len(group.jobs) for group in harness.groups())
         running = sum(group.runner.in_flight.batches[0].size for group in harness.groups())
         assert held > running, "some are sent ahead"
         assert counts(harness.registry) == (20 - running, running)
-        assert version.gauges()["msx_requests_in_flight"] == held
+        assert version.figures.gauges()["msx_requests_in_flight"] == held
 
     in_harness(tmp_path, test)
 
@@ -73,12 +73,12 @@ def test_a_request_with_instances_is_one(tmp_path: Path) -> None:
         await harness.register("m", config="batchSize: 2\nmaxBatchDelay: 0")
         version = harness.registry.find("m")
         for _ in range(50):
-            version.dispatcher.policy.finished(2, 0.0001)
+            version.queue.dispatcher.policy.finished(2, 0.0001)
         for count in (30, 5):
             harness.registry.submit_instances(make_request("a", count))
-        version.dispatcher.pump()
+        version.queue.dispatcher.pump()
         (group,) = harness.groups()
-        assert version.dispatcher.queue.instances
+        assert version.queue.dispatcher.queue.instances
         assert len(group.jobs) > 2
         assert sum(counts(harness.registry)) == 2
         assert counts(harness.registry)[1] >= 1

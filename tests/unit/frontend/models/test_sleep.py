@@ -47,14 +47,14 @@ def test_it_sleeps_and_wakes(tmp_path: Path) -> None:
         await sleeper(harness, workers=2)
         version = harness.registry.find("m")
         await change(harness, 2)
-        assert (version.state, version.sleep.level, version.answers) == (ModelState.ASLEEP, 2, False)
+        assert (version.status.state, version.sleep.level, version.workers.answer) == (ModelState.ASLEEP, 2, False)
         assert (describe(version)["state"], describe(version)["sleepLevel"]) == ("ASLEEP", 2)
         assert harness.health.not_ready_because()
         with pytest.raises(Asleep, match='Model "m" is asleep') as refused:
             harness.submit()
         assert (refused.value.status, dict(refused.value.headers)["retry-after"] >= "15") == (503, True)
         await change(harness, 0)
-        assert (version.state, version.sleep.level, version.answers) == (ModelState.READY, 0, True)
+        assert (version.status.state, version.sleep.level, version.workers.answer) == (ModelState.READY, 0, True)
         assert "sleepLevel" not in describe(version)
         harness.submit()
         harness.groups()[0].answer()
@@ -116,6 +116,6 @@ def test_what_cannot_sleep_is_refused(tmp_path: Path, level: int) -> None:
         with pytest.raises(CannotSleep, match='Model "m" cannot sleep: only language models on CPUs'):
             await harness.management.change_sleep("m", None, level)
         assert told(harness) == []
-        assert harness.registry.find("m").state is ModelState.READY
+        assert harness.registry.find("m").status.state is ModelState.READY
 
     in_harness(tmp_path, test)

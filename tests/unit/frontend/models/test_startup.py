@@ -53,7 +53,7 @@ def test_models_of_the_command_line(tmp_path: Path, models: tuple[str, ...], ser
         await harness.start(*models)
         assert harness.registry.names() == served
         assert all(version.source.at_startup for version in harness.registry.all_versions())
-        assert all(version.min_workers == 1 for version in harness.registry.all_versions())
+        assert all(version.workers.least == 1 for version in harness.registry.all_versions())
         assert {name for name, _ in await harness.stored()} == set(served)
 
     in_harness(tmp_path, test)
@@ -218,7 +218,7 @@ def test_a_model_that_does_not_load_does_not_hold_up_the_start(tmp_path: Path) -
         FakeGroup.loading.add("m")
         await harness.start("m.mar")
         assert harness.registry.names() == ["m"]
-        assert harness.registry.find("m").ready_workers == 0
+        assert harness.registry.find("m").workers.ready == 0
 
     in_harness(tmp_path, test)
 
@@ -240,7 +240,7 @@ def test_a_restarted_server_has_the_same_models(tmp_path: Path) -> None:
         await harness.start()
         version = harness.registry.find("m")
         assert version.labels == ("m", "2.0")
-        assert (version.min_workers, version.max_workers) == (2, 3)
+        assert (version.workers.least, version.workers.most) == (2, 3)
         assert (version.config.batch_size, version.config.response_timeout) == (7, 9)
         assert version.source.options["initial_workers"] == 1
         await until(lambda: len(harness.groups("m")) == 2)
@@ -322,7 +322,7 @@ def test_on_another_digest_the_command_line_wins_and_the_default_stays(tmp_path:
         version = harness.registry.find("m", "1.0")
         assert version.config.batch_size == 9
         assert version.source.digest != old.digest
-        assert version.min_workers == 1
+        assert version.workers.least == 1
         assert harness.registry.find("m").labels == ("m", default)
         assert (await harness.stored())["m", "1.0"].digest == version.source.digest
 
@@ -361,9 +361,9 @@ def test_one_that_cannot_be_restored_is_failed_until_it_is_there_again(
         (harness.root / "m.mar").rename(harness.root / "away")
         await harness.start()
         version = harness.registry.find("m")
-        assert (version.state, version.min_workers) == (ModelState.FAILED, 2)
-        assert version.reason.startswith("Model not found at: m.mar")
-        await until(lambda: harness.registry.find("n").state is ModelState.READY)
+        assert (version.status.state, version.workers.least) == (ModelState.FAILED, 2)
+        assert version.status.reason.startswith("Model not found at: m.mar")
+        await until(lambda: harness.registry.find("n").status.state is ModelState.READY)
         with pytest.raises(ServiceUnavailable, match=r"m\.mar"):
             harness.submit("m")
         assert await harness.stored() == stored
@@ -371,8 +371,8 @@ def test_one_that_cannot_be_restored_is_failed_until_it_is_there_again(
 
     async def third(harness: Harness) -> None:
         await harness.start()
-        await until(lambda: harness.registry.find("m").state is ModelState.READY)
-        assert harness.registry.find("m").min_workers == 2
+        await until(lambda: harness.registry.find("m").status.state is ModelState.READY)
+        assert harness.registry.find("m").workers.least == 2
 
     before(tmp_path, first)
     before(tmp_path, second)
@@ -391,7 +391,7 @@ def test_one_that_cannot_be_restored_is_taken_from_the_command_line(tmp_path: Pa
     async def second(harness: Harness) -> None:
         (harness.root / "m.mar").rename(harness.root / "moved.mar")
         await harness.start("moved.mar")
-        await until(lambda: harness.registry.find("m").state is ModelState.READY)
+        await until(lambda: harness.registry.find("m").status.state is ModelState.READY)
         assert harness.registry.find("m").source.url == "moved.mar"
 
     before(tmp_path, first)
@@ -406,8 +406,8 @@ def test_an_archive_that_is_another_version_now(tmp_path: Path, caplog: pytest.L
         harness.pack("m", "2.0")
         await harness.start()
         assert [version.labels for version in harness.registry.all_versions()] == [("m", "1.0")]
-        assert harness.registry.find("m").state is ModelState.FAILED
-        assert "holds m 2.0 now; register it anew" in harness.registry.find("m").reason
+        assert harness.registry.find("m").status.state is ModelState.FAILED
+        assert "holds m 2.0 now; register it anew" in harness.registry.find("m").status.reason
         assert FakeGroup.living == []
 
     before(tmp_path, first)
@@ -526,7 +526,7 @@ def test_a_snapshot_is_honoured_and_remembered(tmp_path: Path) -> None:
         config = version.config
         assert (config.batch_size, config.max_batch_delay) == (5, 40), "it beats the yaml in what it says"
         assert (config.response_timeout, config.startup_timeout) == (7, 8)
-        assert (version.min_workers, version.max_workers) == (2, 3)
+        assert (version.workers.least, version.workers.most) == (2, 3)
         assert version.source.at_startup
 
     async def second(harness: Harness) -> None:
@@ -550,7 +550,7 @@ def test_the_state_is_newer_than_the_last_snapshot_and_yields_to_a_given_one(
         await harness.start(
             snapshot=snapshot_of(last_known=last_known, m=FIVE, n={"marName": "n.mar", "minWorkers": 1})
         )
-        assert harness.registry.find("m").min_workers == workers
+        assert harness.registry.find("m").workers.least == workers
         assert (await harness.stored())["m", "1.0"].min_workers == workers
         assert harness.registry.has("n", "1.0") is not last_known
 
@@ -562,7 +562,7 @@ def test_the_last_snapshot_counts_for_a_server_without_a_state(tmp_path: Path) -
     async def test(harness: Harness) -> None:
         harness.pack("m")
         await harness.start(snapshot=snapshot_of(last_known=True, m=FIVE))
-        assert harness.registry.find("m").min_workers == 2
+        assert harness.registry.find("m").workers.least == 2
 
     in_harness(tmp_path, test)
 
@@ -573,7 +573,7 @@ def test_the_default_version_of_a_snapshot(tmp_path: Path) -> None:
         one, two = (ModelDefaults(mar_name=f"{name}.mar", default_version=name == "b") for name in "ab")
         await harness.start(snapshot=Snapshot({"m": {"1.0": one, "2.0": two}}))
         assert harness.registry.find("m").labels == ("m", "2.0")
-        assert harness.registry.find("m").min_workers == 1
+        assert harness.registry.find("m").workers.least == 1
 
     in_harness(tmp_path, test)
 
@@ -588,7 +588,7 @@ def test_a_snapshot_that_names_what_is_not_there(tmp_path: Path, content: bytes 
             (harness.root / "m.mar").write_bytes(content)
         await harness.start(snapshot=snapshot_of(m=FIVE, n={"marName": "n.mar", "minWorkers": 0}))
         await check(harness)
-        assert harness.registry.find("n").state is ModelState.READY
+        assert harness.registry.find("n").status.state is ModelState.READY
         with pytest.raises(WorkersNotStarted, match=r"m\.mar"):
             await harness.management.scale("m", None, 1, 1, wait=True)
         with pytest.raises(ServiceUnavailable, match=r"m\.mar"):
@@ -596,8 +596,8 @@ def test_a_snapshot_that_names_what_is_not_there(tmp_path: Path, content: bytes 
 
     async def check(harness: Harness) -> None:
         version = harness.registry.find("m")
-        assert (version.state, version.min_workers, version.max_workers) == (ModelState.FAILED, 2, 3)
-        assert "m.mar" in version.reason
+        assert (version.status.state, version.workers.least, version.workers.most) == (ModelState.FAILED, 2, 3)
+        assert "m.mar" in version.status.reason
         assert harness.health.ping()[0] == 500
 
     async def second(harness: Harness) -> None:
@@ -605,12 +605,12 @@ def test_a_snapshot_that_names_what_is_not_there(tmp_path: Path, content: bytes 
         await check(harness)
         await harness.register("m", initial_workers=1)
         await until(lambda: not harness.management.operations._background)
-        assert harness.registry.find("m").state is ModelState.READY
+        assert harness.registry.find("m").status.state is ModelState.READY
         assert harness.health.ping()[0] == 200
 
     async def third(harness: Harness) -> None:
         await harness.start()
-        assert harness.registry.find("m").min_workers == 1
+        assert harness.registry.find("m").workers.least == 1
         await harness.management.unregister("m", None)
 
     before(tmp_path, first)
@@ -641,7 +641,7 @@ def test_what_is_not_loaded_is_told_as_long_as_that_is_so(tmp_path: Path) -> Non
         await harness.management.unregister("m", None)
         assert [text.partition(" could not ")[0] for text in startup.not_loaded()] == ["model bad.mar"]
         await harness.register("bad")
-        await until(lambda: harness.registry.find("bad").has_served)
+        await until(lambda: harness.registry.find("bad").status.served)
         assert startup.not_loaded() == []
 
     before(tmp_path, first)

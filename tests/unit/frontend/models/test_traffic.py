@@ -112,11 +112,11 @@ def test_requests_and_descriptions(tmp_path: Path) -> None:
         await harness.management.divide_traffic("m", TrafficRule({"1.0": 0, "2.0": 1}))
         first, second = (harness.registry.find("m", number) for number in ("1.0", "2.0"))
         harness.submit("m")
-        assert (first.busy, second.busy) == (False, True)
+        assert (first.queue.busy, second.queue.busy) == (False, True)
         harness.submit("m", kind=DESCRIBE)
-        assert first.busy
+        assert first.queue.busy
         assert harness.registry.find("m") is first
-        assert (first.traffic_share, second.traffic_share) == (0, 1)
+        assert (first.figures.traffic_share, second.figures.traffic_share) == (0, 1)
 
     in_harness(tmp_path, test)
 
@@ -142,7 +142,7 @@ def test_what_management_refuses_and_ends(tmp_path: Path) -> None:
             await management.unregister("m", "2.0")
         await management.set_default("m", "2.0")
         assert registry.traffic("m") is None
-        assert registry.find("m").traffic_share is None
+        assert registry.find("m").figures.traffic_share is None
         await management.divide_traffic("m", TrafficRule({"2.0": 1}))
         await management.unregister("m", "1.0")
         await management.unregister("m", "2.0")

@@ -31,7 +31,7 @@ async def failed(harness: Harness, end: GroupEnd = BROKEN) -> None:
     FakeGroup.loading.add("m")
     await until(lambda: harness.groups())
     harness.groups()[0].end(end)
-    await until(lambda: harness.groups() and harness.registry.find("m").replicas[0].generation == 2)
+    await until(lambda: harness.groups() and harness.registry.find("m").workers.all[0].generation == 2)
 
 
 async def of_generation(harness: Harness, number: int) -> FakeGroup:
@@ -56,10 +56,10 @@ def test_a_failed_load_is_told_at_once_until_a_try_has_succeeded(tmp_path: Path)
             "FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"
         )
         version = harness.registry.find("m")
-        assert "/srv/my models/m/w.bin" in version.reason, "all of it for the operator"
-        assert version.state is ModelState.DEGRADED
+        assert "/srv/my models/m/w.bin" in version.status.reason, "all of it for the operator"
+        assert version.status.state is ModelState.DEGRADED
         FakeGroup.loading.clear()
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         harness.submit("m")
         harness.groups()[0].answer()
 
@@ -90,7 +90,7 @@ def test_a_worker_that_has_served_is_waited_for(tmp_path: Path) -> None:
         harness.groups()[0].end(KILLED)
         job = harness.submit("m")
         version = harness.registry.find("m")
-        await until(lambda: version.replicas[0].state is ReplicaState.RESTARTING and harness.groups())
+        await until(lambda: version.workers.all[0].state is ReplicaState.RESTARTING and harness.groups())
         assert not job.done
         harness.submit("m")
         harness.groups()[0].end(BROKEN)
@@ -114,7 +114,7 @@ def test_one_that_has_served_is_waited_for_beside_another_that_never_loads(tmp_p
         job = harness.submit("m")
         FakeGroup.loading.clear()
         await until(lambda: job.started)
-        harness.registry.find("m").cancel_all(ServiceError("over"))
+        harness.registry.find("m").queue.cancel_all(ServiceError("over"))
 
     in_harness(tmp_path, test)
 
@@ -154,7 +154,7 @@ def test_one_that_is_given_up_says_what_helps(tmp_path: Path) -> None:
         await harness.register("m", config="maxRetryTimeoutInSec: 0")
         version = harness.registry.find("m")
         harness.groups()[0].end(BROKEN)
-        await until(lambda: version.state is ModelState.FAILED)
+        await until(lambda: version.status.state is ModelState.FAILED)
         assert refused(harness) == (
             'Model "m" has no worker to serve inference request: it was given up after maxRetryTimeoutInSec, until it '
             "is scaled or registered again: FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"

@@ -46,7 +46,7 @@ def test_eight_devices_are_enough_for_all_in_any_order(tmp_path: Path, order: tu
         assert len(harness.groups("plain")) == 8 - held_before
         groups = [harness.devices_of(model)[0] for model in ("tp", "pp", "custom")]
         assert len({device for devices in groups for device in devices}) == 7, "groups do not share"
-        assert all(harness.registry.find(model).state is ModelState.READY for model in MODELS)
+        assert all(harness.registry.find(model).status.state is ModelState.READY for model in MODELS)
         assert bool(harness.shared) == (order[-1] != "plain")
         await fourth_group_waits(harness)
 
@@ -56,12 +56,17 @@ def test_eight_devices_are_enough_for_all_in_any_order(tmp_path: Path, order: tu
 async def fourth_group_waits(harness: Harness) -> None:
     await register(harness, "fourth", TP2, initial_workers=1)
     version = harness.registry.find("fourth")
-    assert (version.state, version.shortage and version.shortage.resource) == (ModelState.WAITING, "devices")
-    assert version.reason.startswith("fourth:1.0 needs 2 devices that no other group has, and 1 of 8 devices is left")
-    assert all(f"held by {model}:1.0" in version.reason for model in ("tp", "pp", "custom"))
-    assert "plain" not in version.reason
+    assert (version.status.state, version.status.shortage and version.status.shortage.resource) == (
+        ModelState.WAITING,
+        "devices",
+    )
+    assert version.status.reason.startswith(
+        "fourth:1.0 needs 2 devices that no other group has, and 1 of 8 devices is left"
+    )
+    assert all(f"held by {model}:1.0" in version.status.reason for model in ("tp", "pp", "custom"))
+    assert "plain" not in version.status.reason
     await harness.management.unregister("custom", None)
-    await until(lambda: version.state is ModelState.READY)
+    await until(lambda: version.status.state is ModelState.READY)
     assert len(harness.devices_of("fourth")[0]) == 2
 
 
@@ -73,9 +78,11 @@ def test_strictness_makes_them_wait_for_workers_of_one_process(tmp_path: Path, s
         await register(harness, "plain")
         await register(harness, "tp", config, initial_workers=1)
         version = harness.registry.find("tp")
-        assert "tp:1.0 needs 2 devices of its own, and none of 2 devices is left for it: 0 and 1" in version.reason
+        assert (
+            "tp:1.0 needs 2 devices of its own, and none of 2 devices is left for it: 0 and 1" in version.status.reason
+        )
         await harness.management.scale("plain", None, 0, 0, wait=True)
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         assert harness.shared == []
 
     in_harness(tmp_path, test, npus=2, **strict)
@@ -88,8 +95,8 @@ def test_workers_that_wait_beside_one_that_serves(tmp_path: Path) -> None:
         await harness.register("other", config=f"{TP2}deviceIds: [0, 1]\n")
         await harness.register("m", config=TP2, initial_workers=2)
         version = harness.registry.find("m")
-        assert (version.state, version.min_workers, version.ready_workers) == (ModelState.DEGRADED, 2, 1)
-        assert version.gauges()["msx_workers_waiting"] == 1
+        assert (version.status.state, version.workers.least, version.workers.ready) == (ModelState.DEGRADED, 2, 1)
+        assert version.figures.gauges()["msx_workers_waiting"] == 1
         ready, waits = sorted(describe(version)["workers"], key=lambda worker: worker["status"])
         assert (ready["status"], ready["devices"]) == ("READY", "2,3")
         assert (waits["status"], waits.get("devices"), waits["generation"]) == ("WAITING", None, 0)
@@ -99,7 +106,11 @@ def test_workers_that_wait_beside_one_that_serves(tmp_path: Path) -> None:
         await until(lambda: job.group is not None)
         harness.groups("m")[0].answer()
         await harness.management.scale("m", None, 1, 1, wait=True)
-        assert (version.state, version.reason, harness.devices_of("m")) == (ModelState.READY, "", [(2, 3)])
+        assert (version.status.state, version.status.reason, harness.devices_of("m")) == (
+            ModelState.READY,
+            "",
+            [(2, 3)],
+        )
 
     in_harness(tmp_path, test, npus=4)
 
@@ -109,9 +120,9 @@ def test_the_first_that_waits_is_the_first_served_and_the_others_learn_who_holds
         for model in ("m", "second", "third"):
             await harness.register(model, config="exclusiveDevices: true\n")
         await harness.management.unregister("m", None)
-        await until(lambda: harness.registry.find("second").state is ModelState.READY)
+        await until(lambda: harness.registry.find("second").status.state is ModelState.READY)
         third = harness.registry.find("third")
-        assert "0 is held by second:1.0" in third.reason
+        assert "0 is held by second:1.0" in third.status.reason
         with pytest.raises(ServiceUnavailable, match=r"0 is held by second:1\.0"):
             harness.submit("third")
         await harness.management.unregister("third", None)
@@ -144,10 +155,10 @@ def test_a_model_that_waits(tmp_path: Path) -> None:
         assert (described["minWorkers"], described["deviceType"]) == (1, "npu")
         assert (health.ready(), health.ping()[0]) == (False, 200)
         assert health.not_ready_because() == "not serving: m (waits for devices)"
-        assert not version.expecting_workers
+        assert not version.workers.expected
         await harness.management.unregister("other", None)
-        await until(lambda: version.state is ModelState.READY)
-        assert (health.ready(), version.last_end) == (True, None)
+        await until(lambda: version.status.state is ModelState.READY)
+        assert (health.ready(), version.status.last_end) == (True, None)
 
     in_harness(tmp_path, test, npus=1)
 
@@ -158,12 +169,12 @@ def test_a_failed_one_that_is_tried_again_gets_its_devices_back_or_waits(tmp_pat
         version = harness.registry.find("m")
         await harness.register("other", config="exclusiveDevices: true\n")
         harness.groups("m")[0].end(group_end.exited(0, 1, 3, ""))
-        await until(lambda: harness.registry.find("other").state is ModelState.READY)
-        assert (version.state, harness.devices_of("m")) == (ModelState.FAILED, [])
+        await until(lambda: harness.registry.find("other").status.state is ModelState.READY)
+        assert (version.status.state, harness.devices_of("m")) == (ModelState.FAILED, [])
         await harness.management.scale("m", None, 1, 1, wait=True)
-        assert version.state is ModelState.WAITING
+        assert version.status.state is ModelState.WAITING
         await harness.management.unregister("other", None)
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
 
     in_harness(tmp_path, test, npus=1)
 
@@ -195,7 +206,7 @@ def test_a_call_that_waits_for_its_workers_does_not_wait_for_what_others_hold(tm
         assert told == (f'Model "m" Version: 1.0 registered with 1 initial workers; {words}', 202)
         told = await api.scale("m", None, {"min_worker": "2", "synchronous": "true"})
         assert told == (f"Workers scaled to 2 for model: m; {words.replace('1 of 1 wait', '2 of 2 wait')}", 202)
-        assert harness.registry.find("m").state is ModelState.WAITING
+        assert harness.registry.find("m").status.state is ModelState.WAITING
 
     in_harness(tmp_path, test, npus=1)
 
@@ -208,7 +219,7 @@ def test_one_that_shall_replace_another_cannot_wait_for_what_that_holds(tmp_path
         with pytest.raises(ResourcesMissing, match=r"0 is held by m:1\.0") as caught:
             await harness.register("m", config=config, replace=True)
         assert (caught.value.status, caught.value.type) == (500, "WorkerInitializationException")
-        assert (harness.registry.find("m"), old.state) == (old, ModelState.READY)
+        assert (harness.registry.find("m"), old.status.state) == (old, ModelState.READY)
         assert harness.devices.holders(0) == ["m:1.0"]
 
     in_harness(tmp_path, test, npus=1)
@@ -233,7 +244,7 @@ def test_what_can_never_be_is_refused(tmp_path: Path, config: str, words: str) -
         await harness.register("m", config=config, initial_workers=0)
         with pytest.raises(ResourcesMissing, match="Failed to start workers for model m"):
             await harness.management.scale("m", None, 1, 1, wait=False)
-        assert (harness.registry.find("m").min_workers, FakeGroup.living) == (0, [])
+        assert (harness.registry.find("m").workers.least, FakeGroup.living) == (0, [])
 
     in_harness(tmp_path, test, npus=2)
 
@@ -259,7 +270,7 @@ def test_more_workers_than_the_server_may_ever_have_are_refused(tmp_path: Path, 
             with pytest.raises(TooManyWorkers, match=words) as caught:
                 await harness.management.scale("m", None, most + 1, most + 1, wait=wait)
             assert caught.value.status == 400
-        assert (len(harness.groups()), harness.registry.find("m").min_workers) == (1, 1)
+        assert (len(harness.groups()), harness.registry.find("m").workers.least) == (1, 1)
         await harness.management.scale("m", None, most, most + 1, wait=True)
         assert len(harness.groups()) == most
 
@@ -271,12 +282,12 @@ def test_what_others_have_of_the_processes_is_waited_for(tmp_path: Path) -> None
         await harness.register("other", config=TP2)
         await harness.register("m", initial_workers=3)
         version = harness.registry.find("m")
-        assert (version.ready_workers, version.waiting_workers) == (1, 2)
-        assert version.shortage is not None
-        assert version.shortage.resource == "processes"
-        assert "of the 3 that this server may have (max_worker_processes)" in version.reason
+        assert (version.workers.ready, version.workers.waiting) == (1, 2)
+        assert version.status.shortage is not None
+        assert version.status.shortage.resource == "processes"
+        assert "of the 3 that this server may have (max_worker_processes)" in version.status.reason
         await harness.management.unregister("other", None)
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         assert len(harness.groups("m")) == 3
 
     in_harness(tmp_path, test, max_worker_processes=3)
@@ -300,15 +311,15 @@ def test_a_worker_waits_for_memory_and_goes_on_by_itself(tmp_path: Path) -> None
         harness.memory = 0
         await harness.register("m", initial_workers=2)
         version = harness.registry.find("m")
-        assert (version.state, version.ready_workers) == (ModelState.DEGRADED, 1)
-        assert version.shortage == ("memory", version.reason.removesuffix("."))
+        assert (version.status.state, version.workers.ready) == (ModelState.DEGRADED, 1)
+        assert version.status.shortage == ("memory", version.status.reason.removesuffix("."))
         words = (
             "m:1.0 needs 1 MB of memory, 1.2 times what a worker of it takes, and 0 MB are available; it starts when"
         )
-        assert version.reason.startswith(words)
+        assert version.status.reason.startswith(words)
         assert ["waitsFor" in worker for worker in describe(version)["workers"]].count(True) == 1
         harness.memory = 1 << 21
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
 
     with patch.object(starts, "LOOK", 0.001):
         in_harness(tmp_path, test, parallel_starts=1)
@@ -322,7 +333,7 @@ def test_one_without_a_sibling_is_tried(tmp_path: Path) -> None:
         await harness.register("m")
         harness.groups("m")[0].end(group_end.exited(0, 1, 3, ""))
         version = harness.registry.find("m")
-        await until(lambda: version.state is ModelState.READY and version.replicas[0].generation == 2)
+        await until(lambda: version.status.state is ModelState.READY and version.workers.all[0].generation == 2)
 
     in_harness(tmp_path, test)
 
@@ -335,14 +346,14 @@ def test_waiting_for_memory_is_not_a_failure(tmp_path: Path) -> None:
         harness.memory = 0
         harness.groups("m")[1].end(group_end.exited(0, 1, 3, ""))
         version = harness.registry.find("m")
-        await until(lambda: version.waiting_workers)
-        waits = next(one for one in version.replicas if one.state.value == "WAITING")
-        assert (waits.state.value, waits.generation, version.state) == ("WAITING", 1, ModelState.DEGRADED)
+        await until(lambda: version.workers.waiting)
+        waits = next(one for one in version.workers.all if one.state.value == "WAITING")
+        assert (waits.state.value, waits.generation, version.status.state) == ("WAITING", 1, ModelState.DEGRADED)
         job = harness.submit("m")
         await until(lambda: job.group is not None)
         harness.groups("m")[0].answer()
         harness.memory = 1 << 30
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         assert (waits.generation, waits.state.value) == (2, "READY")
         restarts = harness.metrics.registry.get_sample_value(
             "msx_worker_restarts_total", {"model": "m", "version": "1.0"}
@@ -363,12 +374,12 @@ def test_groups_start_a_few_at_once_and_are_not_split(tmp_path: Path) -> None:
         await until(lambda: len(harness.groups()) == 2)
         version = harness.registry.find("m")
         assert {len(group.spec.ranks) for group in harness.groups()} == {2}
-        assert version.state is ModelState.LOADING
-        assert version.expecting_workers, "requests wait for those that start"
+        assert version.status.state is ModelState.LOADING
+        assert version.workers.expected, "requests wait for those that start"
         in_line = "in line to start: 2 do so at once (parallel_starts)"
         await until(lambda: [worker.get("phase") for worker in describe(version)["workers"]].count(in_line) == 2)
         FakeGroup.loading.clear()
-        await until(lambda: version.state is ModelState.READY)
+        await until(lambda: version.status.state is ModelState.READY)
         FakeGroup.loading.add("m")
         await harness.management.unregister("m", None)
 
@@ -385,6 +396,6 @@ def test_one_that_fails_or_is_given_up_makes_room_for_the_next(tmp_path: Path) -
         await until(lambda: len(harness.groups("n")) == 1)
         await harness.register("other", synchronous=False)
         await harness.management.unregister("n", None)
-        await until(lambda: harness.registry.find("other").state is ModelState.READY)
+        await until(lambda: harness.registry.find("other").status.state is ModelState.READY)
 
     in_harness(tmp_path, test, parallel_starts=1)

@@ -36,7 +36,7 @@ def test_a_request_is_counted_until_it_is_answered_or_refused(tmp_path: Path) ->
         with pytest.raises(ServiceUnavailable, match="has no worker"):
             registry.submit_instances(of_two(enqueued))
         assert enqueued.count == 0
-        registry.find("m").dispatcher.expecting_workers = True
+        registry.find("m").queue.dispatcher.expecting_workers = True
         request = of_two(enqueued)
         registry.submit_instances(request)
         assert enqueued.count == 1

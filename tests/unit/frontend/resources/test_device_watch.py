@@ -41,7 +41,7 @@ class Bench:
         return [group.spec.ranks[0].env[VISIBLE] for group in self.harness.groups(model)]
 
     def state(self, model: str) -> ModelState:
-        return self.harness.registry.find(model).state
+        return self.harness.registry.find(model).status.state
 
     async def settled(self, model: str, *seen: str) -> None:
         """Its workers are ready, on these devices."""
@@ -66,7 +66,7 @@ def test_its_workers_start_again_elsewhere_and_others_go_on(tmp_path: Path) -> N
         await bench.set(0)
         await bench.settled("m", "f1", "f2")
         assert [group for group in bench.harness.groups("m") if group in others] == others
-        moved = next(one for one in bench.harness.registry.find("m").replicas if one.generation == 2)
+        moved = next(one for one in bench.harness.registry.find("m").workers.all if one.generation == 2)
         assert moved.last_end is not None
         assert moved.last_end.reason == "The worker had to leave its devices: device 0 is unhealthy (Critical)."
 
@@ -79,7 +79,7 @@ def test_one_bad_reading_ends_nothing(tmp_path: Path) -> None:
         for _ in range(3):
             await bench.set(0, readings=1)
             await bench.set(readings=1)
-        assert bench.harness.registry.find("m").replicas[0].generation == 1
+        assert bench.harness.registry.find("m").workers.all[0].generation == 1
 
     on_a_bench(tmp_path, 2, test)
 
@@ -169,7 +169,7 @@ def test_a_worker_that_is_about_to_start_does_not_start_there(tmp_path: Path) ->
         harness.starts._serve_soon()
         await bench.settled("m", "f1")
         await task
-        assert harness.registry.find("m").replicas[0].generation == 1
+        assert harness.registry.find("m").workers.all[0].generation == 1
 
     on_a_bench(tmp_path, 2, test)
 
@@ -246,7 +246,7 @@ def test_the_states_of_a_replica_that_moves(tmp_path: Path) -> None:
         for bad in (0, 1, 0):
             await bench.set(bad)
             await bench.settled("m", f"f{1 - bad}")
-        (replica,) = bench.harness.registry.find("m").replicas
+        (replica,) = bench.harness.registry.find("m").workers.all
         assert (replica.state, replica.generation) == (ReplicaState.READY, 4)
 
     on_a_bench(tmp_path, 2, test)

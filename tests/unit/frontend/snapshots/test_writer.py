@@ -87,7 +87,7 @@ def test_an_archive_from_elsewhere_is_named_by_its_whole_url(tmp_path: Path) -> 
         assert isinstance(snapshot, Snapshot)
         await harness.start(snapshot=snapshot)
         assert harness.registry.find("m").source.url == url
-        assert harness.registry.find("m").state is ModelState.READY
+        assert harness.registry.find("m").status.state is ModelState.READY
 
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

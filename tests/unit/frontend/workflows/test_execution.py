@@ -33,6 +33,7 @@ class FakeVersion:
 
     def __init__(self, name: str, *behaviours: Behaviour) -> None:
         self.source = SimpleNamespace(name=f"w__{name}", version="1.0")
+        self.queue = self
         self.behaviours = list(behaviours)
         self.jobs: list[Job] = []
         self.counted: list[int] = []

@@ -29,7 +29,7 @@ def upload(
                 (opened.harness.root / name).write_bytes(b"another")
             replies.append(await ask(opened.edge, "PUT", f"/console/upload/{name}?initial_workers=1", data))
             if replies[0].status == 200:
-                assert opened.harness.registry.find("m").ready_workers == 1
+                assert opened.harness.registry.find("m").workers.ready == 1
 
     run(test())
     return replies[0], sorted(path.name for path in (folder / "store").iterdir() if path.is_file())

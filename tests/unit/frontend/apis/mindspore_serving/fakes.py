@@ -37,7 +37,8 @@ class FakeVersion:
     def __init__(self, name: str, version: str, methods: Methods | None, *, ready: int = 1) -> None:
         self.source = SimpleNamespace(name=name, version=version)
         self.config = SimpleNamespace(max_enqueued_instances=MOST_INSTANCES)
-        self.methods, self.answers, self.serving = methods, ready > 0, True
+        self.schema, self.workers = SimpleNamespace(methods=methods), SimpleNamespace(answer=ready > 0)
+        self.serving = True
         self.metrics = SimpleNamespace(non_finite=NonFinite(self._count))
         self.non_finite = 0
 

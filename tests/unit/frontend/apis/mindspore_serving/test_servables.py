@@ -113,7 +113,7 @@ def test_too_many_requests_come_first(ask: Ask) -> None:
 )
 def test_version_0_is_the_newest_that_answers(ask: Ask, versions: Any, asked: str) -> None:
     fake = FakeServables()
-    methods = fake.versions[1].methods
+    methods = fake.versions[1].schema.methods
     fake.versions = [FakeVersion("any", version, methods, ready=ready) for version, ready in versions]
     assert ask(fake, "any", "same", 0, ("x",)) == (2, "")
     assert fake.asked == [(asked, "packed:same")]

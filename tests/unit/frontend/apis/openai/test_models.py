@@ -32,7 +32,7 @@ def test_one() -> None:
 def test_adapters_are_models_with_a_parent() -> None:
     async def test() -> None:
         speaker = Speaker(models={"m": Capabilities(generate=True, adapters=("packed",))})
-        speaker.versions["m"].adapters = {"org/sql": AdapterFiles(id="1", folder="/a", stamp="")}
+        speaker.versions["m"].schema.adapters = {"org/sql": AdapterFiles(id="1", folder="/a", stamp="")}
         listed = (await speaker.ask("/v1/models", method="GET")).json["data"]
         assert [(one["id"], one.get("parent"), one.get("root")) for one in listed] == [
             ("m", None, None),
@@ -52,7 +52,7 @@ def test_kserve_v1_is_on_the_same_paths() -> None:
         speaker = Speaker(models=MODELS)
         assert (await speaker.ask("/v1/models", method="GET")).json["models"] == ["e", "m", "plain", "unknown"]
         assert (await speaker.ask("/v1/models/plain", method="GET")).json == {"name": "plain", "ready": True}
-        speaker.versions["m"].answers = False
+        speaker.versions["m"].workers.answer = False
         reply = (await speaker.ask("/v1/models/m", method="GET")).json
         assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
 

@@ -299,7 +299,7 @@ def test_info_and_health() -> None:
         assert (info["max_best_of"], info["max_stop_sequences"], info["router"]) == (4, 4, "msx-serve")
         healthy = await speaker.ask("/health", method="GET")
         assert (healthy.status, healthy.body) == (200, b"")
-        speaker.versions["m"].answers = False
+        speaker.versions["m"].workers.answer = False
         ill = await speaker.ask("/health", method="GET")
         assert (ill.status, ill.json) == (503, {"error": "unhealthy", "error_type": "healthcheck"})
 

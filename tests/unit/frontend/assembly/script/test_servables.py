@@ -45,16 +45,16 @@ def test_workers_devices_versions_and_what_is_said_to_workers(tmp_path: Path, fo
             of(folder, "text", 0, num_parallel_workers=2),
         )
         newest = harness.registry.find("add")
-        assert (newest.source.version, newest.ready_workers) == ("10", 2)
+        assert (newest.source.version, newest.workers.ready) == ("10", 2)
         assert sorted(harness.devices_of("add")) == [(1,), (2,)]
         config = newest.config
         assert (config.device_ids, config.raw["servable"]) == ((1, 2), {"functionProcesses": 2})
         start = newest.source.servable
         assert start is not None
         assert (start.directory, start.version, start.dec_key) == (str(folder), 10, b"kkkkkkkkkkkkkkkk")
-        assert harness.registry.find("add", "1").ready_workers == 1
+        assert harness.registry.find("add", "1").workers.ready == 1
         text = harness.registry.find("text")
-        assert (text.source.version, text.ready_workers, text.config.device_type) == ("1", 2, "cpu")
+        assert (text.source.version, text.workers.ready, text.config.device_type) == ("1", 2, "cpu")
         assert "servable" not in (await harness.stored())["add", "10"].options
         script.close()
 
@@ -98,7 +98,7 @@ def test_the_end_of_all_workers_with_devices_is_the_end(tmp_path: Path, folder: 
             script = await load(harness, on_device, of(folder, "text", 0, num_parallel_workers=1), ended=reasons.append)
             await asyncio.sleep(0.01)
             assert reasons == []
-            await harness.registry.find("add").scale(0, 0)
+            await harness.registry.find("add").workers.scale(0, 0)
             await until(lambda: bool(reasons))
         assert reasons == ["all worker processes that occupy devices have exited"]
         script.close()

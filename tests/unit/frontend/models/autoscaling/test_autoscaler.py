@@ -17,11 +17,13 @@ from msx_frontend.errors import BadRequest, Overloaded, ServiceUnavailable
 from msx_frontend.job import Job
 from msx_frontend.management_errors import ResourcesMissing
 from msx_frontend.models.autoscaling import timer
+from msx_frontend.models.autoscaling.autoscaler import Autoscaler
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.describe import describe, kserve_ready
 from msx_frontend.models.health import Health
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.version_workers import VersionWorkers
 from msx_frontend.workers import group_end
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
@@ -45,6 +47,11 @@ def no_ticks() -> Iterator[None]:
         yield
 
 
+def scaler(version: ModelVersion) -> Autoscaler:
+    assert isinstance(version.workers, VersionWorkers)
+    return version.workers.autoscaler
+
+
 class Clocked:
     """Looks at a version every half second of its own time."""
 
@@ -57,10 +64,10 @@ class Clocked:
         end = self.now + seconds
         while self.now < end:
             self.now += 0.5
-            self.version.autoscaler.look(self.now)
+            scaler(self.version).look(self.now)
 
     async def settle(self, workers: int) -> None:
-        await until(lambda: self.version.ready_workers == workers == len(self.version.replicas))
+        await until(lambda: self.version.workers.ready == workers == len(self.version.workers.all))
 
     @property
     def described(self) -> dict[str, Any]:
@@ -87,16 +94,16 @@ def test_more_workers_while_requests_wait_and_fewer_when_idle(tmp_path: Path, ca
         assert (clock.described["wanted"], clock.described["lastDecision"]["from"]) == (4, 1)
         assert "workers 1 -> 4 (bounds 1 to 4): queue 8" in caplog.text
         assert harness.metrics.autoscaled.labels("m", "1.0", "up").value == 1
-        assert clock.version.gauges()["msx_workers_wanted"] == 4
+        assert clock.version.figures.gauges()["msx_workers_wanted"] == 4
         clock.run(30)
-        assert clock.version.ready_workers == 4, "requests are still there"
+        assert clock.version.workers.ready == 4, "requests are still there"
         while not all(job.done for job in jobs):
             clock.answer_all()
             await asyncio.sleep(0.001)
         clock.run(60)
         await clock.settle(1)
         assert clock.described["lastDecision"]["reason"] == "fewer were enough for 10 s"
-        assert clock.version.replicas[0].number == min(one.number for one in clock.version.replicas)
+        assert clock.version.workers.all[0].number == min(one.number for one in clock.version.workers.all)
 
     in_harness(tmp_path, test)
 
@@ -105,12 +112,12 @@ def test_to_no_worker_and_back(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         clock = await clocked(harness, 0, 2)
         version = clock.version
-        assert version.replicas == []
+        assert version.workers.all == []
         assert kserve_ready(version)["ready"]
         assert Health(harness.registry)._not_serving() == []
         with patch.object(FakeGroup, "loading", {"m"}):
             jobs = [harness.submit() for _ in range(3)]
-            await until(lambda: version.replicas)
+            await until(lambda: version.workers.all)
             assert Health(harness.registry, strict=True)._not_serving() == []
         await until(lambda: harness.groups() and harness.groups()[0].jobs)
         while not all(job.done for job in jobs):
@@ -118,7 +125,7 @@ def test_to_no_worker_and_back(tmp_path: Path) -> None:
             await asyncio.sleep(0.001)
         assert all(sink_of(job).error is None for job in jobs)
         clock.run(19)
-        assert len(version.replicas) == 1
+        assert len(version.workers.all) == 1
         clock.run(3)
         await clock.settle(0)
         assert clock.described["lastDecision"]["reason"] == "no request for 20 s"
@@ -137,7 +144,7 @@ def test_a_load_that_fails_is_told_and_tried_again_after_a_pause(tmp_path: Path)
         assert "no weights" in error.message
         with pytest.raises(ServiceUnavailable, match="the first request after a pause of 1 s starts it again"):
             harness.submit()
-        await until(lambda: clock.version.replicas == [])
+        await until(lambda: clock.version.workers.all == [])
         assert "no weights" in clock.described["reason"]
         assert not kserve_ready(clock.version)["ready"]
         clock.run(2)
@@ -145,7 +152,7 @@ def test_a_load_that_fails_is_told_and_tried_again_after_a_pause(tmp_path: Path)
         await until(lambda: second.done)
         with pytest.raises(ServiceUnavailable, match="a pause of 2 s"):
             harness.submit()
-        await until(lambda: clock.version.replicas == [])
+        await until(lambda: clock.version.workers.all == [])
         FakeGroup.failing.clear()
         clock.run(3)
         third = harness.submit()
@@ -221,7 +228,7 @@ async def last_kill(clock: Clocked, job: Job, pause: int) -> None:
     assert dict(error.headers)["retry-after"]
     with pytest.raises(ServiceUnavailable, match=words):
         harness.submit()
-    await until(lambda: clock.version.replicas == [])
+    await until(lambda: clock.version.workers.all == [])
     clock.run(3)
 
 
@@ -242,7 +249,7 @@ def test_a_kill_does_not_outlive_max_retry_timeout(tmp_path: Path) -> None:
         await until(lambda: harness.groups())
         harness.groups()[0].end(KILLED)
         await until(lambda: job.done)
-        await until(lambda: clock.version.replicas == [])
+        await until(lambda: clock.version.workers.all == [])
         assert "killed by SIGKILL" in clock.described["reason"]
         FakeGroup.loading.clear()
         clock.run(2)
@@ -285,8 +292,8 @@ def test_without_it_a_model_without_workers_refuses(tmp_path: Path) -> None:
             harness.submit()
         version = harness.registry.find("m")
         assert "autoscaling" not in describe(version)
-        version.autoscaler.look(1e9)
-        assert version.replicas == []
+        scaler(version).look(1e9)
+        assert version.workers.all == []
 
     in_harness(tmp_path, test)
 
@@ -299,8 +306,8 @@ def test_one_worker_waits_for_devices_at_most(tmp_path: Path) -> None:
         clock = await clocked(harness, config=tp)
         jobs = [harness.submit() for _ in range(9)]
         clock.run(5)
-        await until(lambda: clock.version.ready_workers == 1)
-        states = [replica.state for replica in clock.version.replicas]
+        await until(lambda: clock.version.workers.ready == 1)
+        states = [replica.state for replica in clock.version.workers.all]
         assert states == [ReplicaState.READY, ReplicaState.WAITING]
         assert clock.described["reason"].startswith("wanted 2, 1: waits for devices: m:1.0 needs 2 devices")
         await harness.management.unregister("other", None)
@@ -320,12 +327,12 @@ def test_the_operator_sets_the_bounds(tmp_path: Path) -> None:
         clock.run(2)
         await clock.settle(3)
         await harness.management.scale("m", None, 1, 1, wait=False)
-        await until(lambda: len(clock.version.dispatcher.groups) == 1)
+        await until(lambda: len(clock.version.queue.dispatcher.groups) == 1)
         clock.run(20)
         while not all(job.done for job in jobs):
             clock.answer_all()
             await asyncio.sleep(0.001)
-        await until(lambda: len(clock.version.replicas) == 1)
+        await until(lambda: len(clock.version.workers.all) == 1)
 
     in_harness(tmp_path, test)
 
@@ -337,10 +344,10 @@ def test_workers_that_leave_end_what_they_have(tmp_path: Path) -> None:
         jobs = [harness.submit(), harness.submit()]
         groups = harness.groups()
         version = clock.version
-        version._replicas.least = 1
-        version._replicas.resize(1, lambda group: False)
+        scaler(version)._replicas.least = 1
+        scaler(version)._replicas.resize(1, lambda group: False)
         await asyncio.sleep(0)
-        assert len(version._replicas.kept) == 1
+        assert len(version.workers.kept) == 1
         assert len(harness.groups()) == 2
         assert not any(job.done for job in jobs)
         for group in groups:
@@ -357,8 +364,8 @@ def test_the_version_ends_while_workers_leave(tmp_path: Path) -> None:
         clock = await clocked(harness, 1, 2)
         await harness.management.scale("m", None, 2, 2, wait=True)
         jobs.extend([harness.submit(), harness.submit()])
-        clock.version._replicas.least = 1
-        clock.version._replicas.resize(1, lambda group: False)
+        scaler(clock.version)._replicas.least = 1
+        scaler(clock.version)._replicas.resize(1, lambda group: False)
         await asyncio.sleep(0)
         assert len(harness.groups()) == 2
 
@@ -374,16 +381,16 @@ def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
         clock = await clocked(harness, 1, 3, stateful)
         await harness.management.scale("m", None, 3, 3, wait=True)
         await harness.management.scale("m", None, 1, 3, wait=True)
-        key = clock.version.dispatcher._sequences._keys.id
+        key = clock.version.queue.dispatcher._sequences._keys.id
         jobs = [harness.submit() for _ in range(3)]
         for number, job in enumerate(jobs):
             assert dict(job.headers)[key], number
         clock.answer_all()
         assert all(job.done for job in jobs)
         clock.run(60)
-        assert clock.version.ready_workers == 3
+        assert clock.version.workers.ready == 3
         assert clock.described["wanted"] == 1
-        sequences = clock.version.dispatcher._sequences
+        sequences = clock.version.queue.dispatcher._sequences
         for sequence in sequences.open:
             sequences._end(sequence, "it is over")
         clock.run(1)
@@ -399,7 +406,7 @@ def test_it_is_switched_at_run_time_and_stays_so_after_a_restart(tmp_path: Path)
         version = harness.registry.find("m")
         await api.scale("m", None, {"autoscaling": "true", "synchronous": "true"})
         assert describe(version)["autoscaling"]["targetQueueTime"] == 200
-        assert (version.min_workers, version.max_workers) == (1, 4)
+        assert (version.workers.least, version.workers.most) == (1, 4)
         with pytest.raises(BadRequest, match="autoscaling must be true or false, not maybe"):
             await api.scale("m", None, {"autoscaling": "maybe"})
         await api.scale("m", None, {"autoscaling": "false", "synchronous": "true"})
@@ -409,8 +416,8 @@ def test_it_is_switched_at_run_time_and_stays_so_after_a_restart(tmp_path: Path)
     async def second(harness: Harness) -> None:
         await harness.start()
         version = harness.registry.find("m")
-        assert (version.min_workers, version.max_workers) == (0, 2)
-        assert version.autoscaler.on
+        assert (version.workers.least, version.workers.most) == (0, 2)
+        assert version.workers.follow_load
 
     in_harness(tmp_path, first)
     in_harness(tmp_path, second)
@@ -420,7 +427,7 @@ def test_a_minimum_of_one_and_as_many_as_there_are_devices_by_default(tmp_path: 
     async def test(harness: Harness) -> None:
         await harness.register(config="autoscaling: true\n", initial_workers=None, at_startup=True)
         version = harness.registry.find("m")
-        assert (version.min_workers, version.max_workers, len(version.replicas)) == (1, 3, 1)
+        assert (version.workers.least, version.workers.most, len(version.workers.all)) == (1, 3, 1)
 
     in_harness(tmp_path, test, npus=3)
 

@@ -90,7 +90,7 @@ class Served:
 
     async def settled(self) -> None:
         for version in self.harness.registry.all_versions():
-            await version.settled()
+            await version.workers.settled()
 
     async def _by_rest(self, call: Call) -> tuple[int, str]:
         method, target = call.target.split(" ")
@@ -114,12 +114,16 @@ class Served:
         registry = self.harness.registry
         versions = {
             " ".join(version.labels): {
-                "workers": (version.min_workers, version.max_workers, sum(not r.leaving for r in version.replicas)),
-                "autoscaling": version.autoscaler.on,
+                "workers": (
+                    version.workers.least,
+                    version.workers.most,
+                    sum(not r.leaving for r in version.workers.all),
+                ),
+                "autoscaling": version.workers.follow_load,
                 "sleep": version.sleep.level,
-                "adapters": sorted(version.adapters),
+                "adapters": sorted(version.schema.adapters),
                 "batch": version.config.batch_size,
-                "share": version.traffic_share,
+                "share": version.figures.traffic_share,
                 "default": registry.is_default(version),
             }
             for version in registry.all_versions()

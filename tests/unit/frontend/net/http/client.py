@@ -129,7 +129,7 @@ class FakeRegistry:
             raise ModelNotFound(name)
         if version not in (None, "1.0"):
             raise ModelVersionNotFound(name, version)
-        return SimpleNamespace(signature=None, methods=None)
+        return SimpleNamespace(schema=SimpleNamespace(signature=None, methods=None))
 
     def submit(self, job: Job) -> None:
         self.find(job.model_name, job.version)
