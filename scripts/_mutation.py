@@ -42,21 +42,21 @@ class Subject(NamedTuple):
 SUBJECTS = {
     "batching": Subject(
         ("frontend/msx_frontend/queueing/*batching*.py", "frontend/msx_frontend/queueing/answer_rate.py"),
-        ("tests/unit/frontend/queueing",),
+        ("tests/frontend/queueing",),
     ),
     "dispatcher": Subject(
         tuple(f"frontend/msx_frontend/queueing/{name}.py" for name in ("dispatcher", "job_queue", "sequence*")),
-        ("tests/unit/frontend/queueing",),
+        ("tests/frontend/queueing",),
     ),
-    "groups": Subject(("frontend/msx_frontend/workers/*.py",), ("tests/unit/frontend/workers",)),
+    "groups": Subject(("frontend/msx_frontend/workers/*.py",), ("tests/frontend/workers",)),
     "archives": Subject(
         ("archiver/msx_archiver/*.py", "frontend/msx_frontend/archives/*.py"),
-        ("tests/unit/archiver", "tests/unit/frontend/archives"),
+        ("tests/archiver", "tests/frontend/archives"),
     ),
     "scheduler": Subject(
         tuple(f"backend/msx_llm/{name}.py" for name in ("scheduler", "steps", "step", "slots", "blocks", "sequence")),
         tuple(
-            f"tests/unit/backend/llm/{name}.py"
+            f"tests/llm/{name}.py"
             for name in (
                 "test_scheduler",
                 "test_steps",
@@ -67,7 +67,7 @@ SUBJECTS = {
             )
         ),
     ),
-    "tokens": Subject(("frontend/msx_frontend/keys/*.py",), ("tests/unit/frontend/keys",)),
+    "tokens": Subject(("frontend/msx_frontend/keys/*.py",), ("tests/frontend/keys",)),
 }
 
 

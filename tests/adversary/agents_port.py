@@ -20,9 +20,9 @@ import uvloop
 
 from msx_ray.launcher import ClusterLauncher
 from msx_ray.reservation import Reservation
-from tests.unit.frontend.cluster.agents import AgentCluster
-from tests.unit.frontend.cluster.crowd import HERE
-from tests.unit.frontend.cluster.test_launcher import group_on, told_by
+from tests.ray.agents import AgentCluster
+from tests.ray.crowd import HERE
+from tests.ray.test_launcher import group_on, told_by
 
 TICK = 0.01
 """Seconds between two looks at the loop's processor time."""

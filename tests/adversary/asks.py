@@ -19,8 +19,8 @@ from msx_net.grpc.reflection import ReflectionService
 from msx_net.grpc.service import Method, Service
 from msx_net.http.family import Family, Route
 from tests.adversary.bodies import Schema, message, schema_of
-from tests.unit.frontend.front import front_of
-from tests.unit.frontend.harness import open_harness
+from tests.frontend.front import front_of
+from tests.frontend.harness import open_harness
 
 VERSION = "1"
 _GRPC = "application/grpc"

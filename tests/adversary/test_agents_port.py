@@ -14,7 +14,7 @@ import pytest
 
 from msx_ray.source_limits import OF_AGENT, SILENT, SPEAKING
 from tests.adversary.agents_port import Told
-from tests.unit.frontend.cluster.crowd import crowd
+from tests.ray.crowd import crowd
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180)]
 

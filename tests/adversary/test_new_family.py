@@ -22,9 +22,9 @@ from tests.adversary import asks
 from tests.adversary.kinds import malformed
 from tests.adversary.rig import Attack, Door
 from tests.adversary.wires import Http1, Http2
-from tests.unit.frontend.front import front_of
-from tests.unit.frontend.harness import open_harness
-from tests.unit.frontend.jobs import run
+from tests.frontend.front import front_of
+from tests.frontend.harness import open_harness
+from tests.frontend.jobs import run
 
 pytestmark = pytest.mark.long
 

@@ -10,7 +10,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
-NETS = Path(__file__).parents[1] / "unit" / "sdk" / "data"
+NETS = Path(__file__).parents[1] / "core" / "data"
 
 
 @contextmanager

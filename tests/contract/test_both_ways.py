@@ -37,11 +37,11 @@ from msx_net.tls.listeners import ListenerTls
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
 from tests.contract.http_goldens import Answer, golden, goldens
 from tests.contract.raw_requests import REQUESTS, exchanged
+from tests.frontend.front import front_of
+from tests.frontend.generation.speaker import ALL, words
+from tests.frontend.harness import FakeGroup, Harness, open_harness
+from tests.frontend.jobs import run
 from tests.http2_transport import Http2Transport
-from tests.unit.frontend.front import front_of
-from tests.unit.frontend.generation.speaker import ALL, words
-from tests.unit.frontend.harness import FakeGroup, Harness, open_harness
-from tests.unit.frontend.jobs import run
 
 LIMIT = 5000
 """Bytes of a request."""

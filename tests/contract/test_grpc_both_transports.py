@@ -34,9 +34,9 @@ from msx_net.grpc.reflection import NAMES
 from msx_net.grpc.service import Service
 from msx_net.http.v2.listener import RestHttp2
 from msx_net.listening.listener import Listener
+from tests.frontend.keys.some import some_key
+from tests.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry
 from tests.raw_grpc import RawAnswer, RawCall, framed
-from tests.unit.frontend.keys.some import some_key
-from tests.unit.frontend.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry
 
 LIMIT = 2_000
 """Bytes of requests and of responses."""

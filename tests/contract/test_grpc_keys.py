@@ -32,9 +32,9 @@ from tests.contract.test_grpc_both_transports import (
     services_of,
     serving,
 )
+from tests.frontend.harness import until
+from tests.net.grpc.harness import AccessLog
 from tests.raw_grpc import RawAnswer, framed
-from tests.unit.frontend.harness import until
-from tests.unit.frontend.net.grpc.harness import AccessLog
 
 WAYS = get_args(Way)
 REFUSED = "7"

@@ -21,9 +21,9 @@ from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.messages import message_class
 from tests.contract.test_both_ways import Ask, Served, served
+from tests.frontend.jobs import run
 from tests.http2_transport import Http2Transport
-from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.grpc.harness import Request, Response
+from tests.net.grpc.harness import Request, Response
 
 MANAGEMENT = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 LIST = message_class("org.pytorch.serve.grpc.management.ListModelsRequest")

@@ -13,9 +13,9 @@ import pytest
 
 from msx_frontend.held_bytes import UNCOUNTED
 from tests.contract.test_both_ways import LIMIT, Ask, Served, served
+from tests.frontend.harness import until
+from tests.frontend.jobs import run
 from tests.raw_grpc import RawCall
-from tests.unit.frontend.harness import until
-from tests.unit.frontend.jobs import run
 
 BODY = bytes((LIMIT + UNCOUNTED) // 2)
 """Bytes of a body whose last one never comes: more than what is not counted, and not too large."""

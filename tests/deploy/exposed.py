@@ -14,9 +14,9 @@ from msx_llm.gauges import EngineGauges
 from msx_llm.stats import RequestTimes
 from msx_protocol import MetricInfo, MetricSample
 from msx_sdk.metrics import Metrics
+from tests.frontend.metrics.test_server import Version
+from tests.llm.test_gauges import STATS
 from tests.prometheus import samples
-from tests.unit.backend.llm.test_gauges import STATS
-from tests.unit.frontend.metrics.test_server import Version
 
 OF_SCRAPES = frozenset({"job", "instance"})
 """Labels that Prometheus gives each sample."""

@@ -19,7 +19,7 @@ from tests.deploy.chart import CHART, DEPLOY, NAMESPACE, RELEASE, VALUES, Manife
 from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, is_core, problems
 from tests.deploy.go_functions import FUNCTIONS
-from tests.unit.frontend.apis.families import of_listener
+from tests.frontend.apis.families import of_listener
 
 VERSIONS = ("1.25", "1.37")
 """The oldest API that the chart is for (Chart.yaml: kubeVersion), and a new one."""

@@ -14,7 +14,7 @@ from msx_net.http.router import Router
 from tests.deploy.chart import DEPLOY, Manifest
 from tests.deploy.command_line import settings_of
 from tests.deploy.custom_resources import core_problems, problems
-from tests.unit.frontend.apis.families import of_listener
+from tests.frontend.apis.families import of_listener
 
 FOLDER = DEPLOY / "kserve"
 GRACE = 30

@@ -14,7 +14,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_client import Client
 from tests.e2e.server import RunningServer, new_store, run_server
-from tests.unit.backend.llm.classification.checkpoints import LABELS, write_classifier
+from tests.llm.classification.checkpoints import LABELS, write_classifier
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
 

@@ -21,10 +21,10 @@ from msx_protocol import Predict, encode_frame
 from msx_ray.cluster import Cluster
 from msx_ray.launcher import ClusterLauncher
 from msx_ray.reservation import Bundles, Reservation
+from tests.backend.harness import request
 from tests.e2e.cluster import RayCluster, run_cluster
-from tests.unit.backend.harness import request
-from tests.unit.frontend.workers.handlers import ranks_of, spec_of
-from tests.unit.frontend.workers.test_rank_group import Events
+from tests.frontend.workers.handlers import ranks_of, spec_of
+from tests.frontend.workers.test_rank_group import Events
 
 pytest.importorskip("ray")
 

@@ -17,10 +17,10 @@ import psutil
 import pytest
 
 from msx_archiver.servable import pack_servable
+from tests.core.test_group_config import group
 from tests.e2e.server import new_store, run_server, wait_until
 from tests.e2e.test_mindir_groups import run_example
 from tests.free_ports import free_ports
-from tests.unit.sdk.test_group_config import group
 
 pytest.importorskip("mindspore")
 
@@ -217,7 +217,7 @@ def test_more_ranks_until_the_server_ends(tmp_path: Path, ranks: int) -> None:
 
 EXPORT = """
 import mindspore as ms
-from tests.unit.sdk.mindspore_parallel.exported import First, Last
+from tests.core.mindspore_parallel.exported import First, Last
 ms.export(First(), ms.Tensor([[1.0] * 8] * 4), file_name="staged/1/device0/model", file_format="MINDIR")
 ms.export(Last(), file_name="staged/1/device1/model", file_format="MINDIR")
 """

@@ -16,7 +16,7 @@ pytest.importorskip("mindspore")
 from msx_archiver.options import PackOptions  # noqa: E402
 from msx_archiver.pack import pack  # noqa: E402
 from tests.e2e.server import RunningServer, new_store, run_server  # noqa: E402
-from tests.unit.backend.llm.embedding.checkpoints import HIDDEN, write_checkpoint, write_modules  # noqa: E402
+from tests.llm.embedding.checkpoints import HIDDEN, write_checkpoint, write_modules  # noqa: E402
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
 

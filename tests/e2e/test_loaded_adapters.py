@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server
-from tests.unit.backend.llm.peft_folders import make_adapter
+from tests.llm.peft_folders import make_adapter
 
 pytest.importorskip("mindspore")
 

@@ -116,8 +116,8 @@ def qwen(shell: PageShell) -> None:
 
 
 def embeddings(shell: PageShell) -> None:
-    from tests.unit.backend.llm.classification.checkpoints import write_classifier  # needs NumPy
-    from tests.unit.backend.llm.embedding.checkpoints import write_checkpoint
+    from tests.llm.classification.checkpoints import write_classifier  # needs NumPy
+    from tests.llm.embedding.checkpoints import write_checkpoint
 
     write_checkpoint(shell.folder / "minilm")
     write_classifier(shell.folder / "reranker", reranks=True)
@@ -208,7 +208,7 @@ NOT_RUN = {
     "docs/first-hour.md": {
         "python3 -m venv": INSTALLS,
         "pip install": INSTALLS,
-        "msx-serve doctor": "says what a machine lacks; tests/unit/frontend/cli looks at it",
+        "msx-serve doctor": "says what a machine lacks; tests/frontend/cli looks at it",
     },
     "docs/from-torchserve.md": {"pip install": "installs torch, which is larger than all the rest"},
     "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
@@ -226,7 +226,7 @@ NOT_RUN = {
         "msx-serve --start --huggingface": "a second server; tests/e2e/test_kserve_runtime.py starts one so"
     },
     "docs/stages.md": {
-        "msx-archiver --model-name images": "needs a MindIR file; tests/unit/archiver packs the same options",
+        "msx-archiver --model-name images": "needs a MindIR file; tests/archiver packs the same options",
         "msx-serve --start": "serves what the command before it packs; tests/e2e/test_stages.py serves others",
         "curl --data-binary @cat.jpg": "asks the server of the command before it",
     },

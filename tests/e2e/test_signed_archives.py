@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from msx_archiver.cli import main
+from tests.archiver.test_signatures import write_keys
 from tests.e2e.server import new_store, pack_service, run_server, start_server
-from tests.unit.archiver.test_signatures import write_keys
 
 pytestmark = pytest.mark.e2e
 

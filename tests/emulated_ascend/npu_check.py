@@ -98,9 +98,9 @@ def models(emulated: bool) -> Iterator[str]:
     """Small models of every family: a prompt, a chunk behind it, and single tokens, beside a CPU's float32."""
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
-    from tests.unit.backend.llm.flat_models import TOKENS, emulation, make_flat
-    from tests.unit.backend.llm.runners import FAMILIES, all_logits
-    from tests.unit.backend.llm.wide_models import make_wide
+    from tests.llm.flat_models import TOKENS, emulation, make_flat
+    from tests.llm.runners import FAMILIES, all_logits
+    from tests.llm.wide_models import make_wide
 
     yield "| family | type | difference of logits | same token |\n|---|---|---|---|"
     place = Parallel(target="CPU" if emulated else "Ascend")
@@ -122,8 +122,8 @@ def models(emulated: bool) -> Iterator[str]:
 def _logits(family: str, model: Path, dtype: str, place: Any, emulated: bool) -> Any:
     from contextlib import nullcontext
 
-    from tests.unit.backend.llm.flat_models import TOKENS, emulation, make_flat
-    from tests.unit.backend.llm.runners import all_logits
+    from tests.llm.flat_models import TOKENS, emulation, make_flat
+    from tests.llm.runners import all_logits
 
     with emulation() if emulated else nullcontext():
         return all_logits(make_flat(family, model, dtype, parallel=place), TOKENS[:40], 1, (16, 13))

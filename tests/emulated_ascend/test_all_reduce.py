@@ -1,4 +1,4 @@
-"""Sums over ranks. That real ranks gather each other's parts: tests/unit/backend/llm/test_runner_ranks.py."""
+"""Sums over ranks. That real ranks gather each other's parts: tests/llm/test_runner_ranks.py."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tests.emulated_ascend.calls import Case
 from tests.emulated_ascend.npu_check import machine, operators, questions
 from tests.emulated_ascend.npu_questions import QUESTIONS, chosen_tokens
 from tests.emulated_ascend.tables import ACCEPTED
-from tests.unit.backend.llm.runners import FAMILIES
+from tests.llm.runners import FAMILIES
 
 pytestmark = pytest.mark.mindspore
 ROOT = Path(__file__).parents[2]

@@ -91,7 +91,7 @@ class Strangers:
 
 def come(port: int) -> None:
     """Until it is closed, or has been knocked at often enough."""
-    command = [sys.executable, "-m", "tests.unit.frontend.cluster.crowd", str(port), "500", "100", STRANGER]
+    command = [sys.executable, "-m", "tests.ray.crowd", str(port), "500", "100", STRANGER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as crowd:
         for _ in range(1000):
             if not knocked(port):

@@ -11,9 +11,9 @@ import pytest
 from tests.contract.runs import checks_of, make_environment, run
 from tests.e2e.llama import DATA, EXAMPLE, few_graphs
 from tests.e2e.server import RunningServer, new_store, run_server
+from tests.llm.peft_folders import make_adapter
 from tests.long.environments import environment
 from tests.long.family_models import pack_family, pack_folder
-from tests.unit.backend.llm.peft_folders import make_adapter
 
 pytest.importorskip("mindspore")
 

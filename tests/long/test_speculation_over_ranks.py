@@ -14,8 +14,8 @@ import pytest
 
 from tests.e2e.llama import DATA, EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
-from tests.unit.backend.llm.peft_folders import make_adapter
-from tests.unit.backend.llm.quantised_models import BY_ID, write_quantised
+from tests.llm.peft_folders import make_adapter
+from tests.llm.quantised_models import BY_ID, write_quantised
 
 pytest.importorskip("mindspore")
 

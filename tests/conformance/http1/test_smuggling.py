@@ -12,10 +12,10 @@ from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
 from tests.conformance.http1.cases import CASES, PIPELINES, Case
-from tests.unit.frontend.jobs import run
-from tests.unit.frontend.net.http.client import FakeAccessLog, FakeRegistry
-from tests.unit.frontend.net.http.direct_client import FakeTransport, connect
-from tests.unit.frontend.net.http.exchanges import exchange_of, predictions
+from tests.frontend.jobs import run
+from tests.net.http.client import FakeAccessLog, FakeRegistry
+from tests.net.http.direct_client import FakeTransport, connect
+from tests.net.http.exchanges import exchange_of, predictions
 
 WAYS = pytest.mark.parametrize("way", ["direct", "asgi"])
 

@@ -6,7 +6,7 @@ import asyncio
 
 from msx_net.http2 import frames
 from tests.conformance.http2.script import Case, Closed, Expected, settings, settings_of
-from tests.unit.frontend.net.http2.peer import Frame
+from tests.net.http2.peer import Frame
 
 PATIENCE = 10
 """Seconds for what has to come at once."""

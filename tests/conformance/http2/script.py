@@ -11,7 +11,7 @@ from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 from msx_net.http2.header_blocks import encode_headers
 from msx_net.http2.headers import Headers
-from tests.unit.frontend.net.http2.peer import Frame
+from tests.net.http2.peer import Frame
 
 END = frames.END_STREAM
 WHOLE = frames.END_HEADERS | frames.END_STREAM

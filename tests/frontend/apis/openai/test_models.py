@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from msx_sdk.generation import AdapterFiles, Capabilities
+from tests.frontend.generation.speaker import ALL, Speaker
+from tests.frontend.jobs import run
+
+MODELS = {"m": ALL, "e": Capabilities(embed=True), "plain": Capabilities(), "unknown": None}
+
+
+def test_language_models_are_listed() -> None:
+    async def test() -> None:
+        reply = (await Speaker(models=MODELS).ask("/v1/models", method="GET")).json
+        assert reply["object"] == "list"
+        assert reply["data"] == [
+            {"id": "e", "object": "model", "created": 1_700_000_000, "owned_by": "msx"},
+            {"id": "m", "object": "model", "created": 1_700_000_000, "owned_by": "msx", "max_model_len": 200},
+        ]
+
+    run(test())
+
+
+def test_one() -> None:
+    async def test() -> None:
+        speaker = Speaker(models=MODELS)
+        assert (await speaker.ask("/v1/models/m", method="GET")).json["id"] == "m"
+        exchange = await speaker.ask("/v1/models/crow", method="GET")
+        assert (exchange.status, exchange.json["error"]["code"]) == (404, "model_not_found")
+
+    run(test())
+
+
+def test_adapters_are_models_with_a_parent() -> None:
+    async def test() -> None:
+        speaker = Speaker(models={"m": Capabilities(generate=True, adapters=("packed",))})
+        speaker.versions["m"].schema.adapters = {"org/sql": AdapterFiles(id="1", folder="/a", stamp="")}
+        listed = (await speaker.ask("/v1/models", method="GET")).json["data"]
+        assert [(one["id"], one.get("parent"), one.get("root")) for one in listed] == [
+            ("m", None, None),
+            ("m:packed", "m", "packed"),
+            ("m:org/sql", "m", "org/sql"),
+        ]
+        assert (await speaker.ask("/v1/models/m:org/sql", method="GET")).json == listed[2]
+        assert (await speaker.ask("/v1/models/m:none", method="GET")).status == 404
+
+    run(test())
+
+
+def test_kserve_v1_is_on_the_same_paths() -> None:
+    """Every model is in its list; one is ready while it has a worker."""
+
+    async def test() -> None:
+        speaker = Speaker(models=MODELS)
+        assert (await speaker.ask("/v1/models", method="GET")).json["models"] == ["e", "m", "plain", "unknown"]
+        assert (await speaker.ask("/v1/models/plain", method="GET")).json == {"name": "plain", "ready": True}
+        speaker.versions["m"].workers.answer = False
+        reply = (await speaker.ask("/v1/models/m", method="GET")).json
+        assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
+
+    run(test())

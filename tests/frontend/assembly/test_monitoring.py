@@ -1,0 +1,34 @@
+from msx_frontend.assembly.monitoring import CountedCalls, CountedReplies
+from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.metrics import ServerMetrics
+from tests.frontend.jobs import run
+from tests.frontend.logs.test_access_log import Call
+from tests.frontend.metrics.test_server import exposed
+
+
+def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:
+    metrics, texts = ServerMetrics(), list[str]()
+
+    async def test() -> None:
+        log = AccessLog(texts.append)
+        replies = CountedReplies(log, metrics, by_key=True)
+        for target, status in (("/predictions/m", 200), ("/ping", 500), ("/readyz", 503), ("/livez", 200)):
+            replies.write(Call(target=target), status)
+        named = Call(key_name="team-a")
+        replies.write(named, 429)
+        asked = (named.client, named.key_name, named.method, named.target, named.protocol, 200)
+        replies.write_entry((asked, "i", 0.0, 1.0))
+        replies.write_entry(((asked[0], "", *asked[2:]), "i", 0.0, 1.0))
+        CountedCalls(log, metrics).write(named, 8)
+        log.flush()
+
+    run(test())
+    seen = exposed(metrics)
+    assert (seen["Requests2XX", "Level=Host"], seen["Requests5XX", "Level=Host"]) == (3, 1)
+    keys = {labels: value for (name, labels), value in seen.items() if name == "msx_key_requests_total"}
+    assert keys == {
+        "code=429,key=team-a,protocol=http": 1,
+        "code=200,key=team-a,protocol=http": 1,
+        "code=8,key=team-a,protocol=grpc": 1,
+    }
+    assert "".join(texts).count("\n") == 8

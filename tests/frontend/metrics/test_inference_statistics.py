@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from msx_frontend.job import DESCRIBE
+from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from tests.frontend.jobs import make_job
+
+
+def test_what_is_counted() -> None:
+    model = ModelMetrics(ServerMetrics(), "m", "1.0")
+    good, bad, described, never_ran = make_job(), make_job(), make_job(kind=DESCRIBE), make_job()
+    now = time.monotonic()
+    for job, status in ((good, 200), (bad, 503), (described, 200), (never_ran, 503)):
+        job.enqueued, job.started, job.status = now - 500, now - 300, status
+        never_ran.started = 0.0
+        model.jobs_ended([job])
+    seen = model.statistics
+    assert (seen.success.count, seen.fail.count, seen.queue.count, seen.compute.count) == (1, 2, 1, 1)
+    seconds = seen.success.seconds, seen.fail.seconds, seen.queue.seconds, seen.compute.seconds
+    assert seconds == pytest.approx((500, 1000, 200, 300), abs=60)
+    assert seen.last == pytest.approx(time.time(), abs=60)
+
+
+def test_batches() -> None:
+    model = ModelMetrics(ServerMetrics(), "m", "1.0")
+    model.batch(3, 0.5, 2)
+    model.batch(1, 0.5)
+    seen = model.statistics.batches
+    assert {size: (total.count, total.seconds) for size, total in seen.items()} == {3: (2, 1.0), 1: (1, 0.5)}
+
+
+def test_nothing_yet() -> None:
+    seen = ModelMetrics(ServerMetrics(), "m", "1.0").statistics
+    assert (seen.last, seen.success.count, seen.batches) == (0, 0, {})

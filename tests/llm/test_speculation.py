@@ -1,0 +1,153 @@
+"""Speculative decoding in the engine: drafts change how many steps a text takes, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from msx_core.config import SpeculativeOptions
+from msx_llm import speculator as module
+from msx_llm.limits import EngineLimits
+from msx_llm.sampling import Constraints
+from msx_llm.speculation.ngram import NgramIndex
+from msx_llm.step import Decode, Mixed
+from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
+from tests.llm.fakes import END, VOCAB, EngineHarness, alone, ids, limits, make_tokenizer, read, request
+from tests.llm.test_engine_properties import meet, some_visit
+
+Scene = Callable[[EngineHarness], Awaitable[None]]
+RUNNERS: list[dict[str, Any]] = [{}, {"paged": True}, {"mixes": True}, {"lanes": 2}]
+WIDE = limits(slots=8)
+
+
+class Oracle(NgramIndex):
+    """Drafts what a greedy text really goes on with, up to a place where it is wrong now and then."""
+
+    dice = random.Random(5)
+
+    def draft(self, tokens: Sequence[int], most: int) -> list[int]:
+        draft = alone(tokens, max(most, 0))
+        if draft and self.dice.random() < 0.5:
+            place = self.dice.randrange(len(draft))
+            draft[place] = (draft[place] + 1) % VOCAB
+        return draft
+
+
+@pytest.fixture(autouse=True)
+def oracle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs do not matter: there are drafts in every other step at least."""
+    monkeypatch.setattr(module, "NgramIndex", Oracle)
+    monkeypatch.setattr(module, "TRIAL", 1e9)
+
+
+def play(scene: Scene, shape: EngineLimits = WIDE, **options: Any) -> None:
+    async def with_harness() -> None:
+        async with EngineHarness(shape, speculative=SpeculativeOptions(tokens=4), **options) as harness:
+            await scene(harness)
+            assert harness.idle()
+
+    asyncio.run(with_harness())
+
+
+async def answer(harness: EngineHarness, asked: GenerateRequest) -> list[GenerateDelta]:
+    return await read(harness.engine.submit(asked))
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_a_text_is_that_of_the_model_in_fewer_steps(runner: dict[str, Any]) -> None:
+    async def scene(harness: EngineHarness) -> None:
+        deltas = await answer(harness, request(range(5), 40))
+        assert ids(deltas) == alone(range(5), 40)
+        assert len(deltas) == 40
+        stats = harness.engine.stats()
+        assert 0 < stats.accepted < stats.drafted
+        steps = [step for step in harness.runner.log if isinstance(step, (Decode, Mixed))]
+        assert len(steps) <= 40 - stats.accepted
+
+    play(scene, **runner)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_hundreds_of_requests_leave_nothing_behind(runner: dict[str, Any]) -> None:
+    """They come, leave, wait, and are preempted."""
+    dice = random.Random(6)
+    options = {"speculative": SpeculativeOptions(tokens=4), **runner}
+    lanes = options.pop("lanes", 1)
+    asyncio.run(meet([some_visit(dice) for _ in range(200)], limits(slots=6, total=160, most=300), lanes, options))
+
+
+def test_a_full_batch_has_no_room_for_drafts() -> None:
+    async def scene(harness: EngineHarness) -> None:
+        texts = await asyncio.gather(*(answer(harness, request([place, 7], 9)) for place in range(4)))
+        assert [ids(deltas) for deltas in texts] == [alone([place, 7], 9) for place in range(4)]
+        assert max(len(step.slots) for step in harness.decodes) == 4
+
+    play(scene, limits(slots=4))
+
+
+def test_a_request_without_speculation() -> None:
+    async def scene(harness: EngineHarness) -> None:
+        assert ids(await answer(harness, request(range(5), 20, speculative=False))) == alone(range(5), 20)
+        assert harness.engine.stats().drafted == 0
+
+    play(scene)
+
+
+def test_a_text_ends_within_accepted_tokens() -> None:
+    """By a stop token, and by a string, which is found a step later."""
+    text = alone([3, 4], 20)
+
+    async def scene(harness: EngineHarness) -> None:
+        for place in range(1, 12):
+            if text[place] not in text[:place]:
+                deltas = await answer(harness, request([3, 4], 20, stop_token_ids=(text[place],)))
+                assert (ids(deltas), deltas[-1].stop_reason) == (text[: place + 1], text[place])
+            assert ids(await answer(harness, request([3, 4], place))) == text[:place]
+        whole = "".join(delta.text for delta in await answer(harness, request([3, 4], 20)))
+        for place in range(2, 10):
+            stop = whole[place : place + 2]
+            deltas = await answer(harness, request([3, 4], 20, stop=(stop,)))
+            assert "".join(delta.text for delta in deltas) == whole[: whole.index(stop)]
+            assert deltas[-1].usage is not None
+            assert deltas[-1].usage.completion == sum(len(delta.tokens) for delta in deltas)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"repetition_penalty": 1.5, "logprobs": 2}, {"min_tokens": 6, "bad_words": ("a",)}]
+)
+def test_by_a_seed_the_same_text_as_without(params: dict[str, Any]) -> None:
+    asked = request([9, 9], 24, temperature=0.4, seed=11, top_p=0.9, **params)
+
+    async def told(speculative: SpeculativeOptions | None) -> tuple[list[Any], int]:
+        async with EngineHarness(WIDE, speculative=speculative) as harness:
+            tokens = [token for delta in await answer(harness, asked) for token in delta.tokens]
+            return tokens, harness.engine.stats().accepted
+
+    expected, _ = asyncio.run(told(None))
+    found, accepted = asyncio.run(told(SpeculativeOptions(tokens=4)))
+    assert found == expected
+    assert accepted
+
+
+def test_constraints_hold_drafted_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The draft is what the constraint allows, and goes on behind its end."""
+    constraints = Constraints(make_tokenizer().to_json(), {END}, VOCAB)
+    letters = make_tokenizer().encode("abcabcabc")
+    monkeypatch.setattr(Oracle, "draft", lambda self, tokens, most: [*letters, *letters][len(tokens) - 2 :][:most])
+
+    async def scene(harness: EngineHarness) -> None:
+        asked = request(
+            [5, 6], 30, constraint=Constraint(kind="regex", value="abcabcabc"), ignore_eos=False, logprobs=0
+        )
+        deltas = await answer(harness, asked)
+        assert "".join(delta.text for delta in deltas) == "abcabcabc"
+        assert deltas[-1].finish_reason == "eos"
+        assert harness.engine.stats().accepted > 3
+
+    play(scene, constraints=constraints)

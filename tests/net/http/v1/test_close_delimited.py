@@ -1,0 +1,76 @@
+"""Replies of HTTP/1.0, which end with the connection, over real sockets: from the connection and from the ASGI app."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from msx_frontend.config.address import Address
+from msx_frontend.errors import WorkerDied
+from msx_frontend.job import Job
+from msx_net.listening.listener import Listener
+from tests.frontend.jobs import run
+from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
+from tests.net.http.exchanges import exchange_of, predictions
+
+REQUEST = b"POST /predictions/m HTTP/1.0\r\ncontent-length: 1\r\n\r\nx"
+WAYS = pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
+LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+
+
+@contextlib.asynccontextmanager
+async def streaming(*, direct: bool) -> AsyncIterator[tuple[Job, asyncio.StreamReader, Listener]]:
+    """Serve a stream whose first chunk is with its client: its job, what the client reads, and the listener."""
+    registry = FakeRegistry()
+    edge = exchange_of(predictions(registry), log=FakeAccessLog())
+    listener = Listener("inference", Address("http", "127.0.0.1", 0), edge, None, edge.direct() if direct else None)
+    await listener.start()
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.address.port)
+    try:
+        writer.write(REQUEST)
+        job = await registry.next_job()
+        begin_answer(job, b"one")
+        assert (await reader.readuntil(b"one")).endswith(b"\r\n\r\none")
+        yield job, reader, listener
+    finally:
+        writer.close()
+        await listener.stop(1)
+
+
+@LOOPS
+@WAYS
+def test_a_stream_that_breaks_is_reset(direct: bool, loop: str) -> None:
+    async def test() -> None:
+        async with streaming(direct=direct) as (job, reader, _):
+            job.fail(WorkerDied("It ended."))
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+
+    run(test(), loop)
+
+
+@LOOPS
+@WAYS
+def test_a_whole_stream_ends(direct: bool, loop: str) -> None:
+    async def test() -> None:
+        async with streaming(direct=direct) as (job, reader, _):
+            job.sink.chunk(b"two")
+            job.finish(200)
+            assert await reader.read() == b"two"
+
+    run(test(), loop)
+
+
+@LOOPS
+@WAYS
+def test_a_stream_is_reset_when_the_server_stops_in_the_middle(direct: bool, loop: str) -> None:
+    async def test() -> None:
+        async with streaming(direct=direct) as (_, reader, listener):
+            await listener.stop(0)
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+
+    run(test(), loop)
