@@ -31,7 +31,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_frontend.cli.main import main as msx_serve
 
-MOST_FILES, MOST_CHANGES, MOST_CALLS = 30, 50, 82
+MOST_FILES, MOST_CHANGES, MOST_CALLS = 30, 50, 81
 WARM_UP, TRACED = 50, 100
 PAUSE = 0.003
 """Seconds between two predictions, for what follows a reply, and between head and body, as many clients send them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import urllib.parse
-from time import monotonic, time
+from time import time
 from typing import NamedTuple, Protocol
 
 import httptools
@@ -37,19 +37,6 @@ class Target(NamedTuple):
     path: str
     raw_path: bytes
     query: bytes
-
-
-class LoggedReply(Protocol):
-    """What the access log is told of a reply. `started` is `time.monotonic()` when its request arrived."""
-
-    @property
-    def known(self) -> KnownHead: ...
-
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def started(self) -> float: ...
 
 
 class Flushed(Protocol):
@@ -144,10 +131,6 @@ class Direct:
         if (headers := self._cors_headers.get(allowed)) is None:
             headers = self._cors_headers[allowed] = self._cors.headers(allowed)
         return headers
-
-    def log(self, reply: LoggedReply, status: int) -> None:
-        asked = *reply.known.asked[:-1], status
-        self.write_entry((asked, reply.id, reply.started, monotonic()))
 
     def flush_soon(self, stream: Flushed) -> None:
         """At the end of this turn of the loop, together with the others."""

@@ -139,7 +139,7 @@ class DirectReply:
     def complete(self, status: int) -> None:
         """The reply is over, whether its last byte was written or not."""
         self.response_complete = True
-        self.direct.log(self, status)
+        self.direct.write_entry(((*self.known.asked[:-1], status), self.id, self.started, monotonic()))
         job, stream = self.job, self._stream
         self.job = self._stream = None  # ends the reference cycles
         if job is not None:
