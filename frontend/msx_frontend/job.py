@@ -12,11 +12,11 @@ import msgspec
 from msx_core.generation import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Owner
 from msx_core.kserve.types import INFER as INFER  # a kind of job, like the following
 from msx_core.methods import METHOD, PACKED_METHOD
+from msx_core.priorities import HEADER as PRIORITY
+from msx_core.priorities import NORMAL, priority_of
+from msx_core.replies.stream_credit import StreamCredit
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_core.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
-from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.priorities import HEADER as PRIORITY
-from msx_frontend.priorities import NORMAL, priority_of
-from msx_frontend.stream_credit import StreamCredit
 from msx_protocol import encode_headers
 
 PREDICT, STREAM, EXPLAIN, DESCRIBE = "predict", "stream", "explain", "describe"

@@ -1,4 +1,5 @@
-"""The errors of management: of archives, registrations and workers. `status`, `type`, `grpc_code`: see `errors`.
+"""The errors of management: of archives, registrations and workers. `status`, `type`, `grpc_code`: see
+`msx_core.service_errors`.
 
 ServiceError
 ├── ArchiveNotFound                            no such archive in the model store
@@ -16,7 +17,7 @@ ServiceError
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 
 
 class TooManyWorkers(BadRequest):

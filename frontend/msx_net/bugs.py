@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from msx_frontend.errors import Bug, ServiceError
+from msx_core.service_errors import Bug, ServiceError
 
 
 def reported_to(log: logging.Logger, error: Exception, request_id: str) -> ServiceError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from msx_frontend.stream_heartbeat import StreamHeartbeat
+from msx_core.replies.stream_heartbeat import StreamHeartbeat
 from msx_net.connections.sweep import EVERY, Sweep
 
 LOOKS = 4

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable
 
-from msx_frontend.errors import ForeignHost, ForeignPage
+from msx_core.service_errors import ForeignHost, ForeignPage
 
 SAFE = ("GET", "HEAD", "OPTIONS")
 """Methods that change nothing; whether a page may read their replies is decided by CORS."""

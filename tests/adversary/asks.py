@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import HealthService
 from msx_frontend.assembly.grpc_services import ManagesAll, grpc_services
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.reflection import ReflectionService

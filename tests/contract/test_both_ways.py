@@ -21,12 +21,12 @@ import msgspec
 import pytest
 
 from msx_core.generation.wire import encode
+from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.message import join
 from msx_core.reply_head import JSON_TYPE
+from msx_core.service_errors import WorkerDied
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.config.address import Address
-from msx_frontend.errors import WorkerDied
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry

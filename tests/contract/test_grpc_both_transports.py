@@ -15,14 +15,14 @@ from typing import Any, Literal, NamedTuple, cast
 
 import pytest
 
+from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.message import join
 from msx_core.kserve.types import Signature
+from msx_core.service_errors import DeadlineExceeded, HandlerFailed, InvalidKey, Overloaded
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.errors import DeadlineExceeded, HandlerFailed, InvalidKey, Overloaded
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.metrics.inference_statistics import InferenceStatistics

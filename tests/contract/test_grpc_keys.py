@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 import pytest
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.config import ServerConfig
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.key import Key, KeyKind, Kind, digest_of
 from msx_frontend.keys.rate import Rate
 from msx_frontend.keys.tokens import Tokens

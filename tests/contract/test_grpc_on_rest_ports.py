@@ -13,11 +13,11 @@ import grpc
 import httpx
 from grpc import StatusCode
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config.address import Address
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.messages import message_class
 from tests.contract.test_both_ways import Ask, Served, served

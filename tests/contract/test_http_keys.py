@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.held_bytes import UNCOUNTED
+from msx_core.held_bytes import UNCOUNTED
 from tests.contract.test_both_ways import LIMIT, Ask, Served, served
 from tests.frontend.harness import until
 from tests.frontend.jobs import run

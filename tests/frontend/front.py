@@ -5,12 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.served_models import ServedModels
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry

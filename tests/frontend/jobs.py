@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Field, Job
 
 WATCHDOG = 30.0

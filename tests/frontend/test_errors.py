@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from msx_frontend import errors, management_errors
+from msx_core import service_errors
+from msx_core.service_errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
+from msx_frontend import management_errors
 from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.torchserve.grpc import management
-from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
@@ -42,12 +43,12 @@ def subclasses(of: type[ServiceError]) -> Iterator[type[ServiceError]]:
 OF_CONNECTIONS = {head_errors.__name__, http1_errors.__name__}
 """Why a request is not read to its end."""
 
-TABLES = {module.__name__: module.__doc__ or "" for module in (errors, management_errors)}
+TABLES = {module.__name__: module.__doc__ or "" for module in (service_errors, management_errors)}
 IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ in TABLES]
 
 
 def test_every_module_that_adds_an_error_is_known_here() -> None:
-    others = {e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith("msx_frontend")}
+    others = {e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith(("msx_frontend", "msx_net"))}
     others -= {e.__name__ for e in IN_THE_TABLE}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
@@ -95,26 +96,26 @@ def test_memory_that_is_out_is_507_as_in_torchserve() -> None:
 
 
 def test_an_overloaded_server_says_when_to_come_again() -> None:
-    assert 1 <= told_wait(dict(errors.ServiceUnavailable("full").headers)) <= 2
-    assert 4 <= told_wait(dict(errors.Overloaded("full", wait=4).headers)) <= 8
+    assert 1 <= told_wait(dict(service_errors.ServiceUnavailable("full").headers)) <= 2
+    assert 4 <= told_wait(dict(service_errors.Overloaded("full", wait=4).headers)) <= 8
 
 
 def test_a_handler_without_room_says_so_too() -> None:
-    assert told_wait(dict(errors.HandlerFailed(429, "no room").headers)) <= 2
-    assert errors.HandlerFailed(503, "raised").headers == ()
+    assert told_wait(dict(service_errors.HandlerFailed(429, "no room").headers)) <= 2
+    assert service_errors.HandlerFailed(503, "raised").headers == ()
 
 
 @pytest.mark.parametrize("error", [*subclasses(ServiceError)])
 def test_an_own_type_is_not_torchserves_for_everything(error: type[ServiceError]) -> None:
     made = error.__new__(error)
-    assert made.own_type != errors.INTERNAL
-    assert made.type in (errors.INTERNAL, made.own_type)
+    assert made.own_type != service_errors.INTERNAL
+    assert made.type in (service_errors.INTERNAL, made.own_type)
 
 
 def test_a_stage_has_an_own_type_and_a_workflows_node_torchserves() -> None:
     refused = HandlerFailed(400, "no pixels")
     node, stage = NodeFailed("n", refused), NodeFailed("n", refused, "x-stage", own=True)
-    assert (node.type, stage.type) == (errors.INTERNAL, "PredictionException")
+    assert (node.type, stage.type) == (service_errors.INTERNAL, "PredictionException")
     assert NodeFailed("n", WorkerDied("Why."), own=True).type == "WorkerDiedException"
-    assert NodeFailed("n", errors.ModelNotFound("m"), own=True).type == "ModelNotFoundException"
+    assert NodeFailed("n", service_errors.ModelNotFound("m"), own=True).type == "ModelNotFoundException"
     assert {class_name(node), class_name(stage)} == {"org.pytorch.serve.http.InternalServerException"}

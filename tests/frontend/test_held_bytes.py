@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.errors import Overloaded, PayloadTooLarge
-from msx_frontend.held_bytes import PUBLIC, UNCOUNTED, HeldBytes
+from msx_core.held_bytes import PUBLIC, UNCOUNTED, HeldBytes
+from msx_core.service_errors import Overloaded, PayloadTooLarge
 
 
 def test_what_is_held_and_released() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 
-from msx_frontend.ids import new_request_id
+from msx_core.request_ids import new_request_id
 
 
 def test_ids_are_uuids_of_version_4() -> None:

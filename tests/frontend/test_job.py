@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.errors import DeadlineExceeded, RequestCancelled, ServiceError, WorkerDied
+from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, WorkerDied
 from msx_frontend.job import Job, answer_all
 from tests.frontend.jobs import Listener, error_of, make_job, run, sink_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.retry import retry_headers, retry_metadata
+from msx_core.retry import retry_headers, retry_metadata
 from tests.retry import told_wait
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.replies.stream_credit import FIRST, WHOLE, StreamBuffers, StreamCredit
 from msx_core.reply_credit import ReplyCredit
-from msx_frontend.stream_credit import FIRST, WHOLE, StreamBuffers, StreamCredit
 
 
 class Stream:

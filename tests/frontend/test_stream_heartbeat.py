@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.stream_heartbeat import COMMENT, EventTail, StreamHeartbeat, is_event_stream
+from msx_core.replies.stream_heartbeat import COMMENT, EventTail, StreamHeartbeat, is_event_stream
 
 
 @pytest.mark.parametrize(

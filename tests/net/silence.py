@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.stream_heartbeat import COMMENT as COMMENT
+from msx_core.replies.stream_heartbeat import COMMENT as COMMENT
 from msx_net.heartbeats import StreamHeartbeats
 
 

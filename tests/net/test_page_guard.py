@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from msx_frontend.errors import MOST_SHOWN, ForeignHost, ForeignPage, ServiceError
+from msx_core.service_errors import MOST_SHOWN, ForeignHost, ForeignPage, ServiceError
 from msx_net.http.cors import Cors
 from msx_net.page_guard import PageGuard, is_loopback
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msx_core.packed import InvalidPacked, unpack_tensors
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
 from msx_mindspore_serving.family.errors import FAILED, SYSTEM_ERROR, ErrorText, Spec, error_text
 

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from msx_frontend.errors import ServiceError
+from msx_core.priorities import NORMAL
+from msx_core.replies.stream_credit import StreamCredit
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Sink
-from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
-from msx_frontend.stream_credit import StreamCredit
 from msx_mindspore_serving.family.answers import reply_size
 from msx_mindspore_serving.family.servables import Servables
 from msx_net.http.failures import reported

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import BadRequest, HandlerFailed, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
 
 FAILED, INVALID_INPUTS, SYSTEM_ERROR, WORKER_UNAVAILABLE, SERVABLE_UNAVAILABLE = 1, 2, 3, 4, 5
 """The numbers of errors; 0 is success."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from msx_frontend.errors import (
+from msx_core.service_errors import (
     Bug,
     InvalidKey,
     MethodNotAllowed,

@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_core.methods import PACKED_METHOD, MethodInfo
 from msx_core.packed import PACKED, pack
-from msx_frontend.errors import ModelNotFound
+from msx_core.service_errors import ModelNotFound
 from msx_frontend.job import Field, KeptHeaders
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry

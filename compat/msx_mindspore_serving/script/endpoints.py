@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from msx_core.start_errors import StartError
 from msx_frontend.assembly.server import LISTENER_LIMIT, Server
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.address import Address
-from msx_frontend.start_errors import StartError
 from msx_mindspore_serving.family.family import mindspore_serving_alone
 from msx_mindspore_serving.family.grpc.service import SERVICE
 from msx_mindspore_serving.script.channel import CommandError

@@ -18,7 +18,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.linked_servable import linked_servable
 from msx_core.errors import HandlerLoadError
 from msx_core.servable_start import ServableStart
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration

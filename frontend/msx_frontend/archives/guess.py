@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msx_archiver.servable import YAML
 from msx_core.mindir import answers_beside
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 MINDIR, PYTHON = ".mindir", ".py"
 SERVABLE = "servable_config.py"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 KEY = "require_signature"
 

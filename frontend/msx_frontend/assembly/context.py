@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msx_core.cgroup import memory_limit
+from msx_core.held_bytes import HeldBytes
 from msx_core.plugins import ENDPOINTS
+from msx_core.start_errors import StartError
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.assembly.instance import Instance
@@ -19,7 +21,6 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.keys.locked_file import KeyFileTaken
 from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
@@ -36,7 +37,6 @@ from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
-from msx_frontend.start_errors import StartError
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats

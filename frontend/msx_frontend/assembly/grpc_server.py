@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.server_config import GrpcTransport
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
 from msx_net.connections.limits import connection_limits
 from msx_net.connections.open_connections import OpenConnections

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
@@ -12,7 +13,6 @@ from msx_frontend.apis.torchserve.grpc.management import ManagementService, Mana
 from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.apis.traffic.grpc import TrafficService
 from msx_frontend.config import ServerConfig
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
 from msx_frontend.workflows.by_name import ModelsAndWorkflows

@@ -14,9 +14,9 @@ import msgspec
 import platformdirs
 
 from msx_archiver.room import why
+from msx_core.start_errors import StartError
 from msx_frontend.assembly.pid_file import PidFile
 from msx_frontend.config.state_folder import BESIDE_MODELS, INFO, LOCK, StateFolder, usual_folders
-from msx_frontend.start_errors import StartError
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 
 log = logging.getLogger("msx.server")

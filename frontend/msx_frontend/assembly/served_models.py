@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
@@ -20,7 +21,6 @@ from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
-from msx_frontend.errors import ServiceError
 from msx_frontend.models.huggingface_folders import link_checkpoints
 from msx_frontend.models.management import Management
 from msx_frontend.models.servable_folders import packed_servables

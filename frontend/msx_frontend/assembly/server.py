@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.assembly.context import ServerContext, open_context
 from msx_frontend.assembly.free_memory import of_glibc
 from msx_frontend.assembly.http_front import HttpFront
@@ -24,7 +25,6 @@ from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
 from msx_frontend.assembly.without_keys import what_is_open
 from msx_frontend.config.load import GivenSettings
-from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health

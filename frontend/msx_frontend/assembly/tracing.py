@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msx_core.start_errors import StartError
 from msx_frontend.config import ServerConfig
-from msx_frontend.start_errors import StartError
 from msx_frontend.tracing.request_spans import RequestSpans
 from msx_frontend.tracing.settings import TracingSettings, tracing_settings
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import click
 import psutil
 
+from msx_core.start_errors import StartError
 from msx_frontend.assembly.instance import InstanceInfo, all_running, running_in
 from msx_frontend.cli.options import Options
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
-from msx_frontend.start_errors import StartError
 
 LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
 """Seconds."""

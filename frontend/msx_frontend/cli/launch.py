@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from msx_core.start_errors import StartError
 from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.process_env import prepare_process
-from msx_frontend.start_errors import StartError
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from msx_core.start_errors import StartError
 from msx_frontend.cli.process_env import prepare_process
-from msx_frontend.start_errors import StartError
 from msx_mindspore_serving.packages.mindspore_serving.server.server_process import SCRIPT
 
 if TYPE_CHECKING:

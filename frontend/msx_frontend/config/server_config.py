@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from msx_core import elements
 from msx_core.sequences import SequenceKeys
+from msx_core.start_errors import StartError
 from msx_core.text_limits import TextLimits
 from msx_core.values import Count, Positive, Seconds, Switch, Text
 from msx_frontend.config.address import Address
-from msx_frontend.start_errors import StartError
 
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 

@@ -13,8 +13,8 @@ import platformdirs
 
 from msx_archiver.room import why
 from msx_archiver.uses import Uses
+from msx_core.start_errors import StartError
 from msx_frontend.config.server_config import ServerConfig
-from msx_frontend.start_errors import StartError
 
 BESIDE_MODELS = ".msx"
 ENV = "MSX_STATE_DIR"

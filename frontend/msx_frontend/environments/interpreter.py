@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 _LIMIT = 60.0
 _TELL = """

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from msx_core.elements import ElementLimit, TooManyElements, check_json
+from msx_core.service_errors import MalformedJson
 from msx_core.validation import wrong_value
-from msx_frontend.errors import MalformedJson
 from msx_frontend.generation.errors import WrongParameter
 
 T = TypeVar("T")

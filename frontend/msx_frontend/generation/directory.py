@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from msx_core.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE
-from msx_frontend.errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
+from msx_core.service_errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.generation.errors import FirstLoading, UnknownAdapter, UnknownModel, WrongParameter
 from msx_frontend.keys.key import Key
 from msx_frontend.models.model_version import ModelVersion

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_frontend import errors, management_errors
-from msx_frontend.errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
+from msx_core import service_errors
+from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
+from msx_frontend import management_errors
 from msx_frontend.generation.parameter_names import parameter_of
 from msx_frontend.models.model_version import ModelVersion
 from msx_net.http import family as http
@@ -103,34 +104,34 @@ _DIED = Row(503, SERVER, "worker_died", 424, "generation", 500, (DO_NOT_RETRY,))
 _NO_MODEL = Row(404, INVALID, "model_not_found", 404, "model_not_found", 404)
 
 TABLE: dict[type[ServiceError], Row] = {
-    errors.ResourceNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
-    errors.MethodNotAllowed: Row(405, INVALID, "method_not_supported", 405, "method_not_allowed", 405),
-    errors.ModelNotFound: _NO_MODEL,
-    errors.ModelVersionNotFound: _NO_MODEL,
-    errors.HandlerMethodNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
-    errors.BadRequest: _WRONG,
-    errors.MalformedJson: _WRONG,
+    service_errors.ResourceNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
+    service_errors.MethodNotAllowed: Row(405, INVALID, "method_not_supported", 405, "method_not_allowed", 405),
+    service_errors.ModelNotFound: _NO_MODEL,
+    service_errors.ModelVersionNotFound: _NO_MODEL,
+    service_errors.HandlerMethodNotFound: Row(404, INVALID, "unknown_url", 404, "not_found", 404),
+    service_errors.BadRequest: _WRONG,
+    service_errors.MalformedJson: _WRONG,
     management_errors.AdapterNotFound: Row(404, INVALID, "adapter_not_found", 404, "not_found", 404),
-    errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
-    errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
-    errors.UnknownEncoding: Row(415, INVALID, "unsupported_encoding", 415, "validation", 415),
-    errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),
-    errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
-    errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
-    errors.PriorityNotAllowed: Row(403, INVALID, "priority_not_allowed", 403, "forbidden", 403),
-    errors.ForeignHost: Row(403, INVALID, "foreign_host", 403, "forbidden", 403),
-    errors.ForeignPage: Row(403, INVALID, "foreign_page", 403, "forbidden", 403),
-    errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
-    errors.Overloaded: _OVERLOADED,
-    errors.ServiceUnavailable: _UNAVAILABLE,
-    errors.DeadlineExceeded: _TIMEOUT,
-    errors.WorkerDied: _DIED,
-    errors.WorkerTimedOut: Row(504, SERVER, "worker_died", 424, "generation", 504, (DO_NOT_RETRY,)),
-    errors.RequestCancelled: Row(499, INVALID, "request_cancelled", 499, "cancelled", 499),
+    service_errors.NotOffered: Row(400, INVALID, "unsupported_operation", 422, "validation", 400),
+    service_errors.PayloadTooLarge: Row(413, INVALID, "request_too_large", 413, "validation", 413),
+    service_errors.UnknownEncoding: Row(415, INVALID, "unsupported_encoding", 415, "validation", 415),
+    service_errors.SlowRequest: Row(408, INVALID, "request_timeout", 408, "timeout", 408),
+    service_errors.InvalidKey: Row(401, INVALID, "invalid_api_key", 401, "unauthorized", 401),
+    service_errors.ModelNotAllowed: Row(403, INVALID, "model_not_allowed", 403, "forbidden", 403),
+    service_errors.PriorityNotAllowed: Row(403, INVALID, "priority_not_allowed", 403, "forbidden", 403),
+    service_errors.ForeignHost: Row(403, INVALID, "foreign_host", 403, "forbidden", 403),
+    service_errors.ForeignPage: Row(403, INVALID, "foreign_page", 403, "forbidden", 403),
+    service_errors.TooManyRequests: Row(429, "rate_limit_error", "rate_limit_exceeded", 429, "overloaded", 429),
+    service_errors.Overloaded: _OVERLOADED,
+    service_errors.ServiceUnavailable: _UNAVAILABLE,
+    service_errors.DeadlineExceeded: _TIMEOUT,
+    service_errors.WorkerDied: _DIED,
+    service_errors.WorkerTimedOut: Row(504, SERVER, "worker_died", 424, "generation", 504, (DO_NOT_RETRY,)),
+    service_errors.RequestCancelled: Row(499, INVALID, "request_cancelled", 499, "cancelled", 499),
     IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),
     InvalidReply: _FAILED,
     Unhealthy: Row(503, SERVER, "unhealthy", 503, "healthcheck", 503),
-    errors.Bug: Row(500, SERVER, "internal_error", 500, "internal_error", 500),
+    service_errors.Bug: Row(500, SERVER, "internal_error", 500, "internal_error", 500),
 }
 
 HANDLERS: dict[int, Row] = {

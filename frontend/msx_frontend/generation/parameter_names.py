@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from msx_frontend.errors import BadRequest, HandlerFailed, ServiceError
+from msx_core.service_errors import BadRequest, HandlerFailed, ServiceError
 
 Names = Mapping[str, str]
 """From the beginning of one of our names, a regular expression, to the client's: `{"prompt": "messages"}`."""

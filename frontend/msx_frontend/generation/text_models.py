@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msx_core.service_errors import ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
-from msx_frontend.errors import ServiceError
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.text_request import TextApi

@@ -11,8 +11,9 @@ import msgspec
 from msx_core.generation import GenerateRequest, Owner
 from msx_core.generation.long_texts import encode_long
 from msx_core.generation.wire import encode
+from msx_core.replies.stream_heartbeat import CLOSED, COMMENT
+from msx_core.service_errors import MalformedJson, RequestCancelled, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
-from msx_frontend.errors import MalformedJson, RequestCancelled, ServiceError
 from msx_frontend.generation.beginning import beginning_of
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
@@ -23,7 +24,6 @@ from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.first_load import LoadWait
 from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.stream_heartbeat import CLOSED, COMMENT
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.failures import reported
 from msx_net.http.family import Names

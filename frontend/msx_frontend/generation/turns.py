@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_core.generation import GenerateRequest
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.job import Job
 from msx_frontend.models.model_version import ModelVersion

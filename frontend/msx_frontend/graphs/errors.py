@@ -6,7 +6,7 @@ ServiceError
 
 from __future__ import annotations
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 
 
 class NodeFailed(ServiceError):

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from msx_core.references import LEAST
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.graphs.edges import Edge
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.graphs.graph import Graph, Headers

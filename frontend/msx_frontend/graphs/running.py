@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Job
 
 

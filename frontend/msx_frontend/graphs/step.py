@@ -6,7 +6,7 @@ import logging
 import time
 from typing import Protocol
 
-from msx_frontend.errors import DeadlineExceeded, ServiceError
+from msx_core.service_errors import DeadlineExceeded, ServiceError
 from msx_frontend.graphs.edges import Edge, take
 from msx_frontend.graphs.graph import Graph, Headers, Node
 from msx_frontend.job import Field, Job

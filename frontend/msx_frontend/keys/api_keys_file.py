@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from msx_core.safe_yaml import MOST_BYTES, parse_yaml
+from msx_core.start_errors import StartError
 from msx_core.values import ConfigError
 from msx_frontend.keys.entry import read_entry
 from msx_frontend.keys.key import Key
-from msx_frontend.start_errors import StartError
 
 MOST_KEYS = 1000
 

@@ -10,10 +10,10 @@ from typing import Annotated, Any, get_args
 
 from msgspec import Meta
 
+from msx_core.priorities import GRANTED, NAMES
 from msx_core.values import ConfigError, convert, near_miss, show
 from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
-from msx_frontend.priorities import GRANTED, NAMES
 
 MEMBERS = ("name", "key", "kind", "expires", "models", "priority", "rate")
 SHORT = 16

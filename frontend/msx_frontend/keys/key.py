@@ -10,9 +10,9 @@ from functools import lru_cache
 from time import monotonic
 from typing import Literal
 
-from msx_frontend.errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
+from msx_core.priorities import NORMAL, name_of, priority_of
+from msx_core.service_errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
-from msx_frontend.priorities import NORMAL, name_of, priority_of
 
 Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")

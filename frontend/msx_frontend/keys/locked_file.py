@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msx_archiver.room import why
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 _ATTEMPTS = 100
 _MOST_BYTES = 1 << 16

@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
 
+from msx_core.start_errors import StartError
 from msx_core.values import ConfigError
 from msx_frontend.keys.api_keys_file import KeysFileContent, KeysFileError, parse, read_content
 from msx_frontend.keys.entry import SHORT, checked_key
 from msx_frontend.keys.key import Key, digest_of
-from msx_frontend.start_errors import StartError
 
 log = logging.getLogger("msx.keys")
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from msx_frontend.errors import InvalidKey
+from msx_core.service_errors import InvalidKey
 from msx_frontend.keys.generated_keys import API, GeneratedKeys
 from msx_frontend.keys.key import KINDS, Key, Kind, digest_in
 from msx_frontend.keys.locked_file import TokenFileError

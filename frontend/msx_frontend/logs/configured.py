@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msx_core.safe_yaml import read_yaml
+from msx_core.start_errors import StartError
 from msx_core.values import ConfigError
-from msx_frontend.start_errors import StartError
 
 _WANTED = "a logging.config dictionary in YAML or JSON, or an ini file"
 

@@ -11,8 +11,8 @@ import msgspec
 
 from msx_core.metrics.descriptors import checked_buckets, checked_help
 from msx_core.safe_yaml import read_yaml
+from msx_core.start_errors import StartError
 from msx_core.values import ConfigError
-from msx_frontend.start_errors import StartError
 
 Kind = Literal["counter", "gauge", "histogram"]
 

@@ -8,7 +8,8 @@ from time import monotonic, time
 from typing import Protocol
 
 from msx_core.non_finite import COUNTER, HELP, NonFinite
-from msx_frontend.errors import ServiceError
+from msx_core.priorities import name_of
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.metrics.engines import EngineFigures
 from msx_frontend.metrics.family import SampleTarget
@@ -20,7 +21,6 @@ from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
 from msx_frontend.metrics.source import SampleSource, worker_name
 from msx_frontend.metrics.traces import FAILED, Traces
-from msx_frontend.priorities import name_of
 from msx_protocol import MetricInfo, MetricSample
 
 log = logging.getLogger("msx.model")

@@ -11,7 +11,7 @@ from itertools import count
 
 from msgspec import Struct
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Job
 from msx_frontend.metrics.phases import phases_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msx_core.service_errors import BadRequest
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import BadRequest
 from msx_frontend.management_errors import AdapterNotFound
 
 FILES = ("adapter_config.json", "adapter_model.safetensors")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 
 
 class CollectedAnswer:

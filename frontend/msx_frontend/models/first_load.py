@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from msx_frontend.errors import DeadlineExceeded, Overloaded, ServiceError
+from msx_core.service_errors import DeadlineExceeded, Overloaded, ServiceError
 
 
 class FirstLoad:

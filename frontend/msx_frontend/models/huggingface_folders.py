@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
 from msx_archiver.linked_checkpoint import linked_checkpoint
+from msx_core.start_errors import StartError
 from msx_frontend.models.servable_folders import PackedServables
-from msx_frontend.start_errors import StartError
 
 
 class HuggingFaceError(StartError):

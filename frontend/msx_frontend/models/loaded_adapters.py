@@ -12,7 +12,7 @@ import time
 
 from msx_core.generation import LOAD_ADAPTER, AdapterFiles, LoadAdapterReply, LoadAdapterRequest
 from msx_core.generation.wire import decode, encode
-from msx_frontend.errors import BadRequest, HandlerFailed, ServiceUnavailable
+from msx_core.service_errors import BadRequest, HandlerFailed, ServiceUnavailable
 from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import AdapterNotFound
 from msx_frontend.models.adapter_folder import AdapterFolder

@@ -10,11 +10,11 @@ import msgspec
 
 from msx_core.config import ModelConfig
 from msx_core.generation import AdapterFiles
+from msx_core.service_errors import ServiceError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
-from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import InvalidModel
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.changes.change import Changes

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from msx_core.service_errors import BadRequest
 from msx_frontend.archives.fetches import Fetch
-from msx_frontend.errors import BadRequest
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.customized import customized_metadata
 from msx_frontend.models.describe import describe

@@ -7,7 +7,7 @@ import contextlib
 import time
 from functools import partial
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.models.plain_parts import PlainParts
 from msx_frontend.models.sleep import Asleep
 from msx_frontend.models.staged_parts import StagedParts

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.devices.errors import DeviceError
-from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.management_errors import ResourcesMissing, TooManyWorkers, UnregisterTimedOut, WorkersNotStarted
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.records import Counts

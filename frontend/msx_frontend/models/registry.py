@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
+from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse
 from msx_frontend.metrics import ServerMetrics

@@ -11,7 +11,7 @@ from pathlib import Path
 from msx_archiver.errors import ArchiveError
 from msx_archiver.servable import pack_servable, servable_versions
 from msx_core.servables import CONFIG_NAME
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 log = logging.getLogger("msx.startup")
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from msx_core.generation import SLEEP, SleepRequest
-from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
+from msx_core.service_errors import BadRequest, ServiceError, ServiceUnavailable
 from msx_frontend.job import Field, Job
 from msx_frontend.models.answers import CollectedAnswer
 from msx_frontend.workers.batch_runner import BatchRunner

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from msx_core.cgroup import cores_by_quota
+from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
@@ -20,7 +21,6 @@ from msx_frontend.environments.build import WorkerPython
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.model_source import ModelSource
 from msx_frontend.models.worker_rights import WorkerRights
-from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.tracing.settings import tracing_settings
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.credentials import KEYS, without_credentials

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msx_core.config import Pipeline
 from msx_core.methods import METHOD, PACKED_METHOD
-from msx_frontend.errors import BadRequest, ResourceNotFound, ServiceError
+from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceError
 from msx_frontend.graphs.edges import Bound
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph

@@ -11,11 +11,11 @@ from typing import Protocol
 from msx_archiver.errors import ArchiveError
 from msx_archiver.reader import open_archive
 from msx_core.names import MODEL_NAME
+from msx_core.start_errors import StartError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.guess import MINDIR, PYTHON, name_of
 from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.shown_url import shown_url, without_secrets
-from msx_frontend.start_errors import StartError
 
 MOST_SHOWN = 5
 """Archives that a message names when the wanted one is missing."""

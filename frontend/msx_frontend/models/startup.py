@@ -13,10 +13,10 @@ import msgspec
 
 from msx_archiver.cache import UnpackedModel
 from msx_core.config import ConfigError, load_model_config
+from msx_core.service_errors import ServiceError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.archives.suffixes import stem
-from msx_frontend.errors import ServiceError
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registration import Registration

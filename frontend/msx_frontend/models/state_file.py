@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from msx_archiver.room import room, why
+from msx_core.start_errors import StartError
 from msx_frontend import __version__
 from msx_frontend.models import state_schema
-from msx_frontend.start_errors import StartError
 from msx_frontend.whole_file import sweep
 
 PATIENCE = 5.0

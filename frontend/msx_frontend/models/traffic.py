@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 
 MOST_VERSIONS = 16
 HEADER_LENGTH = 100

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.job import PLAIN, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.first_load import LoadWait

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.models.states import ModelState, move
 from msx_frontend.public_text import public_text
 from msx_frontend.resources.shortage import Shortage

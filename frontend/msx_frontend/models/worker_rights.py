@@ -11,10 +11,10 @@ from zlib import crc32
 
 import psutil
 
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.config.worker_rights import Users, worker_limits, worker_users
-from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.workers.confinement import Confinement
 
 _CHECK_LIMIT = 60.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from msx_core.failures import summary
-from msx_frontend.start_errors import StartError
+from msx_core.start_errors import StartError
 
 
 class PluginError(StartError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_core.config import ModelConfig
 from msx_core.sequences import SequenceKeys
-from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
+from msx_core.service_errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batched_jobs import BatchedJobs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import Overloaded
+from msx_core.service_errors import Overloaded
 
 
 class EnqueuedRequests:

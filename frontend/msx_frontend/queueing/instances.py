@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
-from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_core.priorities import NORMAL
+from msx_core.replies.stream_credit import StreamCredit
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_frontend.job import Field, Job
-from msx_frontend.priorities import NORMAL
 from msx_frontend.queueing.enqueued import EnqueuedRequests
-from msx_frontend.stream_credit import StreamCredit
 
 
 class InstanceReply(NamedTuple):

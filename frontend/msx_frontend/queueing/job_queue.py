@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 
 from msx_core.generation import Owner
-from msx_frontend.errors import DeadlineExceeded, ServiceError
+from msx_core.service_errors import DeadlineExceeded, ServiceError
 from msx_frontend.job import ALONE, TORCHSERVES, Job
 from msx_frontend.queueing.instances import InstanceRequest, request_of
 from msx_frontend.queueing.shared_turn import SharedTurn, place_of

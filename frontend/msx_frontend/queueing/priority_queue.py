@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from msx_frontend.errors import ServiceError
+from msx_core.priorities import FROM_HIGH, NAMES, NORMAL
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import ALONE, Job
-from msx_frontend.priorities import FROM_HIGH, NAMES, NORMAL
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import JobQueue, Place
 

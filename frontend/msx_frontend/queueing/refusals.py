@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceUnavailable
+from msx_core.service_errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_frontend.queueing.job_queue import Place, Waiting

@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import NamedTuple
 
+from msx_core.held_bytes import Hold
+from msx_core.priorities import NORMAL
+from msx_core.replies.notifier import Notifier
+from msx_core.replies.stream_credit import BEHIND, StreamBuffers, StreamCredit
+from msx_core.replies.stream_heartbeat import COMMENT, StreamHeartbeat
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.errors import RequestCancelled, ServiceError
-from msx_frontend.held_bytes import Hold
 from msx_frontend.job import Cancellable
-from msx_frontend.priorities import NORMAL
-from msx_frontend.queueing.notifier import Notifier
 from msx_frontend.queueing.reader_patience import ReaderPatience
-from msx_frontend.stream_credit import BEHIND, StreamBuffers, StreamCredit
-from msx_frontend.stream_heartbeat import COMMENT, StreamHeartbeat
 
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""

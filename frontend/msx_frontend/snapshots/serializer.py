@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from msx_core.plugins import SavedSnapshot, SnapshotSerializer
+from msx_core.start_errors import StartError
 from msx_frontend.plugins.loading import Plugin, reason
-from msx_frontend.start_errors import StartError
 
 __all__ = ["MODEL_SNAPSHOT", "PluginSerializer", "SavedSnapshot", "SnapshotError", "SnapshotSerializer"]
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from msx_frontend.errors import HandlerFailed, ServiceError
+from msx_core.replies.stream_credit import StreamCredit
+from msx_core.service_errors import HandlerFailed, ServiceError
 from msx_frontend.job import Job, answer_all
 from msx_frontend.shared_value import StageJob
-from msx_frontend.stream_credit import StreamCredit
 from msx_frontend.workers.in_flight import InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msx_archiver.room import is_full, room
-from msx_frontend.errors import ServiceError, WorkerDied, WorkerTimedOut
+from msx_core.service_errors import ServiceError, WorkerDied, WorkerTimedOut
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.public_text import public_text
 from msx_protocol import LoadFailed

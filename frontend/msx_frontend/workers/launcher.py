@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend.devices.nodes import GroupPlacement
-from msx_frontend.stream_credit import StreamBuffers
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
 from msx_protocol import Load

@@ -9,8 +9,8 @@ from enum import Enum
 from functools import partial
 from typing import Protocol
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.devices.lease import Lease
-from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.shortage import Shortage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.parameters import Values, page, text
 from msx_frontend.workflows.management import WorkflowManagement

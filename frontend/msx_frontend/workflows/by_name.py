@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest, ModelNotFound
+from msx_core.service_errors import BadRequest, ModelNotFound
 from msx_frontend.job import Job
 from msx_frontend.models.registry import Registry
 from msx_frontend.workflows.workflow import WorkflowRegistry

@@ -13,12 +13,12 @@ from weakref import WeakValueDictionary
 from msx_archiver.cache import UnpackedWorkflow
 from msx_archiver.errors import ArchiveError
 from msx_core.names import name_problem, short_name
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_core.values import ConfigError
 from msx_core.workflow_spec import InvalidDag, WorkflowNode, WorkflowSpec, load_workflow_spec
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import ServiceError, ServiceUnavailable
 from msx_frontend.management_errors import ArchiveNotFound, NotSaved, WorkersNotStarted
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msx_core.service_errors import BadRequest, ServiceError, ServiceUnavailable
 from msx_core.workflow_spec import WorkflowSpec
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.errors import BadRequest, ServiceError, ServiceUnavailable
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import WORKFLOW, Attempts, Graph
 from msx_frontend.graphs.running import Running

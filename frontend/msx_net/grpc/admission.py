@@ -5,9 +5,9 @@ from __future__ import annotations
 from time import time
 from typing import Protocol
 
+from msx_core.priorities import NORMAL
 from msx_core.tracing.trace_context import TraceHeaders
 from msx_frontend.keys.key import Key, Kind, granted_priority
-from msx_frontend.priorities import NORMAL
 from msx_net.page_guard import PageGuard
 
 

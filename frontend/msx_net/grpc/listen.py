@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from msx_frontend.held_bytes import HeldBytes
-from msx_frontend.start_errors import StartError
+from msx_core.held_bytes import HeldBytes
+from msx_core.start_errors import StartError
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.grpc.admission import Admission

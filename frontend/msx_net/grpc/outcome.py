@@ -6,7 +6,7 @@ import logging
 from functools import partial
 from typing import NamedTuple
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.bugs import reported_to
 from msx_net.grpc.codes import Code
 from msx_net.grpc.metadata import Metadata

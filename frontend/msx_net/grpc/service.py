@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from msx_frontend.errors import ServiceError
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Kind
 from msx_net.grpc.codes import Code

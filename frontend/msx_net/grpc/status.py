@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_core.statuses import PREDICTION_FAILED
-from msx_frontend.errors import (
+from msx_core.retry import AFTER_MS, retry_metadata
+from msx_core.service_errors import (
     BadRequest,
     HandlerFailed,
     InvalidKey,
@@ -15,7 +15,7 @@ from msx_frontend.errors import (
     ServiceError,
     ServiceUnavailable,
 )
-from msx_frontend.retry import AFTER_MS, retry_metadata
+from msx_core.statuses import PREDICTION_FAILED
 from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_core.priorities import NORMAL
+from msx_core.service_errors import ServiceError
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.errors import ServiceError
-from msx_frontend.priorities import NORMAL
 
 
 class ResponseTooLarge(ServiceError):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from msx_core.priorities import HEADER
 from msx_frontend.keys.key import Key, Kind, granted_priority
-from msx_frontend.priorities import HEADER
 from msx_net.http.head import Head
 from msx_net.http.router import Match
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from msx_frontend.errors import BadRequest, PayloadTooLarge, UnknownEncoding
+from msx_core.service_errors import BadRequest, PayloadTooLarge, UnknownEncoding
 from msx_net.http.wire import BODYLESS
 
 ENCODINGS = ("zstd", "gzip", "deflate")

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import httptools
 
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_net.http.cors import Cors

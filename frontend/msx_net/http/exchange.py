@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from msx_frontend.errors import EncodingSwitchedOff, RequestCancelled
-from msx_frontend.held_bytes import HOLD, HeldBytes
-from msx_frontend.stream_heartbeat import EventTail, is_event_stream
+from msx_core.held_bytes import HOLD, HeldBytes
+from msx_core.replies.stream_heartbeat import EventTail, is_event_stream
+from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_net.http.asgi_request import AsgiRequest

@@ -8,9 +8,9 @@ from functools import partial
 
 import msgspec
 
-from msx_frontend.errors import MethodNotAllowed, PayloadTooLarge, RequestCancelled, ResourceNotFound, ServiceError
-from msx_frontend.ids import new_request_id
-from msx_frontend.stream_heartbeat import EventTail
+from msx_core.replies.stream_heartbeat import EventTail
+from msx_core.request_ids import new_request_id
+from msx_core.service_errors import MethodNotAllowed, PayloadTooLarge, RequestCancelled, ResourceNotFound, ServiceError
 from msx_net.bugs import reported_to
 from msx_net.http.family import JSON, Failure, Family
 from msx_net.http.wire import RawHeaders, common_headers, error_bytes, reply_headers

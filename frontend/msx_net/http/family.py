@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 import msgspec
 
 from msx_core.reply_head import JSON_TYPE
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Key, Kind
 from msx_net.http.head import Head

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.connections.limits import ConnectionLimits
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import ServiceError
+from msx_core.replies.stream_heartbeat import is_event_stream
+from msx_core.service_errors import ServiceError
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_frontend.stream_heartbeat import is_event_stream
 from msx_net.heartbeats import StreamHeartbeats
 from msx_net.http.failures import reported
 from msx_net.http.family import JobRoute, JobTemplate, Reply, ReplySink, give_key

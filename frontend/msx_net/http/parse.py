@@ -11,7 +11,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from msx_core.form_fields import FORM, FORM_ADVICE
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.job import Field
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import msgspec
 from starlette.datastructures import QueryParams
 
 from msx_core.elements import TooManyElements, check_json
-from msx_frontend.errors import BadRequest, MalformedJson
+from msx_core.service_errors import BadRequest, MalformedJson
 from msx_net.http.asgi_request import AsgiRequest
 from msx_net.http.disconnect import DisconnectWatch
 from msx_net.http.wire import Receive

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 import socket
 
+from msx_core.start_errors import StartError
 from msx_frontend.config.address import Address
-from msx_frontend.start_errors import StartError
 from msx_net.connections.listen import bind_unix, listen
 
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from msx_core.start_errors import StartError
 from msx_frontend.config import ServerConfig
-from msx_frontend.start_errors import StartError
 
 HTTP, GRPC = ("inference", "management", "metrics"), ("grpc_inference", "grpc_management")
 

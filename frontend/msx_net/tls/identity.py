@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msx_core.start_errors import StartError
 from msx_frontend.config import ServerConfig
-from msx_frontend.start_errors import StartError
 from msx_net.tls.validity import Validity, validity_of
 
 MOST_BYTES = 1 << 20

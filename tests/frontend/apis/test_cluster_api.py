@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 import msgspec
 import pytest
 
+from msx_core.service_errors import ResourceNotFound
 from msx_frontend.apis.cluster.family import NONE, Report, cluster_api
-from msx_frontend.errors import ResourceNotFound
 from msx_net.http.family import Answer
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from msx_core.service_errors import HandlerFailed, InvalidKey
 from msx_frontend.apis.torchserve.description import described
-from msx_frontend.errors import HandlerFailed, InvalidKey
 from msx_frontend.keys.key import Key
 from msx_net.http.cors import Cors
 from msx_net.http.family import Family, JobRoute, Route

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from starlette.datastructures import QueryParams
 
+from msx_core.service_errors import BadRequest
 from msx_frontend.apis.sleep.family import sleep
-from msx_frontend.errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
 from msx_net.http.family import Reply
 from msx_net.http.request import Request

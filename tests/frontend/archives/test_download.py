@@ -12,13 +12,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.archives import addresses, http_source
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
 from tests.disks import small_disk
 from tests.file_server import FileServer, file_server

@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from msx_core.start_errors import StartError
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.state_store import StateStore
-from msx_frontend.start_errors import StartError
 from msx_net.grpc.listen import GrpcListenError
 from msx_net.listening.bind import ListenError
 from tests.free_ports import free_port

@@ -13,12 +13,12 @@ import msgspec
 import pytest
 import yaml
 
+from msx_core.service_errors import ServiceError
 from msx_core.workflow_spec import NodeSettings
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.cli.main import main
-from msx_frontend.errors import ServiceError
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.states import ModelState

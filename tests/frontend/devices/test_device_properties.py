@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.devices.errors import DevicesHeldError
-from msx_frontend.errors import ServiceError
 from msx_frontend.workers import group_end
 from tests.frontend.harness import Harness, open_harness, until
 from tests.frontend.jobs import run

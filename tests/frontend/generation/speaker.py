@@ -11,12 +11,12 @@ from typing import Any, cast
 import msgspec
 
 from msx_core.generation.wire import decode, encode
+from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
-from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key, Kind

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, NotOffered, ServiceUnavailable
+from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, NotOffered, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import WrongParameter
 from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities

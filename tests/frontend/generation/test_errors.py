@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend import errors
-from msx_frontend.errors import HandlerFailed, ServiceError, WorkerDied, WorkerTimedOut
+from msx_core import service_errors
+from msx_core.service_errors import HandlerFailed, ServiceError, WorkerDied, WorkerTimedOut
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.generation.errors import TABLE, WrongParameter, kserve_failure, openai_failure, row_of, tgi_failure
 from tests.frontend.test_errors import subclasses
 
 OWN = [error for error in subclasses(ServiceError) if error.__module__ == llm_errors.__name__]
-MET = [error for error in subclasses(ServiceError) if error.__module__ == errors.__name__]
+MET = [error for error in subclasses(ServiceError) if error.__module__ == service_errors.__name__]
 """No request to a model meets those of management."""
 
 
@@ -55,7 +55,7 @@ def test_one_error_in_three_shapes() -> None:
 
 @pytest.mark.parametrize("failure", [openai_failure, tgi_failure, kserve_failure])
 def test_an_encoding_that_is_not_known(failure: Callable[[ServiceError], llm_errors.TextFailure]) -> None:
-    told = failure(errors.UnknownEncoding("br?"))
+    told = failure(service_errors.UnknownEncoding("br?"))
     assert (told.status, told.headers) == (415, (("accept-encoding", "gzip, deflate, zstd"),))
 
 

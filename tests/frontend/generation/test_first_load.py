@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import Overloaded, ServiceError, ServiceUnavailable
+from msx_core.service_errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.models.autoscaling import timer

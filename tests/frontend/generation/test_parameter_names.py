@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import BadRequest, HandlerFailed, ServiceUnavailable
+from msx_core.service_errors import BadRequest, HandlerFailed, ServiceUnavailable
 from msx_frontend.generation.parameter_names import parameter_of, renamed
 from msx_sdk.generation import ContextLengthExceeded
 from tests.frontend.generation.speaker import Speaker, words

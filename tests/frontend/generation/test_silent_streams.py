@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, events, say, say_so_far, words

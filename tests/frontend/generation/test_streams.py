@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.errors import WorkerDied
+from msx_core.service_errors import WorkerDied
 from msx_frontend.job import Job
 from msx_net.http.wire import StreamBroken
 from tests.frontend.generation.speaker import Speaker, events, say_so_far, words

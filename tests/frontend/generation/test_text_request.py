@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from msx_core.generation.wire import decode
-from msx_frontend.errors import HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.turns import AT_ONCE
 from msx_net.http.wire import StreamBroken

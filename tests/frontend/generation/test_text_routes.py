@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from msx_core.service_errors import InvalidKey
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
-from msx_frontend.errors import InvalidKey
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import Key
 from msx_net.http.family import Family, Route

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from msx_core.priorities import HIGH
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
 from msx_frontend.job import Job, KeptHeaders
-from msx_frontend.priorities import HIGH
 from tests.frontend.graphs.test_edge_sizes import Target
 from tests.frontend.jobs import RecordingSink, make_job
 

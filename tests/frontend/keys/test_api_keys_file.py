@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.priorities import HIGH, NORMAL
 from msx_frontend.keys.api_keys_file import MOST_KEYS, KeysFileError, parse, read_content
 from msx_frontend.keys.key import Key, digest_of
-from msx_frontend.priorities import HIGH, NORMAL
 
 VALUE = "a-secret-value-of-thirty-two-chr"
 ENTRY = {"name": "team-a", "key": VALUE, "kind": "inference"}

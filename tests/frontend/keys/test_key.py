@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.errors import ModelNotAllowed
+from msx_core.service_errors import ModelNotAllowed
 from msx_frontend.keys.key import LONGEST, digest_in, digest_of
 from tests.frontend.keys.some import some_key
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import InvalidKey, ModelNotAllowed, TooManyRequests
+from msx_core.service_errors import InvalidKey, ModelNotAllowed, TooManyRequests
 from msx_frontend.keys.api_keys_file import KeysFileError
 from msx_frontend.keys.operator_keys import KeyVariableError, OperatorKeys
 from msx_frontend.keys.tokens import Tokens

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import InvalidKey
+from msx_core.service_errors import InvalidKey
 from msx_frontend.keys import locked_file
 from msx_frontend.keys.tokens import TokenFileError, Tokens
 

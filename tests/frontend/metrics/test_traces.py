@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import Overloaded, WorkerDied
+from msx_core.service_errors import Overloaded, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.traces import KEPT, LONGEST, Trace

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import ModelNotFound
+from msx_core.service_errors import ModelNotFound
 from msx_frontend.management_errors import Conflict, NotSaved, WorkersNotStarted
 from msx_frontend.models.describe import describe
 from msx_frontend.models.registration import Registration

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from msx_core.methods import MethodInfo
-from msx_frontend.errors import WorkerDied
+from msx_core.service_errors import WorkerDied
 from msx_frontend.models.describe import describe
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_protocol import CompleteReplies

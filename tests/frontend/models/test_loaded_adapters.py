@@ -12,9 +12,9 @@ from unittest.mock import patch
 import pytest
 
 from msx_core.generation.wire import decode, encode
+from msx_core.service_errors import HandlerFailed
 from msx_frontend.apis.adapters.family import adapters_api
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import HandlerFailed
 from msx_frontend.generation.directory import Directory
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key

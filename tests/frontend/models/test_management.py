@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
+from msx_core.service_errors import BadRequest, ModelNotFound, ServiceUnavailable
 from msx_frontend.config import ModelDefaults
-from msx_frontend.errors import BadRequest, ModelNotFound, ServiceUnavailable
 from msx_frontend.management_errors import (
     Conflict,
     DefaultVersionInUse,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import NotOffered, Overloaded, ServiceUnavailable
+from msx_core.service_errors import NotOffered, Overloaded, ServiceUnavailable
 from msx_frontend.job import PREDICT
 from msx_frontend.models.describe import describe
 from msx_frontend.workers.predict_frames import PredictFrames

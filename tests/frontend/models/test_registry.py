@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from msx_core.methods import MethodInfo
-from msx_frontend.errors import (
+from msx_core.service_errors import (
     HandlerMethodNotFound,
     ModelNotFound,
     ModelVersionNotFound,

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.config import ModelDefaults, Snapshot
-from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.servable_folders import PackedServables
 from msx_frontend.models.start_arguments import StartupError

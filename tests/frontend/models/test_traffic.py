@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import BadRequest, ModelVersionNotFound
+from msx_core.service_errors import BadRequest, ModelVersionNotFound
 from msx_frontend.job import DESCRIBE
 from msx_frontend.management_errors import TrafficInUse
 from msx_frontend.models.traffic import TrafficRule, TrafficSplit, traffic_rule

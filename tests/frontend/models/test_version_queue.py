@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from msx_core.config import ModelConfig
-from msx_frontend.errors import RequestCancelled, ServiceUnavailable
+from msx_core.service_errors import RequestCancelled, ServiceUnavailable
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.sleep import Asleep, VersionSleep
 from msx_frontend.models.states import ModelState

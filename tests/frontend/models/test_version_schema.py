@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from msx_core.methods import METHOD, MethodInfo
-from msx_frontend.errors import HandlerMethodNotFound, NotOffered
+from msx_core.service_errors import HandlerMethodNotFound, NotOffered
 from msx_frontend.models.sleep import CannotSleep
 from msx_frontend.models.version_schema import VersionSchema
 from msx_sdk.generation import EMBED, GENERATE, AdapterFiles, Capabilities

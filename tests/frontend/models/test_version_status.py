@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.management_errors import RequirementsFailed, WorkersNotStarted
 from msx_frontend.models.states import ModelState

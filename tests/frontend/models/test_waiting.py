@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.management_errors import ResourcesMissing, TooManyWorkers, WorkersNotStarted
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health

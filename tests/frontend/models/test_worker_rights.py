@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ServiceUnavailable
 from msx_frontend.models import worker_rights
 from msx_frontend.models.worker_rights import WorkerRights
 from msx_frontend.workers.confinement import FREE, Confinement

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.job import PREDICT, Field
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from msx_core.config import ModelConfig
-from msx_frontend.errors import Overloaded, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import queue_watch
 from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, PREFETCH_BELOW

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import Overloaded, ServiceUnavailable
+from msx_core.service_errors import Overloaded, ServiceUnavailable
 from msx_frontend.job import Field
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest

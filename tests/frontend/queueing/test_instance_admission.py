@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from msx_frontend.errors import Overloaded, PayloadTooLarge, ServiceUnavailable
+from msx_core.service_errors import Overloaded, PayloadTooLarge, ServiceUnavailable
 from msx_frontend.job import Job
 from msx_frontend.queueing.ahead import AHEAD, MOST_AHEAD
 from msx_frontend.queueing.instances import InstanceRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.job import ALONE, DESCRIBE, EXPLAIN, Job
 from msx_frontend.queueing.job_queue import JobQueue
 from tests.frontend.jobs import error_of, make_job, sink_of

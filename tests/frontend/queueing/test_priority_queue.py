@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import BadRequest
+from msx_core.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
+from msx_core.service_errors import BadRequest
 from msx_frontend.job import DESCRIBE, EXPLAIN, Job, KeptHeaders
-from msx_frontend.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import TURNS, PriorityQueue
 from tests.frontend.jobs import make_job

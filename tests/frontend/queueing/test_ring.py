@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import ServiceError, ServiceUnavailable
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, EXPLAIN, Job
 from msx_frontend.queueing.instances import InstanceReply, InstanceRequest
 from msx_frontend.queueing.job_queue import LOOKED_AT, JobQueue

@@ -9,7 +9,7 @@ import pytest
 
 from msx_core.config import ModelConfig
 from msx_core.sequences import SequenceKeys
-from msx_frontend.errors import RequestCancelled, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher

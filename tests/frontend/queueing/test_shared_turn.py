@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.priorities import HIGH
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.job import Job
-from msx_frontend.priorities import HIGH
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import PriorityQueue
 from msx_sdk.generation import GENERATE, TOKENIZE, Owner

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from msx_core.config import ModelConfig
+from msx_core.service_errors import WorkerDied
 from msx_frontend.devices.lease import Lease
-from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.workers import load_errors

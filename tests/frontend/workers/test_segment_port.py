@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedValue
 from msx_frontend.workers.local_streams import segment_socket
 from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits

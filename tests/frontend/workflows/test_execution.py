@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from msx_core.workflow_spec import parse_workflow_spec
-from msx_frontend.errors import (
+from msx_core.service_errors import (
     DeadlineExceeded,
     HandlerFailed,
     RequestCancelled,
@@ -19,6 +18,7 @@ from msx_frontend.errors import (
     ServiceUnavailable,
     WorkerDied,
 )
+from msx_core.workflow_spec import parse_workflow_spec
 from msx_frontend.job import Field, Job
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_frontend.workflows.workflow import Workflow

@@ -8,13 +8,13 @@ from typing import Any
 
 import grpc
 
+from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE, InferenceService
 from msx_frontend.apis.torchserve.grpc.management import ManagementService
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.server_config import GrpcTransport
-from msx_frontend.errors import ModelNotFound, ServiceError
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import Job
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.errors import BadRequest, InvalidKey, PriorityNotAllowed, TooManyRequests
+from msx_core.priorities import HIGH, LOW, NORMAL
+from msx_core.service_errors import BadRequest, InvalidKey, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.key import Key, Kind
-from msx_frontend.priorities import HIGH, LOW, NORMAL
 from msx_net.grpc.admission import Admission, Admitted, SentKey, admit
 from tests.frontend.keys.some import SELDOM, some_key
 

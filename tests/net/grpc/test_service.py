@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
 from msx_frontend.job import Cancellable, Sink
 from msx_net.grpc.admission import Admitted
 from msx_net.grpc.messages import message_class

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from grpc import StatusCode
 
-from msx_frontend.errors import HandlerFailed
+from msx_core.service_errors import HandlerFailed
 from tests.net.grpc.harness import Served, answer, failure, request, serving
 from tests.net.silence import Silence
 

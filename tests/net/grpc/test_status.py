@@ -3,9 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend import errors, management_errors
-from msx_frontend.apis.torchserve.grpc import inference
-from msx_frontend.errors import (
+from msx_core import service_errors
+from msx_core.service_errors import (
     BadRequest,
     HandlerFailed,
     InvalidKey,
@@ -15,6 +14,8 @@ from msx_frontend.errors import (
     ServiceError,
     WorkerDied,
 )
+from msx_frontend import management_errors
+from msx_frontend.apis.torchserve.grpc import inference
 from msx_frontend.queueing import reply_buffer
 from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
@@ -22,12 +23,12 @@ from msx_net.grpc.status import details, standard_code, status_message, torchser
 
 PAGE = (Path(__file__).parents[3] / "docs/grpc.md").read_text()
 
-OURS = {errors.__name__, inference.__name__, reply_buffer.__name__}
+OURS = {service_errors.__name__, inference.__name__, reply_buffer.__name__}
 
 NOT_HERE = {
-    errors.ResourceNotFound,
-    errors.MethodNotAllowed,
-    errors.PayloadTooLarge,
+    service_errors.ResourceNotFound,
+    service_errors.MethodNotAllowed,
+    service_errors.PayloadTooLarge,
     management_errors.InvalidModel,
     management_errors.ArchiveNotFound,
     management_errors.DownloadFailed,

@@ -3,7 +3,7 @@ import contextlib
 
 import pytest
 
-from msx_frontend.errors import RequestCancelled, ServiceError
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_net.grpc.unary_reply import ResponseTooLarge, UnaryReply
 
 

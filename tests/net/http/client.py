@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import msgspec
 from starlette.types import ASGIApp
 
-from msx_frontend.errors import ModelNotFound, ModelVersionNotFound, ServiceError
+from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError
 from msx_frontend.job import Job
 from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry

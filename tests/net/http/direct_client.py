@@ -8,7 +8,7 @@ from typing import Any, cast
 import httptools
 import uvicorn
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.direct import Direct
 from msx_net.http.exchange import Exchange as Served

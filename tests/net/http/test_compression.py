@@ -10,7 +10,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msx_frontend.errors import BadRequest, PayloadTooLarge, UnknownEncoding
+from msx_core.service_errors import BadRequest, PayloadTooLarge, UnknownEncoding
 from msx_net.http.compression import accepted, compress, decompress, is_compressible
 
 MAKE: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}

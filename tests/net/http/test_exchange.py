@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.errors import InvalidKey
+from msx_core.service_errors import InvalidKey
 from msx_frontend.keys.key import Key, Kind
 from msx_net.http.cors import Cors
 from msx_net.http.failures import torchserve_failure

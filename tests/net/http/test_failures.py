@@ -5,7 +5,7 @@ import logging
 import msgspec
 import pytest
 
-from msx_frontend.errors import BadRequest, Bug, ModelNotFound, PayloadTooLarge, ServiceError, ServiceUnavailable
+from msx_core.service_errors import BadRequest, Bug, ModelNotFound, PayloadTooLarge, ServiceError, ServiceUnavailable
 from msx_net.http.failures import failure_reply, reported
 from msx_net.http.family import Failure, Family
 from tests.net.http.exchanges import TORCHSERVE

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.job import Field, Job
 from msx_frontend.keys.key import Key
 from msx_net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route

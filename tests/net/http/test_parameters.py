@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.models.parameters import boolean, integer, text
 from msx_net.http import exchange
 from msx_net.http.failures import torchserve_failure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.job import Field
 from msx_net.http.parse import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
 

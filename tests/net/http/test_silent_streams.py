@@ -8,10 +8,10 @@ from typing import cast
 import msgspec
 import pytest
 
-from msx_frontend.errors import HandlerFailed
+from msx_core.replies.stream_credit import StreamBuffers, StreamCredit
+from msx_core.service_errors import HandlerFailed
 from msx_frontend.job import Job
 from msx_frontend.logs.access_log import AccessLog
-from msx_frontend.stream_credit import StreamBuffers, StreamCredit
 from msx_net.http.wire import StreamBroken
 from tests.frontend.harness import until
 from tests.frontend.jobs import run

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from msx_frontend.errors import ModelNotFound, PayloadTooLarge
+from msx_core.service_errors import ModelNotFound, PayloadTooLarge
 from msx_net.http.wire import (
     CACHE_HEADERS,
     ClientGone,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.management_errors import AdapterNotFound

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msx_frontend.errors import ResourceNotFound
+from msx_core.service_errors import ResourceNotFound
 from msx_net.http.failures import own_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import json_reply

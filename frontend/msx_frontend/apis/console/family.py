@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.service_errors import BadRequest
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.details import understood
 from msx_frontend.apis.console.pages import page_routes
-from msx_frontend.errors import BadRequest
 from msx_frontend.metrics.history import ALL
 from msx_frontend.metrics.traces import Trace
 from msx_frontend.models.model_version import ModelVersion

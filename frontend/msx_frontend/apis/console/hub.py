@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.apis.console.parts import Part
-from msx_frontend.errors import ServiceError, ServiceUnavailable
 
 log = logging.getLogger("msx.console")
 

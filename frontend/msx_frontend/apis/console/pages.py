@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from msx_frontend.errors import ResourceNotFound
+from msx_core.service_errors import ResourceNotFound
 from msx_net.http.family import Reply, Route
 from msx_net.http.request import Request
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from msx_archiver.members import path_problem
 from msx_archiver.room import why
+from msx_core.request_ids import new_request_id
+from msx_core.service_errors import BadRequest
 from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.config import ServerConfig
-from msx_frontend.errors import BadRequest
-from msx_frontend.ids import new_request_id
 from msx_frontend.management_errors import Conflict, NotSaved, UploadsDisabled
 from msx_frontend.models.model_api import ModelApi, StatusMessage
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.service_errors import BadRequest
 from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
-from msx_frontend.errors import BadRequest
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.public_text import public_text

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.service_errors import HandlerFailed, ServiceError
 from msx_frontend.apis.kserve.repository import Unsupported
-from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.generation.errors import TextFailure, kserve_failure
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve import schemas
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.errors import failure
@@ -12,7 +13,6 @@ from msx_frontend.apis.kserve.generate import EXAMPLE as GENERATE_EXAMPLE
 from msx_frontend.apis.kserve.generate import KserveRequest, KserveText, generate, generate_stream
 from msx_frontend.apis.kserve.inference import Submit, infer_route
 from msx_frontend.apis.kserve.repository import Unsupported
-from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, kserve_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route

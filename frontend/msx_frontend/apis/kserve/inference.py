@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msx_core.kserve.types import HEADER_LENGTH
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve.errors import ManyReplies, failure
 from msx_frontend.apis.kserve.infer import check, opened
-from msx_frontend.errors import ServiceError
 from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink

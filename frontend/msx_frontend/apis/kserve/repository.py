@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
-from msx_frontend.errors import ModelNotFound, ServiceError
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.management import Management
 from msx_frontend.models.model_version import ModelVersion

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
 from msx_frontend.apis.openai.chat import chat_completions
 from msx_frontend.apis.openai.completions import CompletionRequest, completions
@@ -11,7 +12,6 @@ from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
 from msx_frontend.apis.openai.models import ModelList
 from msx_frontend.apis.openai.responses import responses
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
-from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank

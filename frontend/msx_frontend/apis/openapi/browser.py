@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from msx_core.service_errors import ResourceNotFound
 from msx_frontend import __version__
-from msx_frontend.errors import ResourceNotFound
 from msx_net.http.family import JSON, Headers, Reply, Route
 from msx_net.http.request import Request
 

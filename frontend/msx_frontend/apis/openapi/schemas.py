@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.models.body_schemas import JSON_TYPE
 from msx_frontend.models.shared_schemas import PLACE, Schema, SharedSchemas
 from msx_net.http.family import Family, JsonSchema

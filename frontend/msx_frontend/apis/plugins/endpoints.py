@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 from msx_core.errors import PredictionError
 from msx_core.failures import summary
 from msx_core.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
-from msx_frontend.errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
+from msx_core.service_errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
 from msx_frontend.plugins.loading import Plugin, PluginError, reason
 
 log = logging.getLogger("msx.plugins")

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 from msx_core.plugins import EndpointRequest, EndpointResponse, ServerView
 from msx_core.request import Headers as RequestHeaders
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.plugins.endpoints import PluginEndpoint, make_endpoint
-from msx_frontend.errors import ServiceError
 from msx_frontend.keys.key import Kind
 from msx_frontend.plugins.loading import Plugin, PluginError
 from msx_net.http.failures import torchserve_failure

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from msx_frontend.errors import ModelNotFound, ModelVersionNotFound
+from msx_core.service_errors import ModelNotFound, ModelVersionNotFound
 from msx_frontend.models.health import KnowsReadiness
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.messages import message_class

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any, Protocol
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import text

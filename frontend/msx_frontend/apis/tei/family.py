@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.tei.embed import EmbedTexts, SimilarityRequest, embed, similarity
 from msx_frontend.apis.tei.predict import PredictRequest, ScoredLabel, predict
 from msx_frontend.apis.tei.rerank import RankedText, RerankTexts, rerank
 from msx_frontend.apis.tei.root import RootRequest, root
 from msx_frontend.apis.tei.unserved import SparseValue, embed_all, embed_sparse
-from msx_frontend.errors import ServiceError
 from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.ranking import Ranking
 from msx_frontend.generation.simple_tokens import DecodeTokens, decode_tokens

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from msx_core.generation import TextSpan
+from msx_core.service_errors import ServiceError
 from msx_frontend.apis.tgi import reply_schemas as schemas
 from msx_frontend.apis.tgi.generate import generate, generate_compatible, generate_stream
 from msx_frontend.apis.tgi.request import TgiRequest
 from msx_frontend.apis.tgi.server import ServerInfo, chat_tokenize, tokenize
 from msx_frontend.apis.tgi.vllm_tokenize import Detokenize, VllmText, detokenize
-from msx_frontend.errors import ServiceError
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.simple_tokens import SimpleToken

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msx_core.service_errors import ResourceNotFound
 from msx_frontend.apis.torchserve.predictions import MODEL, Submit
-from msx_frontend.errors import ResourceNotFound
 from msx_frontend.job import Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_net.http.family import Family, JobRoute, Names, ReplySink, Route

@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from msx_core.bodies import says_json
+from msx_core.service_errors import BadRequest
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
-from msx_frontend.errors import BadRequest
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeVar, cast
 
+from msx_core.replies.stream_credit import StreamCredit
 from msx_core.reply_head import JSON_TYPE
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_frontend.apis.torchserve.split_request import LARGE, MANY, SplitBody, first_failure, joined, split
-from msx_frontend.errors import RequestCancelled, ServiceError
 from msx_frontend.job import PREDICT
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply, InstanceRequest
-from msx_frontend.stream_credit import StreamCredit
 from msx_net.http.failures import reported
 from msx_net.http.family import Headers, ReplySink
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.service_errors import HandlerFailed, ServiceError
 from msx_core.statuses import PREDICTION_FAILED
-from msx_frontend.errors import HandlerFailed, ServiceError
 from msx_frontend.job import Field
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
 

@@ -14,6 +14,7 @@ from msx_archiver.errors import ArchiveError
 from msx_archiver.room import why
 from msx_archiver.sizes import human
 from msx_archiver.uses import Uses
+from msx_core.start_errors import StartError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Progress
 from msx_frontend.archives.hub import cache
@@ -24,7 +25,6 @@ from msx_frontend.archives.model_folder import hub_folder
 from msx_frontend.archives.schemes import HF
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed, InvalidModel
-from msx_frontend.start_errors import StartError
 
 log = logging.getLogger("msx.store")
 

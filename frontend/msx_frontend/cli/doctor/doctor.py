@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from msx_core.start_errors import StartError
 from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.configuration import check_configuration
 from msx_frontend.cli.doctor.devices import check_devices
@@ -19,7 +20,6 @@ from msx_frontend.cli.options import Options
 from msx_frontend.config.load import GivenSettings, load_settings
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.findings import Finding, Level, failed
-from msx_frontend.start_errors import StartError
 
 CHECKS = (
     check_python,

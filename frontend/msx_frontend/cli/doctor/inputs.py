@@ -6,10 +6,10 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msx_core.start_errors import StartError
 from msx_frontend.assembly.start_inputs import INPUTS, StartInput
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.findings import Finding, failed, ok, warning
-from msx_frontend.start_errors import StartError
 
 OWN = "msx"
 """The logger above all of the server's."""

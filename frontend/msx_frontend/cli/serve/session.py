@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from msx_archiver.errors import ArchiveError
+from msx_core.service_errors import ServiceError
+from msx_core.start_errors import StartError
 from msx_frontend.archives.guess import name_of
 from msx_frontend.archives.model_folder import made_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.banner import banner
 from msx_frontend.cli.serve.file_watch import FileWatch
-from msx_frontend.errors import ServiceError
-from msx_frontend.start_errors import StartError
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.model_version import ModelVersion

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_core.generation import AdapterFiles
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.changes.registering import check_kept
 from msx_frontend.models.model_version import ModelVersion

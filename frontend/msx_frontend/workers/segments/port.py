@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 
 from msx_core.references import Key
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedSegment, SharedValue
 from msx_frontend.workers.segments.allowance import SegmentLimits
 from msx_protocol.segments import (

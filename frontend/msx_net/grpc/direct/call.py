@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from msx_frontend.errors import ServiceError, SlowRequest
-from msx_frontend.held_bytes import Hold
-from msx_frontend.ids import new_request_id
+from msx_core.held_bytes import Hold
+from msx_core.request_ids import new_request_id
+from msx_core.service_errors import ServiceError, SlowRequest
 from msx_frontend.keys.key import Key
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.blocks import HEAD, ok_trailers, trailers

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from msx_core.held_bytes import UNCOUNTED
+from msx_core.priorities import NORMAL
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.held_bytes import UNCOUNTED
 from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key, granted_priority
-from msx_frontend.priorities import NORMAL
 from msx_net.grpc.answer import not_one, parsed
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.blocks import HEAD, ok_trailers

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
 from msx_net.grpc.codes import Code
 from msx_net.grpc.outcome import Outcome
 from msx_net.heartbeats import OFF, StreamHeartbeats

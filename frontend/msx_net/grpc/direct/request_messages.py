@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from msx_frontend.queueing.notifier import Notifier
+from msx_core.replies.notifier import Notifier
 from msx_net.connections import turns
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.compression import IDENTITY, InvalidData, decompress

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from msx_core.replies.notifier import Notifier
+from msx_core.replies.stream_heartbeat import CLOSED
+from msx_core.service_errors import RequestCancelled
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.errors import RequestCancelled
 from msx_frontend.keys.key import Key
-from msx_frontend.queueing.notifier import Notifier
-from msx_frontend.stream_heartbeat import CLOSED
 from msx_net.grpc.admission import SentKey
 from msx_net.grpc.answer import answer_call
 from msx_net.grpc.codes import Code

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.http.app import AsgiApp, run_app
 from msx_net.http.v1.close_delimited import end_reply, open_reply
 from msx_net.http.v1.flow_control import TransportFlow

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import httptools
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_net.http.asgi_request import SocketAddress, socket_address
 from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.wire import Scope

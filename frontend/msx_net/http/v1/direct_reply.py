@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from msx_frontend.errors import ServiceError
-from msx_frontend.held_bytes import UNCOUNTED, Hold
+from msx_core.held_bytes import UNCOUNTED, Hold
+from msx_core.service_errors import ServiceError
 from msx_net.http.compression import is_compressible
 from msx_net.http.direct import Direct
 from msx_net.http.direct_reply import DirectReply

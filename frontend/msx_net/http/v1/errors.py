@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest, ServiceError, SlowRequest
+from msx_core.service_errors import BadRequest, ServiceError, SlowRequest
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.head_errors import HeadTooLarge
 

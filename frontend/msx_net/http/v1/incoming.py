@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_net.http.v1.errors import UnknownTransferCoding, VersionNotSupported
 from msx_net.http.wire import RawHeaders
 

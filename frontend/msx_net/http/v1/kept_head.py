@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.held_bytes import UNCOUNTED
+from msx_core.held_bytes import UNCOUNTED
 from msx_net.http.known_head import KnownHead
 from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.v1.usual_head import UsualHead

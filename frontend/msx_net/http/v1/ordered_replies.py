@@ -7,8 +7,8 @@ from collections import deque
 from time import monotonic
 from typing import Any
 
-from msx_frontend.errors import ServiceError
-from msx_frontend.held_bytes import Hold
+from msx_core.held_bytes import Hold
+from msx_core.service_errors import ServiceError
 from msx_net.http.failures import plain_failure
 from msx_net.http.response_head import CLOSE
 from msx_net.http.v1.asgi_cycle import AsgiCycle

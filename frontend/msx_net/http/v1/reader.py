@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import httptools
 
-from msx_frontend.errors import BadRequest, ServiceError
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_net.connections import turns
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.failures import reported

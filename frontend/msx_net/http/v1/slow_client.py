@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.connections.connection import forgiven
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.v1.errors import SlowHead, slow_body

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import SlowRequest
-from msx_frontend.queueing.notifier import Notifier
+from msx_core.replies.notifier import Notifier
+from msx_core.service_errors import SlowRequest
 from msx_net.http.app import AsgiApp, run_app
 from msx_net.http.v2.blocks import CONTINUE, reply_block
 from msx_net.http.v2.cut_stream import CutStream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 from msx_net.http.asgi_request import SocketAddress, client_text, socket_address
 from msx_net.http.head_errors import TooManyHeaders
 from msx_net.http.v2.asgi_stream import AsgiStream

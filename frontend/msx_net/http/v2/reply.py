@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from time import monotonic
 
-from msx_frontend.errors import ServiceError, SlowRequest
-from msx_frontend.held_bytes import UNCOUNTED, Hold
+from msx_core.held_bytes import UNCOUNTED, Hold
+from msx_core.service_errors import ServiceError, SlowRequest
 from msx_net.http.compression import WORTHWHILE
 from msx_net.http.direct import Direct
 from msx_net.http.direct_reply import DirectReply

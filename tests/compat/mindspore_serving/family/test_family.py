@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import (
+from msx_core.service_errors import (
     Bug,
     InvalidKey,
     ModelNotAllowed,

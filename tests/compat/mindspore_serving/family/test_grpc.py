@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_core.packed import OneBytes, OneText, Tensor
-from msx_frontend.errors import Bug, DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable
+from msx_core.service_errors import Bug, DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable
 from tests.compat.mindspore_serving.family.fakes import (
     FakeServables,
     Request,

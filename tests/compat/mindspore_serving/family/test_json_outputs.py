@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_core.packed import OneBytes, OneText, Tensor
-from msx_frontend.errors import DeadlineExceeded, HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import DeadlineExceeded, HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
 from tests.compat.mindspore_serving.family.fakes import FakeServables, Values, ask_rest
 
 

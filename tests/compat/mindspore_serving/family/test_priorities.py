@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.priorities import HIGH, LOW, NORMAL
+from msx_core.priorities import HIGH, LOW, NORMAL
 from tests.compat.mindspore_serving.family.fakes import FakeServables, begin_grpc, begin_rest, request_of
 from tests.frontend.jobs import run
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from msx_core.service_errors import InvalidKey
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console
 from msx_frontend.apis.console.parts import Sources
-from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key
 from msx_frontend.models.model_api import ModelApi
 from tests.frontend.harness import Harness, open_harness

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.errors import WorkerDied
+from msx_core.service_errors import WorkerDied
 from msx_frontend.metrics.history import FIELDS, POINTS
 from tests.frontend.apis.console.consoles import open_console
 from tests.frontend.jobs import run

@@ -2,9 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from msx_core.service_errors import (
+    HandlerFailed,
+    ModelNotFound,
+    Overloaded,
+    ServiceError,
+    ServiceUnavailable,
+    WorkerDied,
+)
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text, failure
 from msx_frontend.apis.kserve.infer import opened
-from msx_frontend.errors import HandlerFailed, ModelNotFound, Overloaded, ServiceError, ServiceUnavailable, WorkerDied
 from msx_net.grpc.codes import Code
 from msx_net.grpc.status import open_inference_code
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from msx_core.kserve.message import join
+from msx_core.service_errors import InvalidKey, Overloaded
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.errors import InvalidKey, Overloaded
 from msx_frontend.job import INFER, PREDICT
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.models.health import Health

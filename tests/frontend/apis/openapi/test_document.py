@@ -11,7 +11,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from msx_frontend import errors
+from msx_core import service_errors
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.schemas import prefix_of
 from msx_frontend.apis.torchserve.description import described
@@ -151,20 +151,20 @@ def test_errors_are_those_of_the_family(operation: str, members: list[str]) -> N
 
 
 ERRORS = [
-    errors.ServiceError("it failed"),
-    errors.BadRequest("top_p: it is 2"),
-    errors.MalformedJson(b"{", ValueError("no")),
-    errors.ModelNotFound("m"),
-    errors.InvalidKey("no key"),
-    errors.ServiceUnavailable("it ends"),
-    errors.HandlerFailed(400, "the prompt is too long", "context_length_exceeded"),
-    errors.HandlerFailed(418, "a teapot"),
-    errors.WorkerDied("signal 9"),
+    service_errors.ServiceError("it failed"),
+    service_errors.BadRequest("top_p: it is 2"),
+    service_errors.MalformedJson(b"{", ValueError("no")),
+    service_errors.ModelNotFound("m"),
+    service_errors.InvalidKey("no key"),
+    service_errors.ServiceUnavailable("it ends"),
+    service_errors.HandlerFailed(400, "the prompt is too long", "context_length_exceeded"),
+    service_errors.HandlerFailed(418, "a teapot"),
+    service_errors.WorkerDied("signal 9"),
 ]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_every_error_fits_the_schema_of_its_family(error: errors.ServiceError) -> None:
+def test_every_error_fits_the_schema_of_its_family(error: service_errors.ServiceError) -> None:
     for listener in LISTENERS:
         components = made(listener)["components"]
         for family in families(listener):

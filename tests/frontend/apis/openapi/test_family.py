@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msx_core.service_errors import InvalidKey
 from msx_frontend.apis.openapi.family import openapi
 from msx_frontend.apis.openapi.models import DescribedModel
-from msx_frontend.errors import InvalidKey
 from msx_frontend.keys.key import Key, KeyKind
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route

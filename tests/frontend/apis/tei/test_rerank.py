@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import HandlerFailed
+from msx_core.service_errors import HandlerFailed
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, EmbedReply
 from tests.frontend.generation.speaker import Answer, Speaker, refused
 from tests.frontend.jobs import run

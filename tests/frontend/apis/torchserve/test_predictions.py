@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
 from msx_net.http.router import Router
 from msx_net.http.wire import StreamBroken

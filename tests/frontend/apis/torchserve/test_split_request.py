@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msx_core.service_errors import HandlerFailed, ModelNotFound, Overloaded
 from msx_frontend.apis.torchserve import split_predictions
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.torchserve.split_request import joined, split
-from msx_frontend.errors import HandlerFailed, ModelNotFound, Overloaded
 from msx_frontend.job import Field, Job
 from msx_frontend.queueing.instances import InstanceReply, InstanceRequest
 from tests.frontend.jobs import run

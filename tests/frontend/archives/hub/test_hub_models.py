@@ -16,13 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from msx_archiver.cli import main
+from msx_core.service_errors import ServiceError
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
-from msx_frontend.errors import ServiceError
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed, InvalidModel
 from tests.archiver.test_signatures import write_keys
 from tests.frontend.archives.hub.test_sources import environment

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import BadRequest, Overloaded, ServiceUnavailable
+from msx_core.service_errors import BadRequest, Overloaded, ServiceUnavailable
 from msx_frontend.job import Job
 from msx_frontend.management_errors import ResourcesMissing
 from msx_frontend.models.autoscaling import timer

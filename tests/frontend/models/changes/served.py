@@ -14,9 +14,9 @@ import msgspec
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message_factory import GetMessageClass
 
+from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import ServiceError
 from msx_frontend.assembly.grpc_services import ManagesAll, grpc_services
-from msx_frontend.errors import ServiceError
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.models import loaded_adapters
 from msx_frontend.models.adapter_folder import FILES
 from msx_frontend.models.registration import Registration

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from msx_frontend.errors import BadRequest, ServiceUnavailable
+from msx_core.service_errors import BadRequest, ServiceUnavailable
 from msx_frontend.management_errors import NotSaved
 from msx_frontend.models.changes.change import Change, Changes
 from msx_frontend.models.management import Management

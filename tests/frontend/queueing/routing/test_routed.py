@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_core.config import ModelConfig, RoutingOptions
-from msx_frontend.errors import ServiceUnavailable
+from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.queueing.events import QueueEvents

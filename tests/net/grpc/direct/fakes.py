@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from hpack import Decoder
 
-from msx_frontend.errors import BadRequest, ServiceError
-from msx_frontend.held_bytes import HeldBytes
+from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.job import Field, Job, Sink
 from msx_net.grpc.admission import Admission, ChecksTokens
 from msx_net.grpc.context import CallContext

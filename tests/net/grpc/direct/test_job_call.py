@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_frontend.errors import InvalidKey, RequestCancelled
+from msx_core.service_errors import InvalidKey, RequestCancelled
 from msx_frontend.keys.key import Key
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.framing import framed

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.errors import RequestCancelled
+from msx_core.service_errors import RequestCancelled
 from msx_net.grpc.codes import Code
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.direct.framing import framed

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from msx_frontend.errors import WorkerDied
+from msx_core.service_errors import WorkerDied
 from msx_net.connections import connection as any_connection
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.settings import Http1Settings

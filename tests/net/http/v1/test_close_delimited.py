@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from msx_core.service_errors import WorkerDied
 from msx_frontend.config.address import Address
-from msx_frontend.errors import WorkerDied
 from msx_frontend.job import Job
 from msx_net.listening.listener import Listener
 from tests.frontend.jobs import run

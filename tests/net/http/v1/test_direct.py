@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
+from msx_core.replies.stream_credit import FIRST, StreamBuffers, StreamCredit
 from msx_core.reply_head import JSON_TYPE
-from msx_frontend.errors import InvalidKey, WorkerDied
+from msx_core.service_errors import InvalidKey, WorkerDied
 from msx_frontend.job import Job
 from msx_frontend.keys.key import Key
-from msx_frontend.stream_credit import FIRST, StreamBuffers, StreamCredit
 from msx_net.http.direct import LONGEST_URL, MOST_TARGETS, Direct
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, Reply, Route

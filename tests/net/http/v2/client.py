@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_net.http.exchange import Exchange as Served
 from msx_net.http.v2.connection import RequestConnection
 from msx_net.http.v2.port import Port

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_core.reply_head import JSON_TYPE
-from msx_frontend.errors import InvalidKey, SlowRequest, WorkerDied
+from msx_core.service_errors import InvalidKey, SlowRequest, WorkerDied
 from msx_frontend.keys.key import Key
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route

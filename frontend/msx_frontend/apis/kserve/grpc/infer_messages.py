@@ -9,8 +9,8 @@ import msgspec
 
 from msx_core.kserve.request import NOT_SERVED
 from msx_core.kserve.types import GRPC_CONTENTS
+from msx_core.service_errors import BadRequest
 from msx_frontend.apis.kserve.repository import Unsupported
-from msx_frontend.errors import BadRequest
 from msx_net.grpc.messages import message_class
 
 Body = tuple[bytes, int]

@@ -7,7 +7,10 @@ from typing import Any
 
 from google.protobuf.json_format import ParseDict
 
+from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.types import HEADER_LENGTH
+from msx_core.priorities import class_headers
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
 from msx_frontend.apis.kserve.grpc.typed_contents import use_typed_contents
@@ -15,12 +18,9 @@ from msx_frontend.apis.kserve.infer import only_message
 from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
 from msx_frontend.apis.kserve.repository import Repository, answers
 from msx_frontend.apis.kserve.statistics import statistics
-from msx_frontend.errors import BadRequest, ServiceError
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
-from msx_frontend.priorities import class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls

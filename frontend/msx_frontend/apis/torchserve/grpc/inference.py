@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, Protocol
 
+from msx_core.held_bytes import HeldBytes
+from msx_core.priorities import NAMES, NORMAL, class_headers
 from msx_core.sequences import SequenceKeys
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
-from msx_frontend.errors import BadRequest, ServiceError
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink, method_kind
-from msx_frontend.priorities import NAMES, NORMAL, class_headers
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls

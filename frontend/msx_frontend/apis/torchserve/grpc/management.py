@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from msx_frontend.errors import ServiceError
+from msx_core.service_errors import ServiceError
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from msx_core.request_ids import new_request_id
 from msx_core.sequences import SequenceKeys
-from msx_frontend.errors import ServiceError
-from msx_frontend.ids import new_request_id
+from msx_core.service_errors import ServiceError
 from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 MOST_AHEAD = 64

@@ -11,14 +11,14 @@ import grpc
 import msgspec
 import pytest
 
+from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.message import join, split
 from msx_core.kserve.types import HEADER_LENGTH
+from msx_core.service_errors import BadRequest, HandlerFailed, Overloaded
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import AT_ONCE
 from msx_frontend.apis.kserve.grpc.open_inference import OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
-from msx_frontend.errors import BadRequest, HandlerFailed, Overloaded
-from msx_frontend.held_bytes import HeldBytes
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_net.grpc.admission import Admission

@@ -6,8 +6,8 @@ import grpc
 import pytest
 from grpc import StatusCode
 
+from msx_core.service_errors import BadRequest, InvalidKey, ModelNotFound, ServiceError
 from msx_frontend.apis.torchserve.grpc.management import SERVICE
-from msx_frontend.errors import BadRequest, InvalidKey, ModelNotFound, ServiceError
 from msx_frontend.keys.key import Key
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, ModelApiDisabled, WorkersNotStarted
 from msx_net.grpc.messages import POOL, message_class

@@ -7,7 +7,7 @@ import asyncio
 import grpc
 import pytest
 
-from msx_frontend.priorities import HIGH, LOW, NORMAL
+from msx_core.priorities import HIGH, LOW, NORMAL
 from tests.net.grpc.harness import answer, request, serving
 
 

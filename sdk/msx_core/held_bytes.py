@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import Overloaded, PayloadTooLarge, ServiceError
+from msx_core.service_errors import Overloaded, PayloadTooLarge, ServiceError
 
 UNCOUNTED = 4096
 """Bytes: smaller bodies are not refused. The rest of a request is larger, and `jobQueueSize` limits their number."""

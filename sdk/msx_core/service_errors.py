@@ -1,6 +1,6 @@
 """The errors of requests, and what each is in HTTP and in gRPC; `management_errors` has those of operators.
 
-`status` and `type` are TorchServe's (docs/inference.md); `grpc_code` names a member of `net.grpc.codes.Code`.
+`status` and `type` are TorchServe's (docs/inference.md); `grpc_code` names a member of `msx_net.grpc.codes.Code`.
 
 ServiceError
 ├── ResourceNotFound, MethodNotAllowed         the path or its method
@@ -29,7 +29,7 @@ from collections.abc import Collection
 
 from msx_core.bodies import fault
 from msx_core.methods import unknown_method
-from msx_frontend.retry import SHORTEST, retry_headers
+from msx_core.retry import SHORTEST, retry_headers
 
 MOST_SHOWN = 200
 """Characters of a header that an error repeats."""

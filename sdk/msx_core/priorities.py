@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.errors import BadRequest
+from msx_core.service_errors import BadRequest
 
 HEADER = "x-msx-priority"
 LOW, NORMAL, HIGH = -1, 0, 1
