@@ -2,7 +2,8 @@
 
     python -m tests.contract.http_goldens
 
-rewrites it. Its first version was written by a server that answered through ASGI.
+rewrites it. Its first version was written by a server that answered through ASGI; two answers have had their header
+fields in the order of all other predictions since.
 """
 
 from __future__ import annotations

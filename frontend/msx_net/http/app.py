@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from msx_net.http.wire import Message, Receive, Scope, Send, StreamBroken
+from msx_net.http.wire import REQUEST, Message, Receive, Scope, Send, StreamBroken
 
 log = logging.getLogger("msx.http")
 
@@ -20,6 +20,9 @@ class AppRequest(Protocol):
     def over(self) -> bool:
         """The reply is complete, or the client has left."""
 
+    def when_left(self, tell: Callable[[], None]) -> None:
+        """Call `tell` when the client leaves before the reply is complete, or at once if it has left."""
+
     async def receive(self) -> Message: ...
 
     async def send(self, message: Message) -> None: ...
@@ -27,6 +30,7 @@ class AppRequest(Protocol):
 
 async def run_app(app: AsgiApp, scope: Scope, request: AppRequest) -> None:
     """What the app raises ends here: a bug of the server is logged. The caller ends a reply that is not complete."""
+    scope[REQUEST] = request
     try:
         await app(scope, request.receive, request.send)
         if not request.over:

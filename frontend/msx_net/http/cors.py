@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_net.http.head import Head
+from msx_net.http.router import PREFLIGHT, Match
 from msx_net.http.wire import RawHeaders
 
 ANY = "*"
@@ -41,6 +42,16 @@ class Cors:
         """Of a reply that allows this origin."""
         varies = [(VARY, b"origin")] if self._listed and not self._only else []
         return [(ORIGIN, allowed), *self._others, *varies] if allowed else varies
+
+
+def is_preflight(head: Head, match: Match) -> bool:
+    """Whether a browser asks what it may do before it sends a key.
+
+    A route of its own for OPTIONS answers all other OPTIONS.
+    """
+    if head.method != PREFLIGHT:
+        return False
+    return bool(match.allowed) or (match.route is not None and bool(head.header(b"access-control-request-method")))
 
 
 def with_cors(headers: RawHeaders, cors: Sequence[tuple[bytes, bytes]]) -> RawHeaders:

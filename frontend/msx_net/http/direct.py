@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import urllib.parse
+from collections.abc import Callable
+from functools import partial
 from time import time
 from typing import NamedTuple, Protocol
 
 import httptools
 
 from msx_core.held_bytes import HeldBytes
+from msx_core.service_errors import ServiceError
+from msx_frontend.keys.key import Key
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
-from msx_net.http.cors import Cors
-from msx_net.http.family import JobRoute
+from msx_net.http.asgi_request import SocketAddress
+from msx_net.http.cors import Cors, is_preflight
+from msx_net.http.family import JobRoute, JobTemplate, ReplySink, give_key
 from msx_net.http.head import Head
 from msx_net.http.known_head import KnownHead
 from msx_net.http.router import Match, Router
-from msx_net.http.wire import LogsReplies, RawHeaders
+from msx_net.http.wire import LogsReplies, RawHeaders, request_too_large
+from msx_net.page_guard import PageGuard
 
 log = logging.getLogger("msx.http")
-
-METHODS = {b"POST": "POST", b"PUT": "PUT", b"GET": "GET"}
-"""Requests of other methods go the ASGI way."""
 
 MOST_TARGETS, LONGEST_URL = 256, 512
 """How many targets of requests are kept, and the bytes of the longest."""
@@ -34,6 +37,7 @@ class Target(NamedTuple):
 
     match: Match
     job: JobRoute
+    method: str
     path: str
     raw_path: bytes
     query: bytes
@@ -46,7 +50,7 @@ class Flushed(Protocol):
 class Direct:
     """`tokens` is None when authorization is off; `limit` is in bytes of a body (max_request_size).
 
-    Without `takes_management` jobs that are management go the ASGI way, which judges them.
+    `guard` judges jobs that are management where no keys are asked for.
     """
 
     def __init__(
@@ -58,11 +62,11 @@ class Direct:
         held: HeldBytes,
         limit: int,
         *,
-        takes_management: bool = True,
+        guard: PageGuard | None = None,
         heartbeats: StreamHeartbeats = OFF,
     ) -> None:
         self._router, self._tokens = router, tokens
-        self._takes_management, self.heartbeats = takes_management, heartbeats
+        self._guard, self.heartbeats = guard, heartbeats
         self.write_entry = access_log.write_entry
         """Logs a reply by what was asked, its id, when its request arrived and when it was answered."""
         self._cors, self.held, self.limit = cors, held, limit
@@ -73,38 +77,48 @@ class Direct:
     def _target(self, method: bytes, url: bytes) -> Target | None:
         """None for what is not a job. Kept, because a client whose bodies have many lengths sends many heads."""
         target = self._targets.get((method, url))
-        if target is None and method in METHODS:
-            parsed = httptools.parse_url(url)
+        if target is None:
+            parsed, name = httptools.parse_url(url), method.decode("ascii")
             raw_path: bytes = parsed.path
             path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
-            match = self._router.find(METHODS[method], path)
+            match = self._router.find(name, path)
             if match.route is None or not isinstance(match.route.answer, JobRoute):
                 return None
-            if match.is_management and not self._takes_management:
-                return None
-            target = Target(match, match.route.answer, path, raw_path, parsed.query or b"")
+            target = Target(match, match.route.answer, name, path, raw_path, parsed.query or b"")
             if match.route.when is None and len(url) <= LONGEST_URL:
                 if len(self._targets) >= MOST_TARGETS:
                     self._targets.clear()
                 self._targets[method, url] = target
         return target
 
-    def know(self, method: bytes, url: bytes, headers: RawHeaders, client: str, version: str) -> KnownHead | None:
-        """None if the request is not a job, or goes the ASGI way. Names of headers are in lower case."""
+    def know(
+        self, method: bytes, url: bytes, headers: RawHeaders, client: str, server: SocketAddress, version: str
+    ) -> KnownHead | None:
+        """None if the request is not a job. Names of headers are in lower case; `server` is our address."""
         try:
             target = self._target(method, url)
-            if target is None:
-                return None
-            match = target.match
-            head = Head(METHODS[method], target.path, target.raw_path, target.query, headers, version)
-            if (head.content_length or 0) > self.limit or (head.content_encoding and not match.family.takes_as_sent):
-                return None
-            check_priority(head, None)
-            template = target.job.template(head, match.names)
         except Exception:
-            return None  # the ASGI way says why
-        checked = self._tokens is not None and bool(match.kinds)
-        return KnownHead(head, match, template, self._cors_of(head), client, checked=checked)
+            return None  # the app says why
+        if target is None:
+            return None
+        match = target.match
+        head = Head(target.method, target.path, target.raw_path, target.query, headers, version)
+        if is_preflight(head, match):
+            return None
+        known = KnownHead(head, match, _template(target, head), self._cors_of(head), client)
+        known.checked = self._tokens is not None and bool(match.kinds)
+        known.refusal = self._refusal(head, match, server)
+        return known
+
+    def _refusal(self, head: Head, match: Match, server: SocketAddress) -> ServiceError | None:
+        """Why no request with this head is answered, whatever its key and its body are."""
+        try:
+            if self._guard is not None and match.is_management:
+                self._guard.check(head.method, head.header, server)
+            check_priority(head, None)
+        except ServiceError as error:
+            return error
+        return request_too_large(self.limit) if (head.content_length or 0) > self.limit else None
 
     def check(self, known: KnownHead) -> None:
         """The key that was good for this very head is good until it ends, or is withdrawn.
@@ -145,3 +159,27 @@ class Direct:
                 stream.flush()
             except Exception:
                 log.exception("a stream cannot be written")
+
+
+class LateTemplate:
+    """Makes its template when the body is there: a template that cannot be made is told of then, and may be made the
+    next time.
+    """
+
+    def __init__(self, make: Callable[[], JobTemplate]) -> None:
+        self._make = make
+        self.key: Key | None = None
+        self.asker: Key | None = None
+
+    def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
+        template = self._make()
+        give_key(template, self.asker)
+        template.submit(id, body, sink)
+
+
+def _template(target: Target, head: Head) -> JobTemplate:
+    make = partial(target.job.template, head, target.match.names)
+    try:
+        return make()
+    except Exception:
+        return LateTemplate(make)

@@ -9,13 +9,14 @@ from typing import ClassVar
 
 from msx_core.replies.stream_heartbeat import StreamHeartbeat
 from msx_core.request_ids import new_request_id
-from msx_core.service_errors import RequestCancelled, ServiceError
+from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled, ServiceError
 from msx_frontend.job import Cancellable
-from msx_net.http.compression import compress, compressed_headers, is_compressible
+from msx_net.http.compression import compress, compressed_headers, decompress, is_compressible
 from msx_net.http.cors import with_cors
 from msx_net.http.direct import Direct
 from msx_net.http.direct_stream import DirectStream, HttpReplyHead
 from msx_net.http.failures import failure_reply, reported
+from msx_net.http.job_reply import begin
 from msx_net.http.known_head import KnownHead
 from msx_net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, request_id_of
 
@@ -93,6 +94,30 @@ class DirectReply:
             self._stream.job = self.job
         return self._stream
 
+    # -- the request --
+
+    def unpack(self, body: bytes) -> None:
+        """Decompress the body in a thread, then make the job unless the client has left."""
+        encoding = self.known.packed
+        if not self.known.family.decompress_requests:
+            self.refuse(EncodingSwitchedOff(encoding))
+            return
+
+        def unpacked(done: asyncio.Future[bytes]) -> None:
+            if self.response_complete:
+                return
+            try:
+                data = done.result()
+            except Exception as error:
+                self.refuse(reported(error, self.id))
+                return
+            self.hold(len(data))
+            if not self.response_complete:
+                begin(self.known.template, self.id, data, self)
+
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, decompress, body, encoding, self.direct.limit).add_done_callback(unpacked)
+
     def _compress(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
         """Compress in a thread, then write the reply unless the client has left."""
         encoding = self.known.encoding or ""
@@ -149,6 +174,10 @@ class DirectReply:
         self.completed()
 
     # -- what a version of HTTP does --
+
+    def hold(self, size: int) -> None:
+        """Count the bytes of the request, or refuse it, until it is answered."""
+        raise NotImplementedError
 
     @property
     def writable(self) -> bool:

@@ -10,17 +10,16 @@ from msx_core.held_bytes import HOLD, HeldBytes
 from msx_core.replies.stream_heartbeat import EventTail, is_event_stream
 from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled
 from msx_net.heartbeats import OFF, StreamHeartbeats
-from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
+from msx_net.http.admission import ChecksKeys, admitted, check_model
 from msx_net.http.asgi_request import AsgiRequest
 from msx_net.http.compression import accepted, compress, compressed_headers, decompress, is_compressible
-from msx_net.http.cors import Cors
+from msx_net.http.cors import Cors, is_preflight
 from msx_net.http.direct import Direct
 from msx_net.http.failures import failure_event, failure_reply, no_route, reported
-from msx_net.http.family import Family, JobRoute, Reply, Route
-from msx_net.http.job_reply import answer_job
+from msx_net.http.family import Answer, Family, JobRoute, Reply
 from msx_net.http.request import Request
 from msx_net.http.response_head import ResponseHead
-from msx_net.http.router import PREFLIGHT, Match, Router
+from msx_net.http.router import Match, Router
 from msx_net.http.wire import (
     ClientGone,
     LogsReplies,
@@ -31,10 +30,8 @@ from msx_net.http.wire import (
     Send,
     StreamBroken,
     read_body,
-    reason_of,
     reply_headers,
     send_whole,
-    start_message,
     stream_framing,
 )
 from msx_net.page_guard import PageGuard
@@ -75,7 +72,7 @@ class Exchange:
             self._cors,
             self._held,
             self._limit,
-            takes_management=self._guard is None,
+            guard=self._guard,
             heartbeats=self._heartbeats,
         )
 
@@ -104,7 +101,7 @@ class Exchange:
             told = reported(error, call.id)
             return await _fail(send, *failure_reply(self._router.default, told, call.id))
         send.errors_close = match.family.closes_on_error
-        request = Request(call, match.names, receive)
+        request = Request(call, match.names)
         try:
             return await self._answer(match, request, receive, send)
         finally:
@@ -113,7 +110,7 @@ class Exchange:
     async def _answer(self, match: Match, request: Request, receive: Receive, send: ResponseHead) -> int:
         call, family = request.call, match.family
         try:
-            if _is_preflight(call, match):
+            if is_preflight(call, match):
                 return await _preflight(match, call, send)
             if self._guard is not None and match.is_management:
                 self._guard.check(call.method, call.header, call.scope["server"])
@@ -121,14 +118,11 @@ class Exchange:
                 call.key = admitted(self._tokens, match, call.authorization)
                 check_model(match, call.key)
                 call.use(call.key)
-            route = _route(match, call)
-            if isinstance(route.answer, JobRoute):
-                check_priority(call, call.key)
-            elif not match.kinds:
+            answer = _answer_of(match, call)
+            if not match.kinds:
                 call.scope[HOLD].count_in(self._held.public)
             request.body = await self._read(family, call, receive)
-            reply = await self._reply(route, request)
-            return await _send(family, request, reply, send)
+            return await _send(family, request, await answer(request), send)
         except ClientGone:
             return RequestCancelled.status
         except StreamBroken:
@@ -151,24 +145,13 @@ class Exchange:
         call.scope[HOLD].resize(len(unpacked))
         return unpacked
 
-    async def _reply(self, route: Route, request: Request) -> Reply:
-        if isinstance(route.answer, JobRoute):
-            return await answer_job(route.answer, request, self._heartbeats)
-        return await route.answer(request)
 
-
-def _route(match: Match, call: AsgiRequest) -> Route:
+def _answer_of(match: Match, call: AsgiRequest) -> Answer:
     """Raises ResourceNotFound, MethodNotAllowed."""
     if match.route is None:
         raise no_route(call.method, call.path, match.allowed)
-    return match.route
-
-
-def _is_preflight(call: AsgiRequest, match: Match) -> bool:
-    """A browser asks what it may do before it sends a key. A route of its own for OPTIONS answers all other OPTIONS."""
-    if call.method != PREFLIGHT:
-        return False
-    return bool(match.allowed) or (match.route is not None and bool(call.header(b"access-control-request-method")))
+    assert not isinstance(match.route.answer, JobRoute), "the connection answers jobs"
+    return match.route.answer
 
 
 async def _preflight(match: Match, call: AsgiRequest, send: Send) -> int:
@@ -181,17 +164,16 @@ async def _preflight(match: Match, call: AsgiRequest, send: Send) -> int:
 async def _send(family: Family, request: Request, reply: Reply, send: Send) -> int:
     """Raises HandlerFailed, before anything is sent, for what a handler set and HTTP does not allow."""
     call, body = request.call, reply.body
-    headers, reason = reply_headers(call.id, list(reply.headers)), reason_of(reply.phrase)
+    headers = reply_headers(call.id, list(reply.headers))
     if isinstance(body, bytes | bytearray | memoryview):
         encoding = accepted(call.header(b"accept-encoding")) if family.compress_replies else None
         if encoding and is_compressible(reply.status, reply.headers, len(body)):
             body = await asyncio.to_thread(compress, body, encoding)
             headers += compressed_headers(encoding)
-        await send_whole(send, reply.status, headers, body, reason)
+        await send_whole(send, reply.status, headers, body)
     else:
-        request.watch_now()
         headers += stream_framing(reply.headers, family.stream_headers)
-        await send(start_message(reply.status, headers, reason))
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await _stream(body, call, send, family if is_event_stream(reply.headers) else None)
     return reply.status
 

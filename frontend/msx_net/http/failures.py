@@ -1,4 +1,4 @@
-"""What a client is told when its request fails. Both ways of answering use it."""
+"""What a client is told when its request fails: a job's, or one that the app answers."""
 
 from __future__ import annotations
 

@@ -39,8 +39,6 @@ class Reply(NamedTuple):
     body: bytes | AsyncIterator[bytes]
     status: int = 200
     headers: Headers = JSON
-    phrase: str = ""
-    """The phrase of the status line; "" for the usual one."""
 
 
 class Failure(NamedTuple):

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from msx_core.replies.stream_heartbeat import is_event_stream
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
-from msx_net.heartbeats import StreamHeartbeats
 from msx_net.http.failures import reported
-from msx_net.http.family import JobRoute, JobTemplate, Reply, ReplySink, give_key
-from msx_net.http.request import Request
+from msx_net.http.family import JobTemplate, ReplySink
 
 
 def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
@@ -17,27 +13,6 @@ def begin(template: JobTemplate, id: str, body: bytes, sink: ReplySink) -> None:
         template.submit(id, body, sink)
     except Exception as error:
         sink.fail(reported(error, id))
-
-
-async def answer_job(route: JobRoute, request: Request, heartbeats: StreamHeartbeats) -> Reply:
-    """Run the job and wait for its reply, where the connection does not do so itself. Raises ServiceError."""
-    call = request.call
-    template, buffer = route.template(call, request.names), ReplyBuffer()
-    give_key(template, call.key)
-    request.when_over(buffer.close)
-    begin(template, call.id, request.body, buffer)
-    request.when_left(lambda: cancel(buffer))
-    status, phrase, headers = await buffer.head()
-    if buffer.whole:
-        return Reply((await buffer.take())[0], status, headers, phrase)
-    if is_event_stream(headers):
-        buffer.open_events(heartbeats.open(buffer.beat))
-    return Reply(aiter(buffer), status, headers, phrase)
-
-
-def cancel(buffer: ReplyBuffer) -> None:
-    if buffer.job is not None:
-        buffer.job.cancel()
 
 
 class TranslatedReply:

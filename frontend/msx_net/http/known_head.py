@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.keys.key import Key
 from msx_net.http.compression import accepted
 from msx_net.http.family import JobTemplate, give_key
@@ -11,16 +12,31 @@ from msx_net.http.wire import RawHeaders
 
 
 class KnownHead:
-    __slots__ = ("asked", "checked", "cors", "encoding", "family", "head", "key", "match", "template")
+    __slots__ = (
+        "asked",
+        "checked",
+        "cors",
+        "encoding",
+        "family",
+        "head",
+        "key",
+        "match",
+        "packed",
+        "refusal",
+        "template",
+    )
 
-    def __init__(
-        self, head: Head, match: Match, template: JobTemplate, cors: RawHeaders, client: str, *, checked: bool
-    ) -> None:
-        """`checked`: the route needs a key. `cors`: the headers of replies; one list for all that allow one origin."""
-        self.head, self.match, self.family, self.template, self.checked = head, match, match.family, template, checked
-        self.cors = cors
+    def __init__(self, head: Head, match: Match, template: JobTemplate, cors: RawHeaders, client: str) -> None:
+        """`cors`: the headers of replies; one list for all that allow one origin."""
+        self.head, self.match, self.family, self.template, self.cors = head, match, match.family, template, cors
+        self.checked = False
+        """The route needs a key."""
+        self.refusal: ServiceError | None = None
+        """Told to each request with this head whose key is good."""
         self.encoding = accepted(head.header(b"accept-encoding")) if match.family.compress_replies else None
         """How large replies are compressed; None if they are not."""
+        self.packed = "" if match.family.takes_as_sent else head.content_encoding
+        """The encoding of bodies that are decompressed for the job; empty where they are taken as they are."""
         self.key: Key | None = None
         """The key that was good for this head the last time."""
         self.asked = client, "", head.method, head.target, head.protocol, 200

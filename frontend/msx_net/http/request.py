@@ -11,45 +11,35 @@ from starlette.datastructures import QueryParams
 from msx_core.elements import TooManyElements, check_json
 from msx_core.service_errors import BadRequest, MalformedJson
 from msx_net.http.asgi_request import AsgiRequest
-from msx_net.http.disconnect import DisconnectWatch
-from msx_net.http.wire import Receive
+from msx_net.http.wire import REQUEST
 
 
 class Request:
     """`names` are those in the path; `body` is whole, and decompressed where the family asks for that."""
 
-    __slots__ = ("_close", "_receive", "_watch", "body", "call", "left", "names")
+    __slots__ = ("_close", "body", "call", "left", "names")
 
-    def __init__(self, call: AsgiRequest, names: Mapping[str, str], receive: Receive) -> None:
+    def __init__(self, call: AsgiRequest, names: Mapping[str, str]) -> None:
         self.call, self.names, self.body = call, names, b""
         self.left = False
-        """The client has left: no reply reaches it."""
-        self._receive = receive
-        self._watch: DisconnectWatch | None = None
+        """The client has left: no reply reaches it. Known where `when_left` was called."""
         self._close: Callable[[], None] | None = None
 
     def when_left(self, cancel: Callable[[], None]) -> None:
-        """Call `cancel` if the client leaves before it has the last byte of the reply. The body must have been read."""
+        """Call `cancel` if the client leaves before it has the last byte of the reply."""
 
         def leave() -> None:
             self.left = True
             cancel()
 
-        self._watch = DisconnectWatch(leave, self._receive)
+        self.call.scope[REQUEST].when_left(leave)
 
     def when_over(self, close: Callable[[], None]) -> None:
         """Call `close` when the last byte of the reply is sent, or the reply has failed."""
         self._close = close
 
-    def watch_now(self) -> None:
-        """A stream begins: a client that leaves must be noticed at once."""
-        if self._watch is not None:
-            self._watch.start()
-
     def close(self) -> None:
         """For the exchange: the request is over."""
-        if self._watch is not None:
-            self._watch.stop()
         if self._close is not None:
             self._close()
 

@@ -21,6 +21,9 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
+REQUEST = "msx.request"
+"""The key of a scope under which the app finds its `AppRequest`."""
+
 CACHE_HEADERS: RawHeaders = [
     (b"pragma", b"no-cache"),
     (b"cache-control", b"no-cache; no-store, must-revalidate, private"),
@@ -95,23 +98,13 @@ def error_bytes(error: ServiceError, *, own: bool = False) -> bytes:
     return json_bytes({"code": error.status, "type": named, "message": error.message})
 
 
-async def send_whole(
-    send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes, reason: bytes = b""
-) -> None:
+async def send_whole(send: Send, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
     if status in BODYLESS:
         body, sized = b"", [*headers]
     else:
         sized = [*headers, (b"content-length", str(len(body)).encode())]
-    await send(start_message(status, sized, reason))
+    await send({"type": "http.response.start", "status": status, "headers": sized})
     await send({"type": "http.response.body", "body": body})
-
-
-def start_message(status: int, headers: RawHeaders, reason: bytes) -> Message:
-    """The ASGI message that starts a reply. `reason`, if it is not empty, is a phrase that ASGI has no word for."""
-    message: Message = {"type": "http.response.start", "status": status, "headers": headers}
-    if reason:
-        message["reason"] = reason
-    return message
 
 
 def head_bytes(status: int, headers: RawHeaders, reason: bytes = b"") -> bytes:

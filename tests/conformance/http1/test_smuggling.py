@@ -1,4 +1,4 @@
-"""Each case over both ways of answering, in one piece and byte by byte: no second request is ever made of the first."""
+"""Each case in one piece and byte by byte: no second request is ever made of the first."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ from tests.net.http.client import FakeAccessLog, FakeRegistry
 from tests.net.http.direct_client import FakeTransport, connect
 from tests.net.http.exchanges import exchange_of, predictions
 
-WAYS = pytest.mark.parametrize("way", ["direct", "asgi"])
-
 
 class Served:
     """A connection of a listener; jobs are answered at once, and `/smuggled` by the app."""
 
-    def __init__(self, way: str) -> None:
+    def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.smuggled = 0
         registry = FakeRegistry()
         registry.submit = self._answer  # type: ignore[method-assign]
         smuggled = Family("smuggled", (Route("GET", "/smuggled", self._show),), torchserve_failure)
         edge = exchange_of(predictions(registry), smuggled, log=FakeAccessLog(), limit=100_000)
-        self.connection, self.transport = connect(edge, edge.direct() if way == "direct" else None)
+        self.connection, self.transport = connect(edge, edge.direct())
 
     def _answer(self, job: Job) -> None:
         self.bodies.append(bytes(job.fields[0].data))
@@ -55,9 +53,9 @@ def statuses(transport: FakeTransport) -> tuple[int, ...]:
     return tuple(int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", transport.written))
 
 
-def check(case: Case, way: str, *parts: bytes) -> None:
+def check(case: Case, *parts: bytes) -> None:
     async def test() -> Served:
-        served = Served(way)
+        served = Served()
         await served.send(*parts)
         return served
 
@@ -69,20 +67,17 @@ def check(case: Case, way: str, *parts: bytes) -> None:
         assert served.transport.closed or served.transport.ended
 
 
-@WAYS
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_in_one_piece(case: Case, way: str) -> None:
-    check(case, way, case.sent)
+def test_in_one_piece(case: Case) -> None:
+    check(case, case.sent)
 
 
-@WAYS
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_byte_by_byte(case: Case, way: str) -> None:
-    check(case, way, *(case.sent[at : at + 1] for at in range(len(case.sent))))
+def test_byte_by_byte(case: Case) -> None:
+    check(case, *(case.sent[at : at + 1] for at in range(len(case.sent))))
 
 
-@WAYS
 @pytest.mark.parametrize("case", PIPELINES, ids=lambda case: case.name)
-def test_a_pipeline_split_at_each_byte(case: Case, way: str) -> None:
+def test_a_pipeline_split_at_each_byte(case: Case) -> None:
     for cut in range(1, len(case.sent)):
-        check(case, way, case.sent[:cut], case.sent[cut:])
+        check(case, case.sent[:cut], case.sent[cut:])

@@ -14,12 +14,12 @@ from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, events, say, say_so_far, words
 from tests.frontend.harness import until
 from tests.frontend.jobs import run
-from tests.net.http.client import Exchange, begin
+from tests.net.http.client import Exchange
 from tests.net.http.direct_client import begin_direct
 from tests.net.http.v2.client import begin_http2
 from tests.net.silence import COMMENT, Silence
 
-WAYS: dict[str, Callable[..., Exchange]] = {"asgi": begin, "http/1.1": begin_direct, "http/2": begin_http2}
+WAYS: dict[str, Callable[..., Exchange]] = {"http/1.1": begin_direct, "http/2": begin_http2}
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
 STREAMS: dict[str, Any] = {
     "/v1/completions": {"prompt": "x", "stream": True},

@@ -97,6 +97,7 @@ class DirectExchange(Exchange):
     """One request on a connection of its own, and its reply."""
 
     def open(self, served: Served, head: bytes) -> None:
+        self._is_head = head.startswith(b"HEAD ")
         direct = served.direct()
         self._protocol, self._transport = connect(served, direct)
         self._parser = httptools.HttpResponseParser(self)
@@ -112,6 +113,9 @@ class DirectExchange(Exchange):
     def leave(self) -> None:
         self._left = True
         self._protocol.connection_lost(None)
+
+    def read(self) -> None:
+        self._parse()
 
     async def until_chunks(self, count: int) -> None:
         while self._parse() < count:
@@ -151,6 +155,7 @@ class DirectExchange(Exchange):
 
     def on_headers_complete(self) -> None:
         self.status = self._parser.get_status_code()
+        self.ended = self._is_head
 
     def on_body(self, body: bytes) -> None:
         self.chunks.append(body)

@@ -1,4 +1,4 @@
-"""The bytes of predictions that a server holds, both ways: counted from when they come until they are answered."""
+"""The bytes of predictions that a server holds: counted from when they come until they are answered."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_too_much_is_held() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("way", ["direct"], indirect=True)
+@pytest.mark.parametrize("way", ["http/1.1"], indirect=True)
 def test_the_next_request_of_a_connection_is_counted_too() -> None:
     """Its head is known, and not parsed."""
 
@@ -89,7 +89,7 @@ def test_the_next_request_of_a_connection_is_counted_too() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("way", ["direct"], indirect=True)
+@pytest.mark.parametrize("way", ["http/1.1"], indirect=True)
 def test_a_connection_that_is_lost_leaves_nothing_to_the_collector() -> None:
     async def test() -> None:
         bench = Bench()

@@ -15,13 +15,13 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_net.http.wire import StreamBroken
 from tests.frontend.harness import until
 from tests.frontend.jobs import run
-from tests.net.http.client import Exchange, FakeAccessLog, FakeRegistry, begin, begin_answer
+from tests.net.http.client import Exchange, FakeAccessLog, FakeRegistry, begin_answer
 from tests.net.http.direct_client import begin_direct
 from tests.net.http.exchanges import exchange_of, predictions
 from tests.net.http.v2.client import begin_http2
 from tests.net.silence import COMMENT, Silence
 
-WAYS: dict[str, Callable[..., Exchange]] = {"asgi": begin, "http/1.1": begin_direct, "http/2": begin_http2}
+WAYS: dict[str, Callable[..., Exchange]] = {"http/1.1": begin_direct, "http/2": begin_http2}
 EVENTS = [("content-type", "text/event-stream")]
 ONE, TWO = b"data: 1\n\n", b"data: 2\n\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from msx_core.service_errors import ServiceError
@@ -37,6 +37,7 @@ class AsgiCycle:
         self.keep_alive = request.keeps_alive
         self.response_complete = False
         self._left = False
+        self._tell_left: Callable[[], None] | None = None
         self._started = False
         self._changed = asyncio.Event()
         """The body, or the connection, has something new."""
@@ -91,6 +92,8 @@ class AsgiCycle:
         """The client has left."""
         self._left = True
         self._changed.set()
+        if self._tell_left is not None:
+            self._tell_left()
 
     def flush(self) -> None:
         """TransportFlow wakes the app."""
@@ -114,6 +117,11 @@ class AsgiCycle:
         self._complete()
 
     # -- what the app calls --
+
+    def when_left(self, tell: Callable[[], None]) -> None:
+        self._tell_left = tell
+        if self._left:
+            tell()
 
     async def receive(self) -> Message:
         """A part of the body, then `http.disconnect` once the client has left or the reply is complete."""
@@ -145,11 +153,11 @@ class AsgiCycle:
         if self._started:
             self._write_body(message.get("body", b""), last=not message.get("more_body", False))
         else:
-            self._write_head(message["status"], message.get("headers", []), message.get("reason", b""))
+            self._write_head(message["status"], message.get("headers", []))
 
     # -- the reply --
 
-    def _write_head(self, status: int, headers: Iterable[tuple[bytes, bytes]], reason: bytes) -> None:
+    def _write_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         connection, own = self._connection, []
         self._bodyless = status in BODYLESS or self._request.method == b"HEAD"
         for name, value in headers:
@@ -170,9 +178,7 @@ class AsgiCycle:
         self.keep_alive = self.keep_alive and not connection.must_close
         framing = [CHUNKED] if self._chunked else []
         framing.append((b"connection", b"keep-alive" if self.keep_alive else b"close"))
-        connection.transport.write(
-            head_bytes(status, [*connection.server_state.default_headers, *own, *framing], reason)
-        )
+        connection.transport.write(head_bytes(status, [*connection.server_state.default_headers, *own, *framing]))
 
     def _write_body(self, data: bytes, *, last: bool) -> None:
         if not self._bodyless:

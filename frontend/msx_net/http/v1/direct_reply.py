@@ -73,8 +73,12 @@ class Http1Reply(DirectReply):
             self.refuse(error)
 
     def request_complete(self, request: IncomingRequest) -> None:
-        if not self.response_complete:
-            begin(self.known.template, self.id, request.take(), self)
+        if self.response_complete:
+            return
+        if (body := request.take()) and self.known.packed:
+            self.unpack(body)
+        else:
+            begin(self.known.template, self.id, body, self)
 
     # -- the reply --
 

@@ -19,7 +19,7 @@ class KeptHead:
         self.known, self.usual = known, usual
         self.watches_body = request.length is None or request.length >= UNCOUNTED
         """The body may be too large, or has to be counted; else it is short, as the head says."""
-        self._is_plain = not (request.is_chunked or request.expects_continue)
+        self._is_plain = not (request.is_chunked or request.expects_continue or known.packed)
         self.raw = b""
         """The head as it stood on the wire; empty while it is not kept."""
         self.size = 0

@@ -134,7 +134,9 @@ class OrderedReplies:
             last is not None and last.words == (request.url, request.method, request.version, request.headers)
         ):
             return last
-        known = direct.know(request.method, request.url, request.headers, self._client, request.version)
+        known = direct.know(
+            request.method, request.url, request.headers, self._client, self._ends.server, request.version
+        )
         if known is None:
             self._kept = None
         else:
@@ -152,6 +154,8 @@ class OrderedReplies:
                 self._direct.check(known)
             except ServiceError as error:
                 reply.refuse(error)
+        if known.refusal is not None:
+            reply.refuse(known.refusal)
         return reply
 
     def answered(self, reply: Http1Reply) -> None:

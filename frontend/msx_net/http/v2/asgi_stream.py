@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msx_core.replies.notifier import Notifier
 from msx_core.service_errors import SlowRequest
 from msx_net.http.app import AsgiApp, run_app
@@ -24,6 +26,7 @@ class AsgiStream:
         """The client has said all, and the app has taken it."""
         self._continue = expects_continue and not ended
         self._started = self._complete = self._left = False
+        self._tell_left: Callable[[], None] | None = None
         self._slow = ""
         """Why the body comes too slowly to wait for."""
         self._changed, self._drained = Notifier(), Notifier()
@@ -42,6 +45,8 @@ class AsgiStream:
         self._left = True
         self._changed.notify()
         self._drained.notify()
+        if self._tell_left is not None:
+            self._tell_left()
 
     def drained(self) -> None:
         self._drained.notify()
@@ -62,6 +67,11 @@ class AsgiStream:
     @property
     def over(self) -> bool:
         return self._complete or self._left
+
+    def when_left(self, tell: Callable[[], None]) -> None:
+        self._tell_left = tell
+        if self._left:
+            tell()
 
     def _finish(self) -> None:
         if self._stream.finished:

@@ -27,6 +27,8 @@ class JobBeginning:
         reply = Http2Reply(stream, self._direct, self._known, self._usual)
         if self._known.checked:
             self._check(reply)
+        if self._known.refusal is not None:
+            reply.refuse(self._known.refusal)
         if not reply.response_complete:
             if ended:
                 reply.ended()

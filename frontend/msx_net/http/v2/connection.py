@@ -61,12 +61,12 @@ class RequestConnection:
             return Refusal(TooManyHeaders(port.limits))
         if not head.has_path:
             return Refusal(BadRequest("The target of the request is not a path."))
-        if (direct := port.direct) is not None:
-            known = direct.know(head.method, head.target, head.headers, self._client_text, "2")
-            if known is not None:
-                return JobBeginning(direct, known, port.usual(known.cors), expects_continue=head.expects_continue)
         if not head.has_method:
             return Refusal(BadRequest("The method of the request is not a token."))
+        if (direct := port.direct) is not None:
+            known = direct.know(head.method, head.target, head.headers, self._client_text, self._server, "2")
+            if known is not None:
+                return JobBeginning(direct, known, port.usual(known.cors), expects_continue=head.expects_continue)
         return lambda stream, ended: self._begin_asgi(stream, head, ended=ended)
 
     def _begin_asgi(self, stream: Stream, head: Http2Head, *, ended: bool) -> AsgiStream:

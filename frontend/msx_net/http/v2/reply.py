@@ -40,7 +40,11 @@ class Http2Reply(DirectReply):
 
     def ended(self) -> None:
         parts, self._parts = self._parts, []
-        begin(self.known.template, self.id, parts[0] if len(parts) == 1 else b"".join(parts), self)
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        if body and self.known.packed:
+            self.unpack(body)
+        else:
+            begin(self.known.template, self.id, body, self)
 
     def lost(self, reason: str) -> None:
         self.leave()
@@ -53,16 +57,20 @@ class Http2Reply(DirectReply):
 
     def _count(self, size: int) -> None:
         """Of a large body; its client may send more of it, up to the limits."""
+        if self._received > (limit := self.direct.limit):
+            self.refuse(request_too_large(limit))
+        else:
+            self.hold(self._received)
+        if not self.response_complete:
+            self._http2.consumed(size)
+
+    def hold(self, size: int) -> None:
         if self._hold is None:
             self._hold = self.direct.held.hold()
         try:
-            if self._received > (limit := self.direct.limit):
-                raise request_too_large(limit)
-            self._hold.resize(self._received)
+            self._hold.resize(size)
         except ServiceError as error:
             self.refuse(error)
-        else:
-            self._http2.consumed(size)
 
     # -- the reply --
 

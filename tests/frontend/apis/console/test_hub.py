@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,6 @@ def test_a_stream_has_all_parts_then_what_changes(tmp_path: Path, monkeypatch: p
 
             await until(told)
             stream.leave()
-            await stream.finish()
             await until(lambda: not opened.console.hub.watched)
 
     run(test())
@@ -52,11 +52,10 @@ def test_nothing_runs_while_no_console_is_open(tmp_path: Path) -> None:
             await first.until_chunks(1)
             await second.until_chunks(1)
             first.leave()
-            await first.finish()
+            await asyncio.sleep(0)
             assert opened.console.hub.watched
             second.leave()
-            await second.finish()
-            assert not opened.console.hub.watched
+            await until(lambda: not opened.console.hub.watched)
 
     run(test())
 
@@ -97,11 +96,9 @@ def test_consoles_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             assert refused.status == 503
             assert "close one" in refused.json["message"]
             stream.leave()
-            await stream.finish()
+            await until(lambda: not opened.console.hub.watched)
             again = opened.stream()
             await again.until_chunks(1)
-            again.leave()
-            await again.finish()
 
     run(test())
 

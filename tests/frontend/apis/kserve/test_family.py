@@ -25,7 +25,6 @@ from tests.net.http.client import (
     begin,
     begin_answer,
 )
-from tests.net.http.direct_client import begin_direct
 from tests.net.http.exchanges import exchange_of
 from tests.retry import told_wait
 
@@ -36,11 +35,6 @@ BODY = b'{"inputs": []}'
 
 LIMIT = 10_000
 """Bytes of an answer in pieces."""
-
-
-@pytest.fixture(autouse=True, params=["asgi", "direct"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Harness, "way", request.param)
 
 
 class Tokens:
@@ -59,8 +53,6 @@ class Tokens:
 class Harness:
     """The family behind its exchange, over a registry whose jobs the test answers."""
 
-    way = "asgi"
-
     def __init__(self, tokens: Tokens | None = None, limit: int = 1000) -> None:
         self.registry, self.health = FakeRegistry(), Health(as_registry(FakeRegistry()))
         unused = cast(Repository, None)
@@ -69,8 +61,6 @@ class Harness:
         self.app = exchange_of(self.family, log=FakeAccessLog(), limit=limit, tokens=tokens)
 
     def begin(self, method: str, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
-        if self.way == "direct":
-            return begin_direct(self.app, method, target, body, **headers)
         return begin(self.app, method, target, body, **headers)
 
     async def ask(self, method: str, target: str, body: bytes = b"", **headers: str) -> Exchange:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from tests.net.http.client import (
     FakeRegistry,
     answer,
     ask,
-    begin,
     begin_answer,
 )
 from tests.net.http.direct_client import begin_direct
@@ -28,18 +26,15 @@ from tests.net.http.v2.client import begin_http2
 from tests.retry import told_wait
 
 
-@pytest.fixture(autouse=True, params=["asgi", "direct", "http2"])
+@pytest.fixture(autouse=True, params=["http/1.1", "http/2"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Bench, "way", request.param)
-
-
-BY_ASGI = pytest.mark.parametrize("way", ["asgi"], indirect=True)
 
 
 class Bench:
     """The endpoint behind its edge, as it is served."""
 
-    way = "asgi"
+    way = "http/1.1"
 
     def __init__(self, *, limit: int = 1000, only_model: str | None = None, most_held: int = 1 << 30) -> None:
         self.registry = FakeRegistry()
@@ -49,9 +44,7 @@ class Bench:
         self.app = exchange_of(family, log=self.log, limit=limit, held=self.held)
 
     def begin(self, target: str, body: bytes | None = b"", **headers: str) -> Exchange:
-        if self.way != "asgi":
-            return (begin_direct if self.way == "direct" else begin_http2)(self.app, "POST", target, body, **headers)
-        return begin(self.app, "POST", target, body, **headers)
+        return (begin_direct if self.way == "http/1.1" else begin_http2)(self.app, "POST", target, body, **headers)
 
     async def ask(self, target: str, body: bytes = b"", **headers: str) -> Exchange:
         """A request that is answered without a job."""
@@ -219,7 +212,7 @@ def test_a_whole_answer_has_its_length() -> None:
 def test_a_stream_that_is_over_at_once_is_one() -> None:
     exchange = replied(b"hello ", b"world")
     joined = [b"hello world"]  # in HTTP/2, where the borders of DATA mean nothing
-    assert exchange.chunks == (joined if Bench.way == "http2" else [b"hello ", b"world"])
+    assert exchange.chunks == (joined if Bench.way == "http/2" else [b"hello ", b"world"])
     assert exchange.headers["ts_stream_next"] == "true"
     assert exchange.headers["x-accel-buffering"] == "no"
 
@@ -258,7 +251,7 @@ def test_headers_beyond_the_room_of_a_head_are_the_handlers_mistake() -> None:
 def test_the_handlers_phrase(chunks: tuple[bytes, ...]) -> None:
     for status, phrase in ((200, "Fine"), (418, "Th\xe9i\xe8re")):
         exchange = replied(*chunks, status=status, phrase=phrase)
-        known = b"" if Bench.way == "http2" else phrase.encode("latin-1")  # HTTP/2 has no phrases
+        known = b"" if Bench.way == "http/2" else phrase.encode("latin-1")  # HTTP/2 has no phrases
         assert (exchange.status, exchange.reason) == (status, known)
     assert replied(*chunks, status=418).reason == b""
 
@@ -388,59 +381,6 @@ def test_in_the_middle_of_a_stream() -> None:
         assert bench.log.lines == [("POST /predictions/m", 499)]
 
     run(test())
-
-
-@BY_ASGI
-def test_a_client_that_sends_on_has_not_left() -> None:
-    async def test() -> None:
-        bench = Bench()
-        exchange = bench.begin("/predictions/m")
-        job = await bench.registry.next_job()
-        exchange.send_body(b"", more=False)
-        while exchange.asked < 3:
-            await asyncio.sleep(0)
-        assert not job.cancelled
-        answer(job, b"x")
-        await exchange.finish()
-
-    run(test())
-
-
-@BY_ASGI
-def test_an_answer_that_is_quick_needs_no_watcher() -> None:
-    async def test() -> int:
-        bench = Bench()
-        exchange = bench.begin("/predictions/m")
-        answer(await bench.registry.next_job(), b"x")
-        await exchange.finish()
-        return exchange.asked
-
-    assert run(test()) == 1
-
-
-@BY_ASGI
-def test_when_the_server_gives_up_the_request_its_job_ends() -> None:
-    async def test() -> None:
-        bench = Bench()
-        task = asyncio.ensure_future(_finish(bench.begin("/predictions/m")))
-        job = await bench.registry.next_job()
-        await _cancel_all_but_this()
-        assert job.cancelled
-        await asyncio.gather(task, return_exceptions=True)
-
-    run(test())
-
-
-async def _finish(exchange: Exchange) -> None:
-    await exchange.finish()
-
-
-async def _cancel_all_but_this() -> None:
-    tasks = [task for task in asyncio.all_tasks() if "Exchange" in repr(task.get_coro())]
-    assert tasks
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # -- paths --

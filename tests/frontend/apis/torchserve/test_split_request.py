@@ -18,7 +18,6 @@ from msx_frontend.job import Field, Job
 from msx_frontend.queueing.instances import InstanceReply, InstanceRequest
 from tests.frontend.jobs import run
 from tests.net.http.client import Exchange, FakeAccessLog, FakeRegistry, answer, as_registry, begin
-from tests.net.http.direct_client import begin_direct
 from tests.net.http.exchanges import exchange_of
 
 JSON = "application/json"
@@ -98,23 +97,21 @@ class FakeModels:
         return [request.take() for _ in range(request.waiting)]
 
 
-@pytest.fixture(params=["asgi", "direct"])
-def bench(request: pytest.FixtureRequest) -> Bench:
-    return Bench(request.param)
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
 
 
 class Bench:
-    def __init__(self, way: str) -> None:
-        self.way, self.models, self.registry = way, FakeModels(), FakeRegistry()
+    def __init__(self) -> None:
+        self.models, self.registry = FakeModels(), FakeRegistry()
         self.registry.find = lambda name, version=None: None  # type: ignore[method-assign]
         made = Predictions(self.registry.submit, as_registry(self.registry).find, self.models)
         self.app = exchange_of(made.family(), log=FakeAccessLog(), limit=1 << 22)
 
     def begin(self, body: bytes, model: str = "m", **headers: str) -> Exchange:
         headers = {"content_type": JSON, **headers}
-        return (begin if self.way == "asgi" else begin_direct)(
-            self.app, "POST", f"/v1/models/{model}:predict", body, **headers
-        )
+        return begin(self.app, "POST", f"/v1/models/{model}:predict", body, **headers)
 
     async def until_submitted(self) -> list[Job]:
         while not self.models.requests:

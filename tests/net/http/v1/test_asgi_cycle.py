@@ -40,9 +40,9 @@ async def said(app: Any, *parts: bytes) -> tuple[bytes, FakeTransport]:
     return written, transport
 
 
-def replies(status: int, headers: list[tuple[bytes, bytes]], *chunks: bytes, reason: bytes = b"") -> Callable[..., Any]:
+def replies(status: int, headers: list[tuple[bytes, bytes]], *chunks: bytes) -> Callable[..., Any]:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": status, "headers": headers, "reason": reason})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
         for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
@@ -65,7 +65,6 @@ CHUNKS = b"transfer-encoding: chunked\r\nconnection: keep-alive\r\n\r\n2\r\nab\r
     ("app", "request_", "wanted"),
     [
         (replies(200, SIZED, b"ab"), GET, b"200 OK\r\n" + AB),
-        (replies(299, SIZED, b"ab", reason=b"Fine"), GET, b"299 Fine\r\n" + AB),
         (replies(200, [], b"ab", b"", b"c"), GET, b"200 OK\r\n" + CHUNKS),
         (replies(200, [], b"ab"), GET.replace(b"1.1", b"1.0"), b"200 OK\r\nconnection: close\r\n\r\nab"),
         (replies(200, SIZED), GET.replace(b"GET", b"HEAD"), b"200 OK\r\n" + AB[:-2]),

@@ -17,16 +17,15 @@ from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
 from tests.net.http.exchanges import exchange_of, predictions
 
 REQUEST = b"POST /predictions/m HTTP/1.0\r\ncontent-length: 1\r\n\r\nx"
-WAYS = pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
 
 @contextlib.asynccontextmanager
-async def streaming(*, direct: bool) -> AsyncIterator[tuple[Job, asyncio.StreamReader, Listener]]:
+async def streaming() -> AsyncIterator[tuple[Job, asyncio.StreamReader, Listener]]:
     """Serve a stream whose first chunk is with its client: its job, what the client reads, and the listener."""
     registry = FakeRegistry()
     edge = exchange_of(predictions(registry), log=FakeAccessLog())
-    listener = Listener("inference", Address("http", "127.0.0.1", 0), edge, None, edge.direct() if direct else None)
+    listener = Listener("inference", Address("http", "127.0.0.1", 0), edge, None, edge.direct())
     await listener.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.address.port)
     try:
@@ -41,10 +40,9 @@ async def streaming(*, direct: bool) -> AsyncIterator[tuple[Job, asyncio.StreamR
 
 
 @LOOPS
-@WAYS
-def test_a_stream_that_breaks_is_reset(direct: bool, loop: str) -> None:
+def test_a_stream_that_breaks_is_reset(loop: str) -> None:
     async def test() -> None:
-        async with streaming(direct=direct) as (job, reader, _):
+        async with streaming() as (job, reader, _):
             job.fail(WorkerDied("It ended."))
             with pytest.raises(ConnectionResetError):
                 await reader.read()
@@ -53,10 +51,9 @@ def test_a_stream_that_breaks_is_reset(direct: bool, loop: str) -> None:
 
 
 @LOOPS
-@WAYS
-def test_a_whole_stream_ends(direct: bool, loop: str) -> None:
+def test_a_whole_stream_ends(loop: str) -> None:
     async def test() -> None:
-        async with streaming(direct=direct) as (job, reader, _):
+        async with streaming() as (job, reader, _):
             job.sink.chunk(b"two")
             job.finish(200)
             assert await reader.read() == b"two"
@@ -65,10 +62,9 @@ def test_a_whole_stream_ends(direct: bool, loop: str) -> None:
 
 
 @LOOPS
-@WAYS
-def test_a_stream_is_reset_when_the_server_stops_in_the_middle(direct: bool, loop: str) -> None:
+def test_a_stream_is_reset_when_the_server_stops_in_the_middle(loop: str) -> None:
     async def test() -> None:
-        async with streaming(direct=direct) as (_, reader, listener):
+        async with streaming() as (_, reader, listener):
             await listener.stop(0)
             with pytest.raises(ConnectionResetError):
                 await reader.read()

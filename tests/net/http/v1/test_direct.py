@@ -24,6 +24,7 @@ from msx_net.http.router import Router
 from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.v1.kept_head import KeptHead
 from msx_net.http.v1.usual_head import UsualHead
+from msx_net.page_guard import PageGuard
 from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
@@ -129,7 +130,7 @@ def test_a_usual_answer_that_is_json() -> None:
     run(test())
 
 
-def test_a_phrase_stands_in_the_status_line_on_both_ways() -> None:
+def test_a_phrase_stands_in_the_status_line() -> None:
 
     async def test() -> None:
         bench = Bench()
@@ -245,7 +246,7 @@ def test_a_rate_counts_for_a_head_that_is_kept() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("way", ["direct", "asgi"])
+@pytest.mark.parametrize("version", [b"HTTP/1.1", b"HTTP/1.0"])
 @pytest.mark.parametrize(
     ("target", "body", "status"),
     [
@@ -258,12 +259,12 @@ def test_a_rate_counts_for_a_head_that_is_kept() -> None:
         ("/n/predict", b"", 403),
     ],
 )
-def test_a_key_for_some_models(way: str, target: str, body: bytes, status: int) -> None:
+def test_a_key_for_some_models(version: bytes, target: str, body: bytes, status: int) -> None:
     async def test() -> None:
         bench = Bench(tokens=True)
         bench.key = some_key("team-a", models=("m", "k"))
         sent = ask(body, target, authorization="Bearer good")
-        bench.send(sent if way == "direct" else sent.replace(b"HTTP/1.1", b"HTTP/1.0"))
+        bench.send(sent.replace(b"HTTP/1.1", version))
         if status == 200:
             answer(await bench.job(), b"answer")
             await bench.said(b"answer")
@@ -271,6 +272,22 @@ def test_a_key_for_some_models(way: str, target: str, body: bytes, status: int) 
             said = await bench.said(b"403", b'The key \\"team-a\\" is not for model n, but for: k, m (api_keys_file).')
             assert b"InvalidKeyException" in said
             assert bench.registry.idle
+
+    run(test())
+
+
+def test_a_job_that_is_management_is_judged_by_the_page_that_asks() -> None:
+    async def test() -> None:
+        registry = FakeRegistry()
+        family = predictions(registry)._replace(listener="management")
+        edge = exchange_of(family, log=FakeAccessLog(), guard=PageGuard(lambda origin: False, ()))
+        connection, transport = connect(edge, edge.direct())
+        connection.data_received(ask(sec_fetch_site="cross-site"))
+        assert transport.written.startswith(b"HTTP/1.1 403 ")
+        assert registry.idle
+        connection, transport = connect(edge, edge.direct())
+        connection.data_received(ask(sec_fetch_site="same-origin").replace(b"host: x", b"host: localhost"))
+        assert not registry.idle
 
     run(test())
 
@@ -321,7 +338,7 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> KeptHead:
     assert match.route is not None
     assert isinstance(match.route.answer, JobRoute)
     template = match.route.answer.template(head, match.names)
-    known = KnownHead(head, match, template, [], "10.0.0.1:4711", checked=False)
+    known = KnownHead(head, match, template, [], "10.0.0.1:4711")
     request = IncomingRequest()
     for one in headers:
         request.steer(*one)

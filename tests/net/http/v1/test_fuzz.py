@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from msx_net.connections.limits import ConnectionLimits
-from msx_net.http import disconnect
 from msx_net.http.direct import Direct
 from msx_net.http.exchange import Exchange
 from tests.frontend.jobs import run
@@ -43,7 +42,7 @@ STEPS = st.lists(st.tuples(BYTES, st.integers(1, 400), st.lists(WHAT, max_size=3
 class Wire:
     """A connection whose jobs wait until a step answers one."""
 
-    def __init__(self, app: Exchange, direct: Direct | None, registry: FakeRegistry) -> None:
+    def __init__(self, app: Exchange, direct: Direct, registry: FakeRegistry) -> None:
         self._registry = registry
         self.connection, self.transport = connect(app, direct, LIMITS)
         self._now = self.connection.loop.time()
@@ -75,21 +74,13 @@ class Wire:
         self.connection.shutdown()
 
 
-@pytest.fixture(autouse=True)
-def who_leaves_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disconnect, "WATCH_AFTER", 0.0)
-
-
-@pytest.mark.parametrize("way", ["direct", "asgi"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
-def test_any_bytes_in_any_pieces(
-    way: str, steps: list[tuple[bytes, int, list[str]]], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_any_bytes_in_any_pieces(steps: list[tuple[bytes, int, list[str]]], caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> weakref.ref[object]:
         log, registry = FakeAccessLog(), FakeRegistry()
         edge = exchange_of(predictions(registry), log=log, limit=1000)
-        wire = Wire(edge, edge.direct() if way == "direct" else None, registry)
+        wire = Wire(edge, edge.direct(), registry)
         for step in steps:
             await wire.step(*step)
         wire.connection.connection_lost(None)

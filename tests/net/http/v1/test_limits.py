@@ -25,12 +25,12 @@ CHUNKED = HEAD + b"transfer-encoding: chunked\r\n\r\n"
 
 
 class Bench:
-    """A connection that answers jobs of model `m`, and all else by its app. `way` "asgi": all goes to the app."""
+    """A connection that answers jobs of model `m`, and all else by its app."""
 
-    def __init__(self, way: str = "direct", limits: ConnectionLimits = LIMITS, limit: int = 100_000) -> None:
+    def __init__(self, limits: ConnectionLimits = LIMITS, limit: int = 100_000) -> None:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
         edge = exchange_of(predictions(self.registry), log=self.log, limit=limit)
-        self.connection, self.transport = connect(edge, edge.direct() if way == "direct" else None, limits)
+        self.connection, self.transport = connect(edge, edge.direct(), limits)
         self.now = self.connection.loop.time()
 
     async def send(self, *parts: bytes) -> None:
@@ -65,12 +65,6 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.fixture(params=["direct", "asgi"])
-def way(request: pytest.FixtureRequest) -> str:
-    value: str = request.param
-    return value
-
-
 def pieces(data: bytes, size: int) -> list[bytes]:
     return [data[at : at + size] for at in range(0, len(data), size)]
 
@@ -94,9 +88,9 @@ def pieces(data: bytes, size: int) -> list[bytes]:
         (CHUNKED + b"0\r\n" + b"x: y\r\n" * 30, 431, "more trailers than max_request_headers (20)"),
     ],
 )
-def test_a_head_is_counted_while_it_is_read(way: str, sent: bytes, status: int, key: str, size: int) -> None:
+def test_a_head_is_counted_while_it_is_read(sent: bytes, status: int, key: str, size: int) -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         head = sent.find(b"\r\n\r\n") + 4  # what is behind it in the same piece counts from the next one on
         await bench.send(sent[:head] if head > 3 else b"", *pieces(sent[head:] if head > 3 else sent, size))
         assert bench.status == status
@@ -108,13 +102,13 @@ def test_a_head_is_counted_while_it_is_read(way: str, sent: bytes, status: int, 
 
 
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
-def test_what_is_within_the_limits(way: str, size: int) -> None:
+def test_what_is_within_the_limits(size: int) -> None:
     async def test() -> None:
         for fields in (b"x: y\r\n" * 17, b"x: " + b"y" * 3900 + b"\r\n"):
-            bench = Bench(way)
+            bench = Bench()
             await bench.send(*pieces(HEAD + fields + b"content-length: 2\r\n\r\nab", size))
             assert (await bench.registry.next_job()).fields[0].data == b"ab"
-        bench = Bench(way)
+        bench = Bench()
         chunks = b"1;a=b\r\na\r\n" * 3000 + b"0\r\nx-trailer: 1\r\n\r\n"
         await bench.send(*pieces(CHUNKED + chunks, max(size, 50)))
         job = await bench.registry.next_job()
@@ -124,9 +118,9 @@ def test_what_is_within_the_limits(way: str, size: int) -> None:
     run(test())
 
 
-def test_heads_behind_bodies_have_the_same_room(way: str) -> None:
+def test_heads_behind_bodies_have_the_same_room() -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         one = HEAD + b"x: " + b"y" * 3000 + b"\r\ncontent-length: 3000\r\n\r\n" + b"b" * 3000
         await bench.send(one * 5)
         for _ in range(5):
@@ -181,11 +175,11 @@ def test_a_connection_that_says_nothing_is_closed_without_a_word() -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-def test_a_slow_head(way: str, later: bool) -> None:
+def test_a_slow_head(later: bool) -> None:
     """A byte a second does not help; the time of the first begins with the accept."""
 
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         if later:
             await bench.send(request("POST", "/predictions/m", b"x"))
             (await bench.registry.next_job()).answer(200, "", [], b"")
@@ -208,9 +202,9 @@ def test_a_slow_head(way: str, later: bool) -> None:
     run(test())
 
 
-def test_a_slow_body(way: str) -> None:
+def test_a_slow_body() -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         await bench.send(HEAD + b"content-length: 100000\r\n\r\n")
         await bench.look()
         for _ in range(30):
@@ -222,14 +216,14 @@ def test_a_slow_body(way: str) -> None:
         assert bench.status == 408
         assert "less than 240 bytes a second (min_request_body_rate)" in bench.message
         assert bench.transport.ended
-        assert bench.log.lines == [("POST /predictions/m", 408 if way == "direct" else 499)]
+        assert bench.log.lines == [("POST /predictions/m", 408)]
 
     run(test())
 
 
-def test_a_rate_of_zero_is_no_limit(way: str) -> None:
+def test_a_rate_of_zero_is_no_limit() -> None:
     async def test() -> None:
-        bench = Bench(way, replace(LIMITS, min_request_body_rate=0))
+        bench = Bench(replace(LIMITS, min_request_body_rate=0))
         await bench.send(HEAD + b"content-length: 100000\r\n\r\n")
         for _ in range(10):
             await bench.look(after=100)
@@ -238,11 +232,11 @@ def test_a_rate_of_zero_is_no_limit(way: str) -> None:
     run(test())
 
 
-def test_a_request_that_waits_for_its_answer_is_never_cut(way: str) -> None:
+def test_a_request_that_waits_for_its_answer_is_never_cut() -> None:
     """Neither is one behind it whose head has come in part: it is not read."""
 
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         await bench.send(request("POST", "/predictions/m", b"x") + HEAD)
         job = await bench.registry.next_job()
         for _ in range(10):
@@ -335,9 +329,9 @@ def test_a_reader_of_replies_and_one_that_lingers_have_their_time_too() -> None:
 # -- refused bodies --
 
 
-def test_the_answer_to_a_refused_body_goes_out_at_once_and_the_rest_is_dropped(way: str) -> None:
+def test_the_answer_to_a_refused_body_goes_out_at_once_and_the_rest_is_dropped() -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         await bench.send(HEAD + b"content-length: 200000\r\n\r\n")
         assert bench.status == 413
         assert b"connection: close" in bench.transport.written
@@ -351,9 +345,9 @@ def test_the_answer_to_a_refused_body_goes_out_at_once_and_the_rest_is_dropped(w
 
 
 @pytest.mark.parametrize("why", ["size", "quiet", "long"])
-def test_dropping_ends(way: str, why: str) -> None:
+def test_dropping_ends(why: str) -> None:
     async def test() -> None:
-        bench = Bench(way, replace(LIMITS, max_refused_body_size=5000))
+        bench = Bench(replace(LIMITS, max_refused_body_size=5000))
         await bench.send(HEAD + b"content-length: 200000\r\n\r\n")
         if why == "size":
             await bench.send(b"x" * 5000)

@@ -76,9 +76,9 @@ def test_a_hundred_thousand_chunks_of_twenty_bytes_are_a_body() -> None:
 
 
 @pytest.mark.usefixtures("no_time")
-def test_what_the_transport_had_already_comes_behind_the_rest(way: str) -> None:
+def test_what_the_transport_had_already_comes_behind_the_rest() -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         bench.connection.data_received(CHUNKED + TINY * 2000)
         bench.connection.data_received(b"1\r\nb\r\n" + END)
         bench.connection.data_received(request("POST", "/predictions/m", b"next"))
@@ -90,12 +90,6 @@ def test_what_the_transport_had_already_comes_behind_the_rest(way: str) -> None:
         assert not bench.transport.paused
 
     run(test())
-
-
-@pytest.fixture(params=["direct", "asgi"])
-def way(request: pytest.FixtureRequest) -> str:
-    value: str = request.param
-    return value
 
 
 @pytest.mark.usefixtures("no_time")

@@ -7,9 +7,7 @@ import pytest
 from msx_frontend.queueing.reply_buffer import STALL_LIMIT
 from tests.frontend.jobs import run
 from tests.net.http.direct_client import request
-from tests.net.http.v1.test_limits import Bench, turns, way
-
-__all__ = ["way"]
+from tests.net.http.v1.test_limits import Bench, turns
 
 ASK = request("POST", "/predictions/m", b"hello")
 HEALTH = request("GET", "/nothing", b"")
@@ -24,9 +22,9 @@ async def answered(bench: Bench) -> None:
     bench.connection.pause_writing()
 
 
-def test_a_client_that_takes_nothing_is_closed(way: str) -> None:
+def test_a_client_that_takes_nothing_is_closed() -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         await answered(bench)
         await bench.look(1)
         await bench.look(STALL_LIMIT - 1)
@@ -41,11 +39,11 @@ def test_a_client_that_takes_nothing_is_closed(way: str) -> None:
     run(test())
 
 
-def test_the_last_reply_of_a_connection_does_not_keep_it(way: str) -> None:
+def test_the_last_reply_of_a_connection_does_not_keep_it() -> None:
     """To close a transport is to wait for what it holds."""
 
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         bench.transport.close = lambda: None  # type: ignore[method-assign]
         await answered(bench)
         bench.connection.shutdown()
@@ -57,9 +55,9 @@ def test_the_last_reply_of_a_connection_does_not_keep_it(way: str) -> None:
 
 
 @pytest.mark.parametrize("further", [ASK, HEALTH, ASK * 3])
-def test_requests_behind_unread_replies_wait(way: str, further: bytes) -> None:
+def test_requests_behind_unread_replies_wait(further: bytes) -> None:
     async def test() -> None:
-        bench = Bench(way)
+        bench = Bench()
         await answered(bench)
         written = len(bench.transport.written)
         await bench.send(further)

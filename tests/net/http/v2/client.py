@@ -46,8 +46,8 @@ def head(method: str, target: str, **headers: str) -> Headers:
 
 
 class Client(Peer):
-    def __init__(self, served: Served, *, direct: bool, limits: Limits | None = None) -> None:
-        self.port = Port(served, served.direct() if direct else None)
+    def __init__(self, served: Served, *, limits: Limits | None = None) -> None:
+        self.port = Port(served, served.direct())
         self.connection = RequestConnection(self.port)
         self.replies: dict[int, Reply] = {}
         self._block = b""
@@ -117,7 +117,7 @@ class Http2Exchange(Exchange):
     """One request on a connection of its own, and its reply."""
 
     def open(self, served: Served, fields: Headers, body: bytes | None) -> None:
-        self._client = Client(served, direct=True)
+        self._client = Client(served)
         missing = body is None or len(body) < int(dict(fields).get(b"content-length", b"0"))
         self._client.begin(1, fields, body or None, ended=not missing)
         self._left = False

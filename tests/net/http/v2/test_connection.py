@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from msx_core.reply_head import JSON_TYPE
 from msx_core.service_errors import InvalidKey, SlowRequest, WorkerDied
 from msx_frontend.keys.key import Key
@@ -22,7 +20,6 @@ from tests.net.http.exchanges import exchange_of, predictions
 from tests.net.http.v2.client import Client, head
 from tests.net.http2.peer import in_loop
 
-BOTH = pytest.mark.parametrize("direct", [True, False], ids=["direct", "asgi"])
 ECHO = head("POST", "/predictions/m")
 
 
@@ -35,12 +32,12 @@ SHOWN = Family("shown", (Route("GET", "/show", show, any_method=True),), torchse
 
 
 class Bench:
-    def __init__(self, *, direct: bool, tokens: bool = False, limits: Limits | None = None, **options: Any) -> None:
+    def __init__(self, *, tokens: bool = False, limits: Limits | None = None, **options: Any) -> None:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
         served = exchange_of(
             predictions(self.registry), SHOWN, log=self.log, tokens=self if tokens else None, **options
         )
-        self.client = Client(served, direct=direct, limits=limits)
+        self.client = Client(served, limits=limits)
         self.checked = 0
 
     def check_any(self, kinds: tuple[str, ...], authorization: str | None) -> Key:
@@ -50,10 +47,9 @@ class Bench:
         return some_key()
 
 
-@BOTH
 @in_loop
-async def test_a_job(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_job() -> None:
+    bench = Bench()
     client = bench.client
     for stream_id in (1, 3, 5):  # the third has headers that came before
         client.begin(stream_id, head("POST", "/predictions/m", x_request_id="id-1"), b"hello")
@@ -72,10 +68,9 @@ async def test_a_job(direct: bool) -> None:
     assert bench.log.lines == [("POST /predictions/m", 200)] * 3
 
 
-@BOTH
 @in_loop
-async def test_jobs_overtake_each_other(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_jobs_overtake_each_other() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"one")
     first = await bench.registry.next_job()
     bench.client.begin(3, ECHO, b"two")
@@ -85,10 +80,9 @@ async def test_jobs_overtake_each_other(direct: bool) -> None:
     assert (await bench.client.whole(1)).body == b"one"
 
 
-@BOTH
 @in_loop
-async def test_a_body_in_pieces_with_trailers(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_body_in_pieces_with_trailers() -> None:
+    bench = Bench()
     client = bench.client
     client.begin(1, ECHO, b"", ended=False)
     client.send_body(1, b"hel", ended=False)
@@ -101,31 +95,28 @@ async def test_a_body_in_pieces_with_trailers(direct: bool) -> None:
     assert (await client.whole(1)).body == b"ok"
 
 
-@BOTH
 @in_loop
-async def test_the_head_of_a_request_is_that_of_http_1(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_the_head_of_a_request_is_that_of_http_1() -> None:
+    bench = Bench()
     fields = head("GET", "/show?a=b%20c", accept="a", host="HERE:8080")
     bench.client.begin(1, [*fields, (b"cookie", b"a=1"), (b"cookie", b"b=2")])
     text = (await bench.client.whole(1)).body.decode()
     assert text == "/show?a=b%20c HTTP/2.0 host=here:8080, accept=a, cookie=a=1; b=2"
 
 
-@BOTH
 @in_loop
-async def test_a_head_request_has_no_body(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_head_request_has_no_body() -> None:
+    bench = Bench()
     bench.client.begin(1, head("HEAD", "/show"))
     reply = await bench.client.whole(1)
     assert (reply.status, reply.body) == (200, b"")
     assert int(reply.headers["content-length"]) > 0
 
 
-@BOTH
 @in_loop
-async def test_errors_keep_the_connection(direct: bool) -> None:
+async def test_errors_keep_the_connection() -> None:
     """Also where the family ends HTTP/1.1's with each error."""
-    bench = Bench(direct=direct)
+    bench = Bench()
     bench.client.begin(1, head("POST", "/predictions/none"), b"hello")
     reply = await bench.client.whole(1)
     assert reply.status == 404
@@ -136,10 +127,9 @@ async def test_errors_keep_the_connection(direct: bool) -> None:
     assert not bench.client.transport.closed
 
 
-@BOTH
 @in_loop
-async def test_what_a_handler_sets(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_what_a_handler_sets() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"")
     own = [("X-Own", " 1 "), ("keep-alive", "1"), ("upgrade", "h2c"), ("proxy-connection", "1")]
     answer(await bench.registry.next_job(), b"not now", status=409, phrase="Not Now", headers=own)
@@ -153,19 +143,17 @@ async def test_what_a_handler_sets(direct: bool) -> None:
     assert "content-length" not in reply.headers
 
 
-@BOTH
 @in_loop
-async def test_a_bad_phrase_is_an_error_although_it_is_not_sent(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_bad_phrase_is_an_error_although_it_is_not_sent() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"")
     answer(await bench.registry.next_job(), b"ok", phrase="a\nb")
     assert (await bench.client.whole(1)).status == 500
 
 
-@BOTH
 @in_loop
-async def test_a_stream(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_stream() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"")
     job = await bench.registry.next_job()
     begin_answer(job, b"one", headers=[("content-type", "text/plain")])
@@ -182,10 +170,9 @@ async def test_a_stream(direct: bool) -> None:
     assert bench.log.lines == [("POST /predictions/m", 200)]
 
 
-@BOTH
 @in_loop
-async def test_a_stream_that_breaks_is_reset_behind_what_was_written(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_stream_that_breaks_is_reset_behind_what_was_written() -> None:
+    bench = Bench()
     client = bench.client
     client.send(frames.frame(frames.SETTINGS, 0, 0, b"\0\4" + (2).to_bytes(4, "big")))
     client.begin(1, ECHO, b"")
@@ -202,10 +189,9 @@ async def test_a_stream_that_breaks_is_reset_behind_what_was_written(direct: boo
     assert bench.log.lines[-1][1] == WorkerDied.status
 
 
-@BOTH
 @in_loop
-async def test_a_client_that_resets_a_stream_cancels_its_job(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_client_that_resets_a_stream_cancels_its_job() -> None:
+    bench = Bench()
     for stream_id, begins in ((1, False), (3, True)):
         bench.client.begin(stream_id, ECHO, b"")
         job = await bench.registry.next_job()
@@ -222,10 +208,9 @@ async def test_a_client_that_resets_a_stream_cancels_its_job(direct: bool) -> No
     assert bench.client.protocol.streams == 0
 
 
-@BOTH
 @in_loop
-async def test_a_client_that_resets_before_its_body_is_there(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_client_that_resets_before_its_body_is_there() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"hel", ended=False)
     await bench.client.reply(1)
     bench.client.reset(1)
@@ -235,11 +220,10 @@ async def test_a_client_that_resets_before_its_body_is_there(direct: bool) -> No
     assert bench.registry.idle
 
 
-@BOTH
 @in_loop
-async def test_a_slow_reader_of_a_stream(direct: bool) -> None:
+async def test_a_slow_reader_of_a_stream() -> None:
     """What waits stays in the reply's buffer, which has limits, but for one piece."""
-    bench = Bench(direct=direct)
+    bench = Bench()
     client = bench.client
     client.begin(1, ECHO, b"")
     job = await bench.registry.next_job()
@@ -255,11 +239,10 @@ async def test_a_slow_reader_of_a_stream(direct: bool) -> None:
     assert len((await client.whole(1)).body) == 250_000
 
 
-@BOTH
 @in_loop
-async def test_too_large(direct: bool) -> None:
+async def test_too_large() -> None:
     """The client hears of it while it is writing, and need not go on (RFC 9113 §8.1)."""
-    bench = Bench(direct=direct, limit=5000)
+    bench = Bench(limit=5000)
     client = bench.client
     client.begin(1, ECHO, bytes(3000), ended=False)
     client.send_body(1, bytes(3000), ended=False)
@@ -275,10 +258,9 @@ async def test_too_large(direct: bool) -> None:
     assert bench.client.port.direct is None or bench.client.port.direct.held.held == 0
 
 
-@BOTH
 @in_loop
-async def test_a_large_body_opens_the_window_while_it_comes(direct: bool) -> None:
-    bench = Bench(direct=direct, limit=1 << 22, limits=Limits(stream_window=1 << 16, connection_window=1 << 16))
+async def test_a_large_body_opens_the_window_while_it_comes() -> None:
+    bench = Bench(limit=1 << 22, limits=Limits(stream_window=1 << 16, connection_window=1 << 16))
     client = bench.client
     client.begin(1, ECHO, b"", ended=False)
     window = 1 << 16
@@ -293,10 +275,9 @@ async def test_a_large_body_opens_the_window_while_it_comes(direct: bool) -> Non
     assert len((await bench.registry.next_job()).fields[0].data) == 1_600_000
 
 
-@BOTH
 @in_loop
-async def test_keys(direct: bool) -> None:
-    bench = Bench(direct=direct, tokens=True)
+async def test_keys() -> None:
+    bench = Bench(tokens=True)
     client = bench.client
     for stream_id in (1, 3):
         client.begin(stream_id, ECHO, b"hello", ended=False)
@@ -311,7 +292,7 @@ async def test_keys(direct: bool) -> None:
 
 @in_loop
 async def test_a_key_is_checked_once_for_headers_that_come_again() -> None:
-    bench = Bench(direct=True, tokens=True)
+    bench = Bench(tokens=True)
     for stream_id in range(1, 21, 2):
         bench.client.begin(stream_id, head("POST", "/predictions/m", authorization="Bearer good"), b"")
         answer(await bench.registry.next_job(), b"ok")
@@ -319,10 +300,9 @@ async def test_a_key_is_checked_once_for_headers_that_come_again() -> None:
     assert bench.checked == 2, "the first block is not the second, which HPACK made shorter"
 
 
-@BOTH
 @in_loop
-async def test_a_client_that_waits_for_100(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_client_that_waits_for_100() -> None:
+    bench = Bench()
     client = bench.client
     client.begin(1, head("POST", "/predictions/m", expect="100-continue"), ended=False)
     while not (reply := await client.reply(1)).interim:
@@ -336,10 +316,9 @@ async def test_a_client_that_waits_for_100(direct: bool) -> None:
     assert (reply.status, reply.interim) == (413, [])
 
 
-@BOTH
 @in_loop
-async def test_too_many_headers_and_targets_that_are_not_paths(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_too_many_headers_and_targets_that_are_not_paths() -> None:
+    bench = Bench()
     many = [*ECHO, *((b"x-%d" % number, b"1") for number in range(201))]
     bench.client.begin(1, many, b"")
     reply = await bench.client.whole(1)
@@ -355,10 +334,9 @@ async def test_too_many_headers_and_targets_that_are_not_paths(direct: bool) -> 
     assert not bench.client.transport.closed
 
 
-@BOTH
 @in_loop
-async def test_a_body_that_comes_too_slowly(direct: bool) -> None:
-    bench = Bench(direct=direct)
+async def test_a_body_that_comes_too_slowly() -> None:
+    bench = Bench()
     bench.client.begin(1, ECHO, b"hel", ended=False)
     await bench.client.reply(1)
     for _ in range(12):

@@ -31,7 +31,7 @@ def test_a_whole_message_of_grpc_fits() -> None:
 async def test_a_head_that_is_too_large_is_answered_with_a_sentence() -> None:
     limits = http2_limits(ConnectionLimits(max_request_head_size=2000), 1000)
     registry = FakeRegistry()
-    client = Client(exchange_of(predictions(registry), log=FakeAccessLog()), direct=True, limits=limits)
+    client = Client(exchange_of(predictions(registry), log=FakeAccessLog()), limits=limits)
     client.begin(1, head("POST", "/predictions/m", x_large="x" * 2000), b"")
     reply = await client.whole(1)
     assert (reply.status, reply.headers["content-type"]) == (431, "application/json")
@@ -68,7 +68,7 @@ async def test_a_listener_that_stops_cuts_what_does_not_end() -> None:
         "inference",
         Address("http", "127.0.0.1", 0),
         served,
-        http2=RestHttp2(served, None, ConnectionLimits(), 1000),  # by ASGI: in a task
+        http2=RestHttp2(served, served.direct(), ConnectionLimits(), 1000),
     )
     await listener.start()
     async with httpx.AsyncClient(transport=Http2Transport(), base_url=str(listener.address)) as client:
@@ -85,7 +85,7 @@ async def test_how_many_heads_a_connection_keeps() -> None:
     """And none that is long."""
     registry = FakeRegistry()
     limits = http2_limits(ConnectionLimits(), 1000)
-    client = Client(exchange_of(predictions(registry), log=FakeAccessLog()), direct=True, limits=limits)
+    client = Client(exchange_of(predictions(registry), log=FakeAccessLog()), limits=limits)
     for number in range(3 * KEPT_HEADS):
         fields = head("POST", "/predictions/m", x_number=str(number), x_long="x" * (LONGEST_HEAD * (number % 2)))
         client.begin(2 * number + 1, fields, b"")
