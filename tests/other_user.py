@@ -30,7 +30,7 @@ def others_python() -> tuple[str, dict[str, str]]:
 
 @cache
 def _found() -> tuple[str, dict[str, str]] | None:
-    packages = [str(ROOT / part) for part in ("sdk", "archiver", "backend", "frontend")]
+    packages = [str(ROOT / part) for part in ("sdk", "archiver", "backend", "frontend", "compat")]
     packages += [path for path in sys.path if path.endswith("site-packages")]
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for python, env in ((sys.executable, {}), (f"/usr/bin/{name}", {"PYTHONPATH": os.pathsep.join(packages)})):

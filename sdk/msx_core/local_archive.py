@@ -1,17 +1,17 @@
 """What `LocalModel` takes of an archive, or of files that were not packed yet.
 
-The archiver, which unpacks archives, stands above the SDK: it is imported by its name.
+The archiver, which unpacks archives, is above this package: an entry point names its function.
 """
 
 from __future__ import annotations
 
-import importlib
 import shutil
 import tempfile
 import weakref
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msx_core.entry_points import load_named
 from msx_core.errors import HandlerLoadError
 from msx_core.manifest import MANIFEST_PATH, Manifest
 
@@ -69,5 +69,8 @@ def _unpack(path: Path, owner: object) -> Path:
     """Unpacks with the same checks as the server."""
     folder = Path(tempfile.mkdtemp(prefix="msx-local-"))
     weakref.finalize(owner, shutil.rmtree, folder, ignore_errors=True)
-    importlib.import_module("msx_archiver.extract").unpack_to(path, folder)
+    unpack_to = load_named("msx.archives", "unpack")
+    if unpack_to is None:
+        raise HandlerLoadError("no installed package unpacks archives: install msx-serve")
+    unpack_to(path, folder)
     return folder

@@ -112,7 +112,7 @@ def test_each_link_leads_somewhere(page: str) -> None:
 
 def test_each_page_that_code_and_scripts_name_is_there() -> None:
     """Also those that errors name."""
-    folders = ("sdk", "archiver", "backend", "frontend", "benchmarks", "deploy", "scripts", "tests")
+    folders = ("sdk", "archiver", "backend", "frontend", "compat", "benchmarks", "deploy", "scripts", "tests")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".yaml", ""}]
     texts = [path.read_text(errors="replace") for path in files if path.is_file()]
     named = {name for text in texts for name in re.findall(r"\bdocs/([\w/-]+\.md)\b", text)}

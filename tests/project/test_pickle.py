@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("sdk", "archiver", "backend", "frontend")
+PACKAGES = ("sdk", "archiver", "backend", "frontend", "compat")
 PICKLING = {"_pickle", "cloudpickle", "dill", "joblib", "marshal", "multiprocessing", "pickle", "shelve"}
 """Modules that read pickles or the like, or have their messages pickled."""
 ALLOWED = {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
 from msx_core.elements import limit_to
+from msx_core.kserve.types import Signature
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.parts import Sources
 from msx_frontend.apis.kserve.repository import Repository
@@ -35,7 +36,6 @@ from msx_net.http.router import Router
 from msx_net.http.v2.listener import RestHttp2
 from msx_net.listening.listener import Listener, ListenerContext
 from msx_net.tls.clients import HTTP
-from msx_sdk.kserve import Signature
 
 if TYPE_CHECKING:
     from msx_net.grpc.direct.port_calls import PortCalls

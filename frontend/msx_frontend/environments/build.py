@@ -19,6 +19,7 @@ from msx_archiver.uses import Uses
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
+from msx_frontend.worker_modules import RUN_MODULE
 
 log = logging.getLogger("msx.models")
 
@@ -144,7 +145,7 @@ class Build:
 
     async def _run(self, folder: Path, python: str, *module: str) -> None:
         """Run a module of `python` with arguments. The process ends when the server ends."""
-        command = [python, "-m", "msx_backend.run_module", str(os.getpid()), *module]
+        command = [python, "-m", RUN_MODULE, str(os.getpid()), *module]
         env = {**self._env, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
         await run_command(command, self._requirements.model_dir, env, self._tell)
 

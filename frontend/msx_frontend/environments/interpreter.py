@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msx_core.start_errors import StartError
+from msx_frontend.worker_modules import WORKER
 
 _LIMIT = 60.0
-_TELL = """
+_TELL = f"""
 import json, site, sys
-import msx_backend.worker
+import {WORKER}
 print(json.dumps([sys.version, site.getsitepackages()]))
 """
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msx_core.kserve.types import Signature
 from msx_core.methods import MethodInfo
 from msx_frontend.models.schema_examples import NoExample, example_of
 from msx_frontend.models.shared_schemas import Schema, SharedSchemas
 from msx_frontend.models.tensor_schemas import request_example, request_schema, response_schema
-from msx_sdk.kserve import Signature
 
 JSON_TYPE, MSGPACK_TYPE = "application/json", "application/msgpack"
 BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msx_core.config import Pipeline
 from msx_core.generation import Capabilities
+from msx_core.kserve.types import Signature
 from msx_core.methods import MethodInfo, Methods
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.group_recipe import GroupRecipe
@@ -18,7 +19,6 @@ from msx_frontend.models.version_figures import StagedFigures
 from msx_frontend.models.version_schema import VersionSchema
 from msx_frontend.models.version_workers import StagedWorkers
 from msx_frontend.resources.supply import VersionSupply
-from msx_sdk.kserve import Signature
 
 MakeStage = Callable[[str, VersionEvents], PlainParts]
 """Makes the stage of this name, whose owner hears of it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from msx_core.kserve.types import Signature, TensorMeta
 from msx_frontend.models.shared_schemas import Schema
 from msx_frontend.models.tensor_examples import example_shape, example_value
-from msx_sdk.kserve import Signature, TensorMeta
 
 _VALUES = {"BOOL": "boolean", "BYTES": "string"}
 _PARAMETERS: Schema = {"type": "object"}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from msx_core.generation import AdapterFiles, Capabilities
+from msx_core.kserve.types import Signature
 from msx_core.methods import Methods, method_of
 from msx_core.service_errors import HandlerMethodNotFound, NotOffered
 from msx_frontend.job import OPERATIONS
 from msx_frontend.models.sleep import CannotSleep
 from msx_frontend.workers.group import WorkerGroup
-from msx_sdk.kserve import Signature
 
 
 class VersionSchema:

@@ -15,6 +15,7 @@ from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.config.worker_rights import Users, worker_limits, worker_users
+from msx_frontend.worker_modules import WORKER
 from msx_frontend.workers.confinement import Confinement
 
 _CHECK_LIMIT = 60.0
@@ -98,7 +99,7 @@ class WorkerRights:
         user = users.user(users.uids[0])
         confined = Confinement(user, (), self._no_new_privileges)
         run = str(self._folder.run)
-        code = "import os, sys; os.chdir(sys.argv[1]); import msx_backend.worker"
+        code = f"import os, sys; os.chdir(sys.argv[1]); import {WORKER}"
         done = subprocess.run(
             confined.command([python, "-c", code, run]),
             env={**env, "HOME": run},

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_core.generation import Capabilities
+from msx_core.kserve.types import Signature
 from msx_core.methods import Methods
 from msx_core.module_names import first_that_hides
 from msx_frontend.workers import group_end
@@ -46,7 +47,6 @@ from msx_protocol import (
     ToFrontend,
     encode_frame,
 )
-from msx_sdk.kserve import Signature
 
 
 class GroupEvents(BatchEvents, Protocol):

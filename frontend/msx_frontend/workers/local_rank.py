@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from msx_frontend.worker_modules import WORKER
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, segment_socket, socket_pair
@@ -151,7 +152,7 @@ class LocalRank:
 
 
 def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int], descriptors: int | None) -> list[str]:
-    command = [python, "-m", "msx_backend.worker", "--parent", str(os.getpid())]
+    command = [python, "-m", WORKER, "--parent", str(os.getpid())]
     command += [f"--plan-fd={fd}" for fd in plan_fds]
     command += [] if descriptors is None else [f"--descriptors={descriptors}"]
     return [*command, "--data-fd", str(data_fd), "--control-fd", str(control_fd)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msx_core.kserve.types import Signature, TensorMeta
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend import __version__
 from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
-from msx_sdk.kserve import Signature, TensorMeta
 
 EXTENSIONS = [
     "binary_tensor_data",

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
+from msx_core.kserve.types import Signature
 from msx_core.methods import Methods
 from msx_frontend.apis.openapi.operations import operation_id
 from msx_frontend.apis.openapi.schemas import Schema
 from msx_frontend.models.body_schemas import JSON_TYPE, BodySchemas, bodies, body_schemas, tensor_bodies
 from msx_frontend.models.shared_schemas import SharedSchemas
-from msx_sdk.kserve import Signature
 
 KSERVE, PREDICTIONS = "/v2/models/{model}/infer", "/predictions/{model_name}"
 METHOD = "/predictions/{model_name}:{method}"

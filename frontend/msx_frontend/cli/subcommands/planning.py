@@ -19,13 +19,14 @@ from msx_core.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 from msx_frontend.archives.schemes import is_hub
 from msx_frontend.cli.subcommands.hub_file import hub_file, last_line
 from msx_frontend.cli.subcommands.plan_table import table
+from msx_frontend.worker_modules import SIZING
 
 CONFIG = "config.json"
 LIMIT = 60.0
 """Seconds."""
 MOST_CONFIG = 1 << 20
 NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
-_COMMAND = [sys.executable, "-m", "msx_llm.sizing"]
+_COMMAND = [sys.executable, "-m", SIZING]
 
 
 @click.command()
