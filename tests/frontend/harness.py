@@ -25,11 +25,11 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.servable_folders import PackedServables
-from msx_frontend.models.spawn import Spawner
-from msx_frontend.models.startup import Startup
-from msx_frontend.models.state import PersistentState
-from msx_frontend.models.state_store import StateStore, StoredVersion
+from msx_frontend.models.startup.servable_folders import PackedServables
+from msx_frontend.models.startup.startup import Startup
+from msx_frontend.models.state.state import PersistentState
+from msx_frontend.models.state.store import StateStore, StoredVersion
+from msx_frontend.models.versions.spawn import Spawner
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources

@@ -18,7 +18,7 @@ from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
-from msx_frontend.models import sleep
+from msx_frontend.models.versions import sleep
 from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from msx_mindspore_serving.family.errors import ServingError

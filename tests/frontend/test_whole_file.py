@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.keys.tokens import TokenFileError, Tokens
-from msx_frontend.models.state_store import StateStore, StateStoreError
+from msx_frontend.models.state.store import StateStore, StateStoreError
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 from tests.disks import fill, small_disk
-from tests.frontend.models.test_state_store import record
+from tests.frontend.models.state.test_store import record
 
 
 def test_it_replaces_what_was_there(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.models import state_schema
+from msx_frontend.models.state import schema
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings it
 
@@ -63,7 +63,7 @@ def test_the_floors_are_those_of_the_linter() -> None:
 
 def test_the_number_of_the_states_schema() -> None:
     said = re.findall(r"`PRAGMA user_version`; today (\d+)", (DOCS / "versions.md").read_text())
-    assert said == [str(len(state_schema.SCRIPTS))]
+    assert said == [str(len(schema.SCRIPTS))]
 
 
 UNITS = {"": 1.0, "million": 1e6, "µs": 1e-6, "ms": 1e-3, "kB": 1e3, "GB": 1e9}

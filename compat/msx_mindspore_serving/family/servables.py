@@ -10,8 +10,8 @@ from msx_core.methods import PACKED_METHOD, MethodInfo
 from msx_core.packed import PACKED, pack
 from msx_core.service_errors import ModelNotFound
 from msx_frontend.job import Field, KeptHeaders
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.queueing.instances import InstanceRequest, InstancesSink
 from msx_frontend.queueing.refusals import too_large
 from msx_mindspore_serving.family.errors import ServingError, Spec, unavailable

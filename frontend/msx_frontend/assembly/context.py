@@ -28,8 +28,8 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics.observer import ServerFigures
 from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import PersistentState, State, UnsavedState
-from msx_frontend.models.state_store import StateStore
+from msx_frontend.models.state.state import PersistentState, State, UnsavedState
+from msx_frontend.models.state.store import StateStore
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.snapshots.files import unread

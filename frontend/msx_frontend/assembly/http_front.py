@@ -23,9 +23,9 @@ from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.adapter_folder import AdapterFolder
-from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
+from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.workflows.api import WorkflowApi
 from msx_mindspore_serving.family.servables import Servables
 from msx_net.connections.limits import connection_limits

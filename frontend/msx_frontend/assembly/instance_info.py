@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.instance import InstanceInfo
-from msx_frontend.models.start_summary import StartSummary
+from msx_frontend.models.startup.summary import StartSummary
 
 
 @dataclass(frozen=True)

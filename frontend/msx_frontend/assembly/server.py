@@ -28,7 +28,7 @@ from msx_frontend.config.load import GivenSettings
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
-from msx_frontend.models.readiness import why_not_ready
+from msx_frontend.models.startup.readiness import why_not_ready
 from msx_net.listening.listener import Listener
 from msx_net.tls.clients import GRPC, HTTP
 from msx_net.tls.listeners import ServerTls

@@ -17,10 +17,10 @@ from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.keys.opening import count_keys
 from msx_frontend.logs.configured import check_log_config
 from msx_frontend.metrics.declared import load_spec
-from msx_frontend.models.huggingface_folders import named_checkpoints
-from msx_frontend.models.servable_folders import servables_in
-from msx_frontend.models.start_arguments import expand
-from msx_frontend.models.state_file import check_state
+from msx_frontend.models.startup.arguments import expand
+from msx_frontend.models.startup.huggingface_folders import named_checkpoints
+from msx_frontend.models.startup.servable_folders import servables_in
+from msx_frontend.models.state.file import check_state
 from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer

@@ -99,7 +99,7 @@ def status(options: Options) -> int:
 
 def backup(options: Options) -> int:
     """Copy the state of the running server that the flags select; else of the server that they would start."""
-    from msx_frontend.models.state_backup import back_up
+    from msx_frontend.models.state.backup import back_up
 
     assert options.backup is not None
     try:

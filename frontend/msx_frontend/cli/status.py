@@ -14,7 +14,7 @@ import msgspec
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.assembly.status_socket import Status, ask
 from msx_frontend.cli.launch import started_text
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.visible import visible
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")

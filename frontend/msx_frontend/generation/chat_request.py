@@ -13,7 +13,7 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class ChatRequest(ConversationFields, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Any
 from msx_core.generation import Capabilities
 from msx_frontend.generation.errors import NoChatTemplate, WrongParameter
 from msx_frontend.generation.sampling import SamplingFields
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 READ_BY_SERVER = frozenset({"add_generation_prompt", "continue_final_message"})
 

@@ -8,9 +8,9 @@ from msx_core.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE
 from msx_core.service_errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.generation.errors import FirstLoading, UnknownAdapter, UnknownModel, WrongParameter
 from msx_frontend.keys.key import Key
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.traffic import Headers
+from msx_frontend.models.versions.model_version import ModelVersion
 
 ALIASES = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""

@@ -22,7 +22,7 @@ from msx_core import service_errors
 from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend import management_errors
 from msx_frontend.generation.parameter_names import parameter_of
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http import family as http
 
 DO_NOT_RETRY = ("x-should-retry", "false")

@@ -16,7 +16,7 @@ from msx_frontend.generation.errors import IncompleteReply, InvalidReply, WrongP
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import TurnListener, Turns, TurnSink, texts_of
 from msx_frontend.metrics.generation import Meter
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 _decode = msgspec.msgpack.Decoder(GenerateDelta).decode
 MOST_TEXTS = "max_texts_per_request"

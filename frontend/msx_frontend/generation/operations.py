@@ -13,7 +13,7 @@ from msx_frontend.generation.errors import InvalidReply
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.turns import Turns, TurnSink
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 M = TypeVar("M", bound=msgspec.Struct)
 

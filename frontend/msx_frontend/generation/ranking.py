@@ -14,7 +14,7 @@ from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 RERANK = "rerank"
 """The capability: such models answer to CLASSIFY with one score."""

@@ -9,7 +9,7 @@ import msgspec
 
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.text_request import Headers, TextRequest
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 DONE = b"data: [DONE]\n\n"
 """The last event of OpenAI's streams."""

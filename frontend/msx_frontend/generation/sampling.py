@@ -12,7 +12,7 @@ from msx_core.generation.wire import MOST_INTEGER, Integer, Natural, Positive, T
 from msx_frontend.generation.constraint import ConstraintFields, constraint_name, constraint_of, held_schemas
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 MOST_TOP_LOGPROBS = 20
 """OpenAI's limit."""

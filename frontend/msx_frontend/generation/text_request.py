@@ -22,8 +22,8 @@ from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Beginning, Field, Job, Sink
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
-from msx_frontend.models.first_load import LoadWait
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.first_load import LoadWait
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.failures import reported
 from msx_net.http.family import Names

@@ -12,7 +12,7 @@ from msx_core.generation import GenerateRequest
 from msx_core.service_errors import ServiceError
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.job import Job
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 AT_ONCE = 32
 """The most texts of one request that its jobs generate at a time, and the most jobs: a list of a thousand prompts must

@@ -8,7 +8,7 @@ import msgspec
 
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.models.answers import CollectedAnswer
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 async def customized_metadata(version: ModelVersion, number: str | None, request_id: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from msx_core.config import StageConfig
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.workers.replica import Replica
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.models.versions.states import ModelState
 
 
 class KnowsReadiness(Protocol):

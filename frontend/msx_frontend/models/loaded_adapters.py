@@ -19,7 +19,7 @@ from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.adapter_names import check_name
 from msx_frontend.models.answers import CollectedAnswer
 from msx_frontend.models.management import Management
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 MOST = 256
 """Adapters of one version."""

@@ -18,25 +18,25 @@ from msx_frontend.environments.environments import Environments
 from msx_frontend.management_errors import InvalidModel
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.changes.change import Changes
+from msx_frontend.models.changes.installing import Installing
+from msx_frontend.models.changes.operations import Operations, start_parts
+from msx_frontend.models.changes.records import Counts, new_record
 from msx_frontend.models.changes.registering import GivingUp, Removing, Unregistering
 from msx_frontend.models.changes.routing import DividingTraffic, SettingDefault
 from msx_frontend.models.changes.scaling import Scaling
 from msx_frontend.models.changes.settings import ChangingSleep, LoadingAdapters
-from msx_frontend.models.installing import Installing
-from msx_frontend.models.model_source import ModelSource
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import Operations, start_parts
-from msx_frontend.models.records import Counts, new_record
+from msx_frontend.models.changes.unregistration import Unregistration
+from msx_frontend.models.changes.workflow_nodes import WorkflowNodes
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.spawn import Spawner
-from msx_frontend.models.state import State
-from msx_frontend.models.state_store import StoredVersion
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.state.state import State
+from msx_frontend.models.state.store import StoredVersion
 from msx_frontend.models.traffic import TrafficRule
-from msx_frontend.models.unregistration import Unregistration
-from msx_frontend.models.version_factory import VersionFactory
-from msx_frontend.models.workflow_nodes import WorkflowNodes
+from msx_frontend.models.versions.factory import VersionFactory
+from msx_frontend.models.versions.model_source import ModelSource
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.models.versions.spawn import Spawner
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.resources.supply import Supply
 
 log = logging.getLogger("msx.management")

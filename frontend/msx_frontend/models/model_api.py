@@ -11,11 +11,11 @@ from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.customized import customized_metadata
 from msx_frontend.models.describe import describe
 from msx_frontend.models.management import Management
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import Values, boolean, integer, page, text
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.states import ModelState
 from msx_frontend.models.traffic import traffic_rule
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.models.versions.states import ModelState
 
 
 class StatusMessage(NamedTuple):

@@ -8,8 +8,8 @@ from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, Service
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse
 from msx_frontend.metrics import ServerMetrics
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.traffic import Headers, TrafficRule, TrafficSplit
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 

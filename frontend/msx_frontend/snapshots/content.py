@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 
 _TORCHSERVE_NAMES = {"number_of_npu": "number_of_gpu"}
 

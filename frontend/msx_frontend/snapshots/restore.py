@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msx_frontend.config import ModelDefaults, NamedSnapshot, Snapshot
-from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.models.state.store import StoredVersion
 
 
 def versions_of(snapshot: Snapshot | NamedSnapshot | None, *, state_is_new: bool) -> list[StoredVersion]:

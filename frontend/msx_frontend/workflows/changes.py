@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from msx_frontend.models.changes.change import Change
-from msx_frontend.models.state import State
-from msx_frontend.models.state_store import UNANSWERED, StoredWorkflow
+from msx_frontend.models.state.state import State
+from msx_frontend.models.state.store import UNANSWERED, StoredWorkflow
 from msx_frontend.workflows.workflow import Workflow, WorkflowRegistry
 
 

@@ -21,9 +21,9 @@ from msx_frontend.archives.model_store import FoundArchive
 from msx_frontend.config import ServerConfig
 from msx_frontend.management_errors import ArchiveNotFound, NotSaved, WorkersNotStarted
 from msx_frontend.models.management import Management
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.state import State
-from msx_frontend.models.state_store import StoredWorkflow
+from msx_frontend.models.state.state import State
+from msx_frontend.models.state.store import StoredWorkflow
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.workflows.changes import (
     ConfirmingWorkflow,
     RegisteringWorkflow,

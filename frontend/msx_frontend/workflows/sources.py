@@ -13,8 +13,8 @@ from msx_core.workflow_spec import WorkflowNode
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.management import Management
-from msx_frontend.models.model_source import ModelSource, make_source
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.versions.model_source import ModelSource, make_source
 from msx_frontend.workflows.errors import InvalidWorkflow
 from msx_frontend.workflows.workflow import node_model
 

@@ -15,7 +15,7 @@ from msx_frontend.graphs.running import Running
 from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.management_errors import Conflict
 from msx_frontend.metrics.server import TracesJobs
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.workflows.errors import WorkflowNotFound
 
 

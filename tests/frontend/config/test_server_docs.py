@@ -21,7 +21,7 @@ from msx_frontend.apis.torchserve.description import described
 from msx_frontend.cli.main import main
 from msx_frontend.keys.api_keys_file import parse
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workflows import errors as workflow_errors
 from msx_net.http.router import Router
 from msx_sdk.plugins import Endpoint, EndpointRequest

@@ -21,7 +21,7 @@ from msx_frontend.environments.interpreter import Interpreter, PythonError, find
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
-from msx_frontend.models.model_source import ModelSource
+from msx_frontend.models.versions.model_source import ModelSource
 from tests.backend.harness import wait_until
 from tests.frontend.jobs import run
 

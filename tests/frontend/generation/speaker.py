@@ -22,9 +22,9 @@ from msx_frontend.job import Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
-from msx_frontend.models.first_load import FirstLoad
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.version_schema import VersionSchema
+from msx_frontend.models.versions.first_load import FirstLoad
+from msx_frontend.models.versions.schema import VersionSchema
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys
 from msx_net.http.family import Route

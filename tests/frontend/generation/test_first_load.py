@@ -11,7 +11,7 @@ from msx_core.service_errors import Overloaded, ServiceError, ServiceUnavailable
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.models.autoscaling import timer
-from msx_frontend.models.first_load import FirstLoad
+from msx_frontend.models.versions.first_load import FirstLoad
 from msx_sdk.generation import GENERATE, Capabilities
 from tests.frontend.generation.speaker import Speaker, words
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until

@@ -11,7 +11,7 @@ from msx_frontend.metrics.engines import AdapterInfo
 from msx_frontend.metrics.family import MOST_SERIES
 from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_protocol import MetricSample
 from tests.frontend.jobs import make_job
 from tests.prometheus import samples

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from msx_frontend.models.describe import describe
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workers import group_end
 from tests.contract.torchserve.shapes import MEMBERS
 from tests.frontend.harness import FAILED, FakeGroup, Harness, in_harness, until

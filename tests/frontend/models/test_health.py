@@ -8,8 +8,8 @@ from unittest.mock import patch
 import pytest
 
 from msx_frontend.models.health import Health
-from msx_frontend.models.startup import Startup
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.startup.startup import Startup
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workers import group_end
 from tests.frontend.harness import FakeGroup, Harness, Scenario, open_harness, until
 from tests.frontend.jobs import run

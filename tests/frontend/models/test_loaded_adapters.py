@@ -49,7 +49,7 @@ class Operator:
             job.answer(200, "", [], encode(LoadAdapterReply(stamp="s", rank=8)))
 
     async def ask(self, path: str, **body: Any) -> tuple[int, str]:
-        with patch("msx_frontend.models.version_queue.VersionQueue.submit", lambda queue, job: self.submit(job)):
+        with patch("msx_frontend.models.versions.queue.VersionQueue.submit", lambda queue, job: self.submit(job)):
             app = exchange_of(self._family, log=FakeAccessLog(), tokens=self.tokens)
             reply = await ask(app, "POST", path, json.dumps(body).encode())
         return reply.status, reply.body.decode() if reply.status == 200 else reply.json["error"]["message"]

@@ -21,7 +21,7 @@ from msx_frontend.management_errors import (
     WorkersNotStarted,
 )
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workers import group_end
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.frontend.jobs import error_of, make_job

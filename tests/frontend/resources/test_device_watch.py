@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.models.describe import describe
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.resources.device_watch import DeviceWatch
 from msx_frontend.workers import replica as replica_module
 from msx_frontend.workers.replica import ReplicaState

@@ -14,7 +14,7 @@ from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.config.address import Address
 from msx_frontend.config.load import load_server_config
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot

@@ -11,8 +11,8 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.management_errors import AdapterNotFound
 from msx_frontend.models.loaded_adapters import LoadedAdapters
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.family import Failure, Family, Reply, Route
 from msx_net.http.request import Request
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 def understood(version: ModelVersion) -> dict[str, Any]:

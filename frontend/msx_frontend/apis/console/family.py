@@ -13,8 +13,8 @@ from msx_frontend.apis.console.details import understood
 from msx_frontend.apis.console.pages import page_routes
 from msx_frontend.metrics.history import ALL
 from msx_frontend.metrics.traces import Trace
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import integer
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.failures import own_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import status_reply

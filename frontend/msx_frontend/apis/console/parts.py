@@ -17,8 +17,8 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.history import ALL, EVERY, FIELDS, POINTS, RecentHistory
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 
 Part = tuple[str, Any]
 """A name, such as "version m 1.0", and a value that JSON has."""

@@ -13,7 +13,7 @@ from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, Jso
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, Finish, TextToken, described
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class GenerateParameters(SamplingFields, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Any
 from msx_core.kserve.types import Signature, TensorMeta
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend import __version__
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 
 EXTENSIONS = [
     "binary_tensor_data",

@@ -10,11 +10,11 @@ from typing import Any
 from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_frontend.archives.suffixes import ARCHIVE_SUFFIXES
 from msx_frontend.management_errors import ModelApiDisabled
+from msx_frontend.models.changes.operations import check_all_start
 from msx_frontend.models.management import Management
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import check_all_start
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.models.versions.states import ModelState
 from msx_frontend.public_text import public_text
 
 READY, LOADING, UNAVAILABLE = "READY", "LOADING", "UNAVAILABLE"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_frontend.metrics.inference_statistics import Total
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 
 _NONE = {"count": 0, "ns": 0}
 

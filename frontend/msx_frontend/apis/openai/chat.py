@@ -25,7 +25,7 @@ from msx_frontend.generation.sampling import StreamOptions
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

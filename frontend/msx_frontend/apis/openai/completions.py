@@ -34,7 +34,7 @@ from msx_frontend.generation.sampling import (
 )
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 DEFAULT_TOKENS = 16
 """OpenAI's limit."""

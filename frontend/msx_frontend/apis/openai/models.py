@@ -9,7 +9,7 @@ import msgspec
 
 from msx_frontend.generation.directory import Directory
 from msx_frontend.models.describe import kserve_ready
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.family import Reply
 from msx_net.http.request import Request
 

@@ -11,8 +11,8 @@ from msx_core.kserve.types import Signature
 from msx_core.methods import Methods
 from msx_frontend.apis.openapi.operations import operation_id
 from msx_frontend.apis.openapi.schemas import Schema
-from msx_frontend.models.body_schemas import JSON_TYPE, BodySchemas, bodies, body_schemas, tensor_bodies
-from msx_frontend.models.shared_schemas import SharedSchemas
+from msx_frontend.models.schemas.body import JSON_TYPE, BodySchemas, bodies, body_schemas, tensor_bodies
+from msx_frontend.models.schemas.shared import SharedSchemas
 
 KSERVE, PREDICTIONS = "/v2/models/{model}/infer", "/predictions/{model_name}"
 METHOD = "/predictions/{model_name}:{method}"

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from msx_core.service_errors import BadRequest
-from msx_frontend.models.body_schemas import JSON_TYPE
-from msx_frontend.models.shared_schemas import PLACE, Schema, SharedSchemas
+from msx_frontend.models.schemas.body import JSON_TYPE
+from msx_frontend.models.schemas.shared import PLACE, Schema, SharedSchemas
 from msx_net.http.family import Family, JsonSchema
 
 __all__ = ["ANYTHING", "EVENTS_TYPE", "Components", "Schema", "prefix_of", "schema_of"]

@@ -10,8 +10,8 @@ import msgspec
 
 from msx_core.plugins import ModelView, WorkerView
 from msx_frontend.config import ServerConfig
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.snapshots.content import text_of
 
 SECRET = {"keystore_pass"}

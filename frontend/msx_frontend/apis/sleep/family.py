@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from msx_core.service_errors import BadRequest
 from msx_frontend.models.model_api import StatusMessage
-from msx_frontend.models.model_version import ModelVersion
 from msx_frontend.models.parameters import text
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.failures import own_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.parameters import parameters

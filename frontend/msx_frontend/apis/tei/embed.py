@@ -14,7 +14,7 @@ from msx_frontend.generation.inputs import Inputs, check_some, text_inputs
 from msx_frontend.generation.operations import OperationReply, count_tokens
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class EmbedTexts(msgspec.Struct, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msx_core.generation import Capabilities
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 def is_left(direction: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msx_core.generation import Capabilities
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.reply_schemas import Ids, Info
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 def encoder_info(version: ModelVersion, most_texts: int) -> Info:

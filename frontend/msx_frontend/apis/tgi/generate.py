@@ -16,7 +16,7 @@ from msx_frontend.generation.replies import CompleteTextReply, JsonReply, Stream
 from msx_frontend.generation.schemas import ignored
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 def generate(request: TextRequest) -> CompleteTextReply:

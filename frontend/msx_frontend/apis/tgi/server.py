@@ -20,7 +20,7 @@ from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.simple_tokens import tokenize as tokenize_texts
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.family import JSON, Reply
 from msx_net.http.request import Request
 

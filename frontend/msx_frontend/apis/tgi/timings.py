@@ -6,7 +6,7 @@ import time
 
 from msx_frontend.generation.generation import Generation
 from msx_frontend.generation.text_request import Headers
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class Timings:

@@ -15,7 +15,7 @@ from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class _TokenizePrompt(msgspec.Struct, kw_only=True):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msx_frontend import __version__
-from msx_frontend.models.body_schemas import BodySchemas, bodies
-from msx_frontend.models.shared_schemas import SharedSchemas
+from msx_frontend.models.schemas.body import BodySchemas, bodies
+from msx_frontend.models.schemas.shared import SharedSchemas
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import json_reply

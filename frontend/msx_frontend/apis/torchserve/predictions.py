@@ -13,8 +13,8 @@ from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, Spli
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
-from msx_frontend.models.body_schemas import body_schemas
-from msx_frontend.models.model_version import ModelVersion
+from msx_frontend.models.schemas.body import body_schemas
+from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msx_core.mindir import TensorSpec, read_signature
 from msx_frontend.archives.guess import MINDIR, mindirs_in
-from msx_frontend.models.tensor_examples import example_shape, example_value
+from msx_frontend.models.schemas.tensor_examples import example_shape, example_value
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.instance import InstanceInfo

@@ -24,7 +24,7 @@ from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.server import Server
-    from msx_frontend.models.model_version import ModelVersion
+    from msx_frontend.models.versions.model_version import ModelVersion
 
 
 @dataclass(frozen=True)

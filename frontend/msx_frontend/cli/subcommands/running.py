@@ -16,7 +16,7 @@ from msx_frontend.assembly.status_socket import Status
 from msx_frontend.cli import commands
 from msx_frontend.cli.status import asked, columns
 from msx_frontend.cli.subcommands.selection import options_of, selected, selects_server
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.versions.states import ModelState
 
 EVERY = 1.0
 """Seconds between two looks of `status --watch`."""

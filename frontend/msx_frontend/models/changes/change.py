@@ -6,8 +6,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from msx_frontend.models.operations import Operations
-from msx_frontend.models.state import State
+from msx_frontend.models.changes.operations import Operations
+from msx_frontend.models.state.state import State
 from msx_frontend.whole_calls import WholeCalls
 
 

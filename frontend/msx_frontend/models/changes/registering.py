@@ -9,12 +9,12 @@ import msgspec
 
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.changes.change import Change
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.records import Counts, current_record, new_record
+from msx_frontend.models.changes.records import Counts, current_record, new_record
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import State
-from msx_frontend.models.state_store import StoredVersion
-from msx_frontend.models.states import ModelState
+from msx_frontend.models.state.state import State
+from msx_frontend.models.state.store import StoredVersion
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.models.versions.states import ModelState
 
 
 class Registering(Change):

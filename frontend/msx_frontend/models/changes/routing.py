@@ -5,7 +5,7 @@ from __future__ import annotations
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.changes.registering import check_kept
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import State
+from msx_frontend.models.state.state import State
 from msx_frontend.models.traffic import TrafficRule
 
 

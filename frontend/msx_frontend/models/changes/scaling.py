@@ -8,12 +8,12 @@ from collections.abc import Callable
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.changes.change import Change
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.operations import check_workers, start_workers
-from msx_frontend.models.records import Bounds, current_record, with_options, with_workers
+from msx_frontend.models.changes.operations import check_workers, start_workers
+from msx_frontend.models.changes.records import Bounds, current_record, with_options, with_workers
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import State
-from msx_frontend.models.state_store import StoredVersion
+from msx_frontend.models.state.state import State
+from msx_frontend.models.state.store import StoredVersion
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class Scaling(Change):

@@ -11,11 +11,11 @@ import msgspec
 from msx_core.generation import AdapterFiles
 from msx_core.service_errors import BadRequest
 from msx_frontend.models.changes.change import Change
+from msx_frontend.models.changes.records import current_record, with_options
 from msx_frontend.models.changes.registering import check_kept
-from msx_frontend.models.model_version import ModelVersion
-from msx_frontend.models.records import current_record, with_options
 from msx_frontend.models.registry import Registry
-from msx_frontend.models.state import State
+from msx_frontend.models.state.state import State
+from msx_frontend.models.versions.model_version import ModelVersion
 
 
 class Setting(Change):

@@ -10,7 +10,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from msx_core.methods import MethodInfo
 from msx_frontend.apis.openapi.models import DescribedModel, with_models
-from msx_frontend.models.tensor_schemas import request_schema, response_schema
+from msx_frontend.models.schemas.tensors import request_schema, response_schema
 from msx_sdk.kserve import Signature, TensorMeta
 from tests.frontend.apis.openapi.test_document import made
 

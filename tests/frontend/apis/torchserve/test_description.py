@@ -10,8 +10,8 @@ import pytest
 
 from msx_core.methods import MethodInfo
 from msx_frontend.apis.torchserve.description import TITLE, description, managed_model_description, model_description
-from msx_frontend.models.body_schemas import body_schemas
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.schemas.body import body_schemas
 from msx_net.http.family import Family, Route
 from tests.frontend.apis.families import all_families, of_listener
 

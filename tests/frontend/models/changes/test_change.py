@@ -13,10 +13,10 @@ import pytest
 from msx_core.service_errors import BadRequest, ServiceUnavailable
 from msx_frontend.management_errors import NotSaved
 from msx_frontend.models.changes.change import Change, Changes
+from msx_frontend.models.changes.operations import Operations
 from msx_frontend.models.management import Management
-from msx_frontend.models.operations import Operations
 from msx_frontend.models.registration import Registration
-from msx_frontend.models.state import State, UnsavedState
+from msx_frontend.models.state.state import State, UnsavedState
 from msx_frontend.models.traffic import TrafficRule
 from tests.frontend.harness import Harness, in_harness, until
 from tests.frontend.jobs import run

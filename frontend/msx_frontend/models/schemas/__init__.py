@@ -1,0 +1,1 @@
+"""JSON schemas of bodies, and examples of them."""

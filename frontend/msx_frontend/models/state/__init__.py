@@ -1,0 +1,1 @@
+"""What a restarted server knows again."""

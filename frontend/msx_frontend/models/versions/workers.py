@@ -1,0 +1,230 @@
+"""The workers of a model version: how many there are, and whether they serve."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from msx_frontend.management_errors import WorkersNotStarted
+from msx_frontend.models.versions.group_recipe import GroupRecipe
+from msx_frontend.models.versions.states import ModelState
+from msx_frontend.models.versions.supervisor import Supervisor
+from msx_frontend.resources.supply import VersionSupply
+from msx_frontend.workers.group_end import GroupEnd
+from msx_frontend.workers.replica import Replica, ReplicaState
+
+
+class VersionWorkers:
+    """The workers of a version without stages."""
+
+    def __init__(self, supervisor: Supervisor, recipe: GroupRecipe, resources: VersionSupply) -> None:
+        self._supervisor, self._source, self._resources = supervisor, recipe.source, resources
+        self._environment = recipe.environment
+        self._replicas, self.autoscaler = supervisor.replicas, supervisor.autoscaler
+        self._dispatcher, self.status = supervisor.dispatcher, supervisor.status
+
+    @property
+    def all(self) -> list[Replica]:
+        """Also those that are stopping."""
+        return self._replicas.all
+
+    @property
+    def kept(self) -> list[Replica]:
+        """The wanted replicas, without those that are stopping."""
+        return self._replicas.kept
+
+    @property
+    def least(self) -> int:
+        return self._replicas.least
+
+    @property
+    def asked(self) -> int:
+        """The least before the number of devices limited it."""
+        return self._replicas.asked
+
+    @property
+    def most(self) -> int:
+        return self._replicas.most
+
+    @property
+    def ready(self) -> int:
+        return len(self._dispatcher.groups)
+
+    @property
+    def waiting(self) -> int:
+        """Workers that wait for a resource before they can start."""
+        return sum(replica.state is ReplicaState.WAITING for replica in self.kept)
+
+    @property
+    def wanted(self) -> bool:
+        return self.least > 0 or (bool(self.kept) and not self.on_demand)
+
+    @property
+    def at_rest(self) -> bool:
+        """No worker is in a call, not even in one whose client has left."""
+        return not any(group.runner.busy for group in self._replicas.groups)
+
+    @property
+    def on_demand(self) -> bool:
+        """There may be none: the first request starts one, and waits for it."""
+        return self.autoscaler.on_demand
+
+    @property
+    def expected(self) -> bool:
+        """Requests are accepted: a worker serves, or may serve soon."""
+        return self._dispatcher.may_serve
+
+    @property
+    def refusal(self) -> str:
+        """The reason for clients why requests are refused; "" while a worker serves, or none is wanted."""
+        return "" if self.ready else self._dispatcher.refusal
+
+    @property
+    def answer(self) -> bool:
+        """A request that comes now is answered: by a worker that is ready, or by one that it starts."""
+        if self.status.state is ModelState.ASLEEP:
+            return False
+        return self.ready > 0 or (self.on_demand and self.expected)
+
+    @property
+    def use_devices(self) -> bool:
+        return bool(self.all) and self._resources.has_devices
+
+    @property
+    def device_type(self) -> str:
+        """The kind of their devices, or "cpu", also while there are none."""
+        return self._resources.device_type if self.all else "cpu"
+
+    @property
+    def follow_load(self) -> bool:
+        return self.autoscaler.on
+
+    def describe(self) -> dict[str, Any]:
+        """How they follow the load; empty where they do not."""
+        return self.autoscaler.describe()
+
+    def turn_autoscaling(self, on: bool) -> None:
+        """Takes effect when the bounds are set, by `scale`."""
+        self.autoscaler.turn(on)
+
+    async def scale(self, least: int, most: int) -> None:
+        """See `Replicas.scale`. Raises WorkersNotStarted for a version that is lost."""
+        if self.status.lost and least:
+            raise WorkersNotStarted(self._source.name, self._source.version, self.status.lost)
+        await self._replicas.scale(least, most, self._source.config.response_timeout)
+        self.autoscaler.bounded()
+        self._supervisor.judge()
+
+    async def settled(self) -> GroupEnd | None:
+        """Wait until all are ready or wait for resources: returns None. Returns the end of a worker whose first load
+        failed; one that was killed and starts again at once has not.
+
+        Raises RequirementsFailed when there is none and the requirements cannot be installed.
+        """
+        if not self.all:
+            await self._environment.ready()
+        while True:
+            ended = (r.last_end for r in self.all if r.state is not ReplicaState.READY and not r.excused)
+            if failed := next((end for end in ended if end is not None and not end.elsewhere), None):
+                return failed
+            if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.all):
+                return None
+            await self.status.wait()
+
+
+class StagedWorkers:
+    """A request passes all stages: for it there are workers where each of them has some."""
+
+    kept = ()
+    """None besides those of its stages, which each version of a stage keeps."""
+
+    def __init__(self, stages: Sequence[VersionWorkers]) -> None:
+        self._stages = stages
+
+    @property
+    def all(self) -> list[Replica]:
+        return [replica for stage in self._stages for replica in stage.all]
+
+    @property
+    def least(self) -> int:
+        return sum(stage.least for stage in self._stages)
+
+    @property
+    def asked(self) -> int:
+        return sum(stage.asked for stage in self._stages)
+
+    @property
+    def most(self) -> int:
+        return sum(stage.most for stage in self._stages)
+
+    @property
+    def ready(self) -> int:
+        """None while a stage has none."""
+        ready = [stage.ready for stage in self._stages]
+        return sum(ready) if all(ready) else 0
+
+    @property
+    def waiting(self) -> int:
+        return sum(stage.waiting for stage in self._stages)
+
+    @property
+    def wanted(self) -> bool:
+        return self.least > 0
+
+    @property
+    def at_rest(self) -> bool:
+        return all(stage.at_rest for stage in self._stages)
+
+    @property
+    def on_demand(self) -> bool:
+        return any(stage.on_demand for stage in self._stages)
+
+    @property
+    def expected(self) -> bool:
+        return all(stage.expected for stage in self._stages)
+
+    @property
+    def refusal(self) -> str:
+        return next((stage.refusal for stage in self._stages if stage.refusal), "")
+
+    @property
+    def answer(self) -> bool:
+        return all(stage.answer for stage in self._stages)
+
+    @property
+    def use_devices(self) -> bool:
+        return any(stage.use_devices for stage in self._stages)
+
+    @property
+    def device_type(self) -> str:
+        """The kind of the first stage that has devices."""
+        return next((stage.device_type for stage in self._stages if stage.use_devices), "cpu")
+
+    @property
+    def follow_load(self) -> bool:
+        return any(stage.follow_load for stage in self._stages)
+
+    def describe(self) -> dict[str, Any]:
+        """Each stage follows the load by itself."""
+        return {}
+
+    def turn_autoscaling(self, on: bool) -> None:
+        for stage in self._stages:
+            stage.turn_autoscaling(on)
+
+    async def scale(self, least: int, most: int) -> None:
+        """All stages alike."""
+        await asyncio.gather(*(stage.scale(least, most) for stage in self._stages))
+
+    async def settled(self) -> GroupEnd | None:
+        waiting = {asyncio.ensure_future(stage.settled()) for stage in self._stages}
+        try:
+            while waiting:
+                done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if end := next((end for task in done if (end := task.result()) is not None), None):
+                    return end
+            return None
+        finally:
+            for task in waiting:
+                task.cancel()
