@@ -1,5 +1,6 @@
 """MindSpore's set-up, on a stand-in for MindSpore; one test runs the real one in a process of its own."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -235,6 +236,23 @@ def run(script: str) -> str:
 
 def test_importing_the_helpers_imports_nothing_heavy() -> None:
     assert run("import sys, msx_sdk.mindspore; print({'mindspore', 'numpy'} & sys.modules.keys())") == "set()\n"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_mindspore_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: bool
+) -> None:
+    (tmp_path / "mindspore.py").write_text("import gc\n\nCOLLECTS = gc.isenabled()\n\nraise ImportError(COLLECTS)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mindspore", raising=False)
+    try:
+        if not enabled:
+            gc.disable()
+        with pytest.raises(ImportError, match="False"):
+            setup(context())
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
 
 
 @pytest.mark.mindspore
