@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def on_cpu(model: Path, parallel: Any, whole: bool) -> dict[str, Any]:
-    runner = make_runner("wide", limits(slots=(1, 4)), parallel, model, whole=whole)
+    runner = make_runner("wide", limits(slots=(4,)), parallel, model, whole=whole)
     told: list[str] = []
     runner.warm_up(told.append)
     graphs = compiled_graphs()

@@ -15,7 +15,7 @@ from msx_llm.sampling.choice import TokenChoice
 from msx_llm.step import UNREAD, ChoosingRunner, Mixed, TokenChunk, decode, encode
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.flat_models import TOKENS, assert_near, emulation, make_flat
-from tests.llm.runners import FAMILIES, all_logits, limits, make_runner, some
+from tests.llm.runners import FAMILIES, LIKE_OTHERS, all_logits, limits, make_runner, some
 from tests.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore
@@ -25,10 +25,6 @@ ms = pytest.importorskip("mindspore")
 @pytest.fixture(autouse=True, scope="module")
 def _launch_blocking() -> None:
     ms.runtime.launch_blocking()
-
-
-LIKE_OTHERS = ("phi3", "glm4", "mistral", "qwen2", "llama_mqa", "llama_biased", "qwen3_moe", "deepseek_v2")
-"""Families whose cells are others' on an NPU, with another configuration."""
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from msx_llm.models.registry import read_config
 from tests.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
-from tests.llm.runners import FAMILIES, limits, make_runner, some
+from tests.llm.runners import FAMILIES, LIKE_OTHERS, limits, make_runner, some
 from tests.llm.wide_models import make_wide
 
 pytestmark = pytest.mark.mindspore
@@ -55,9 +55,7 @@ def refusal(runner: Any, kind: int) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("family", "dtype"), [*some(FAMILIES, "glm4", "phi3", "qwen3_moe", "deepseek_v2"), ("qwen3", "bfloat16")]
-)
+@pytest.mark.parametrize(("family", "dtype"), [*some(FAMILIES, *LIKE_OTHERS), ("qwen3", "bfloat16")])
 def test_every_family_passes(family: str, dtype: str, tmp_path: Path) -> None:
     for said in refusals(make(family, tmp_path, dtype)):
         assert PASSED in said
