@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from msx_frontend.workers.channel import Channel
 from msx_protocol import FrameReader, encode_frame
+from msx_protocol.channel import Channel
 from msx_protocol.message import WireMessage
 from msx_ray.agent_messages import AgentInfo, FromAgent
 from msx_ray.agent_stream import AgentStream

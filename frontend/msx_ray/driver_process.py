@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.output import LONGEST_LINE
 from msx_protocol import encode_frame
+from msx_protocol.channel import Channel
 from msx_protocol.message import WireMessage
 from msx_ray.messages import FromDriver, Unreachable
 

@@ -21,6 +21,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
+from msx_frontend.installed_plugins import load_plugins, use_plugins_path
 from msx_frontend.keys.locked_file import KeyFileTaken
 from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
@@ -30,7 +31,6 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state.store import StateStore
-from msx_frontend.plugins.loading import load_plugins, use_plugins_path
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.snapshots.files import unread
 from msx_frontend.snapshots.named import with_snapshot

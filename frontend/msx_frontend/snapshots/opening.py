@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msx_core.plugins import SNAPSHOTS
 from msx_frontend.config.surroundings import log_location
-from msx_frontend.plugins.loading import load_plugin
+from msx_frontend.installed_plugins import load_plugin
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import PluginSerializer, SnapshotSerializer
 

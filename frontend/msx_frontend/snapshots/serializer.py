@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from msx_core.plugins import SavedSnapshot, SnapshotSerializer
 from msx_core.start_errors import StartError
-from msx_frontend.plugins.loading import Plugin, reason
+from msx_frontend.installed_plugins import Plugin, reason
 
 __all__ = ["MODEL_SNAPSHOT", "PluginSerializer", "SavedSnapshot", "SnapshotError", "SnapshotSerializer"]
 

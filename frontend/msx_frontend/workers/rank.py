@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from msx_frontend.workers.channel import Channel
 from msx_frontend.workers.launcher import ExitStatus, LaunchedRank, RankStatus
 from msx_frontend.workers.output import WorkerOutput
 from msx_protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
+from msx_protocol.channel import Channel
 from msx_protocol.segments import SegmentUse
 
 UNREAD = 1.0

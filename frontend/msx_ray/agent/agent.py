@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from msx_frontend.workers.channel import Channel
 from msx_protocol import encode_frame
+from msx_protocol.channel import Channel
 from msx_protocol.message import WireMessage
 from msx_ray.agent.generation import NodeGeneration
 from msx_ray.agent.invitation import Invitation

@@ -16,7 +16,7 @@ from msx_core.errors import PredictionError
 from msx_core.failures import summary
 from msx_core.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
 from msx_core.service_errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
-from msx_frontend.plugins.loading import Plugin, PluginError, reason
+from msx_frontend.installed_plugins import Plugin, PluginError, reason
 
 log = logging.getLogger("msx.plugins")
 

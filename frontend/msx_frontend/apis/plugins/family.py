@@ -9,8 +9,8 @@ from msx_core.plugins import EndpointRequest, EndpointResponse, ServerView
 from msx_core.request import Headers as RequestHeaders
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.plugins.endpoints import PluginEndpoint, make_endpoint
+from msx_frontend.installed_plugins import Plugin, PluginError
 from msx_frontend.keys.key import Kind
-from msx_frontend.plugins.loading import Plugin, PluginError
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Headers, ListenerName, Reply, Route
 from msx_net.http.request import Request

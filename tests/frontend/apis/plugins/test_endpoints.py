@@ -12,7 +12,7 @@ import pytest
 
 from msx_core.service_errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
 from msx_frontend.apis.plugins.endpoints import MOST_CALLS, PluginEndpoint, make_endpoint
-from msx_frontend.plugins.loading import Plugin
+from msx_frontend.installed_plugins import Plugin
 from msx_sdk.plugins import Endpoint, EndpointRequest, EndpointResponse, PredictionError
 from msx_sdk.request import Headers
 from tests.frontend.jobs import run

@@ -1,4 +1,4 @@
-"""One connection to a worker, as messages."""
+"""One connection of asyncio, as messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 
-from msx_protocol import LARGE, FrameReader, ProtocolError
+from msx_protocol.frame_reader import LARGE, FrameReader
+from msx_protocol.frames import ProtocolError
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from msx_frontend.apis.plugins.view import config_view
 from msx_frontend.apis.torchserve.description import described
 from msx_frontend.assembly.families import first_segments
 from msx_frontend.config import ServerConfig
-from msx_frontend.plugins.loading import Plugin, PluginError, load_plugin, load_plugins, use_plugins_path
+from msx_frontend.installed_plugins import Plugin, PluginError, load_plugin, load_plugins, use_plugins_path
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotError
 from msx_net.http.router import Router
