@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_core.config import ModelConfig, ParallelLayout
-from msx_frontend.devices.choose import resources_of_devices
+from msx_frontend.plugins.accelerators import resources_of_devices
 from msx_ray.messages import ClusterNode
 from msx_ray.reservation import CPU, Bundles
 

@@ -8,14 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msx_core.config import ModelConfig
-from msx_frontend.devices.accelerator import Device
-from msx_frontend.devices.choose import accelerator_of, resources_of_devices
-from msx_frontend.devices.lease import Lease
-from msx_frontend.metrics.observer import Figure
-from msx_frontend.resources.claim_state import ClaimState
-from msx_frontend.resources.shortage import Shortage
-from msx_frontend.resources.starts import Sibling
-from msx_frontend.resources.supply import UnhealthyDevice
+from msx_frontend.plugins.accelerators import Device, accelerator_of, resources_of_devices
+from msx_frontend.plugins.launchers import ClaimState, Figure, Lease, Shortage, Sibling, UnhealthyDevice
 from msx_ray.bundles import bundles_of, device_of
 from msx_ray.cluster import Cluster
 from msx_ray.placements import placement_of

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from msx_frontend.workers.output import LONGEST_LINE
 from msx_protocol import encode_frame
 from msx_protocol.channel import Channel
 from msx_protocol.message import WireMessage
@@ -25,6 +24,9 @@ PAUSES = (1.0, 2.0, 5.0, 10.0)
 
 LASTED = 60.0
 """Seconds after which a driver was not one of a row that fails."""
+
+LONGEST_LINE = 8192
+"""Characters of a line of the driver that stand in the log."""
 
 LONGEST_WORDS = 500
 """Characters of a driver's last line that stand in the reason why nothing is placed."""

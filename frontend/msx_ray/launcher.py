@@ -10,8 +10,7 @@ from collections.abc import Coroutine, Sequence
 from itertools import count
 from pathlib import Path
 
-from msx_frontend.environments.build import is_venv
-from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.plugins.launchers import GroupSpec, is_venv
 from msx_ray.agent_messages import RANK_STREAMS, NodeContent
 from msx_ray.agent_stream import AgentStream
 from msx_ray.certificate import Identity

@@ -7,17 +7,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from msx_frontend import __version__
+from msx_frontend.plugins import SERVER_VERSION
 
 
 def node_problem(told: Mapping[str, Any]) -> str:
     """A sentence that names the node, what it has and how that is mended; "" where it suits."""
     node, own = told["node"], f"{sys.platform}-{platform.machine()}"
-    install = f"run `pip install msx-serve=={__version__}` there, in the Python that Ray was started with"
+    install = f"run `pip install msx-serve=={SERVER_VERSION}` there, in the Python that Ray was started with"
     if not told["version"]:
-        return f"Node {node} has no msx-serve, and this server is {__version__}: {install}."
-    if told["version"] != __version__:
-        return f"Node {node} has msx-serve {told['version']}, and this server is {__version__}: {install}."
+        return f"Node {node} has no msx-serve, and this server is {SERVER_VERSION}: {install}."
+    if told["version"] != SERVER_VERSION:
+        return f"Node {node} has msx-serve {told['version']}, and this server is {SERVER_VERSION}: {install}."
     if _minor(told["python"]) != _minor(platform.python_version()):
         return (
             f"Node {node} has Python {told['python']}, and this server has {platform.python_version()}: start Ray "

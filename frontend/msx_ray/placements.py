@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msx_frontend.devices.nodes import GroupPlacement, Share
+from msx_frontend.plugins.launchers import GroupPlacement, Share
 from msx_ray.messages import Place
 from msx_ray.reservation import Reservation
 

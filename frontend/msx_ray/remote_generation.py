@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from msx_frontend.devices.nodes import GroupPlacement
-from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.plugins.launchers import GroupPlacement, GroupSpec
 from msx_ray.agent_messages import (
     RANK_STREAMS,
     Begin,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
-from msx_frontend.workers.launcher import ExitStatus, RankStatus
+from msx_frontend.plugins.launchers import ExitStatus, RankStatus
 from msx_protocol import Load
 from msx_ray.agent_messages import RankUsage
 from msx_ray.agent_stream import AgentStream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msx_frontend.devices.nodes import in_drivers_order
+from msx_frontend.plugins.launchers import in_drivers_order
 from msx_ray.claims import ClusterClaim, ClusterResources
 from msx_ray.messages import ClusterNode
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.adapters.family import adapters_api
-from msx_frontend.apis.cluster.family import Report, cluster_api
+from msx_frontend.apis.cluster.family import cluster_api
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
 from msx_frontend.apis.kserve.answers import Answers
@@ -34,6 +34,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
+from msx_frontend.workers.workplace import Report
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_mindspore_serving.family.family import mindspore_serving

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from msx_core.service_errors import ServiceError
-from msx_frontend.apis.cluster.family import Report
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.hubs import Hubs
@@ -32,6 +31,7 @@ from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.segments.allowance import SegmentAllowance
+from msx_frontend.workers.workplace import Report
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.descriptors import Descriptors
@@ -134,9 +134,9 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     rights = WorkerRights(config, folder, store.contents.in_use)
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)
-    if workplace.figures is not None and workplace.problem is not None:
-        context.monitoring.metrics.figures.cluster = workplace.figures
-        context.health.cluster_problem = workplace.problem
+    if (cluster := workplace.cluster) is not None:
+        context.monitoring.metrics.figures.cluster = cluster.figures
+        context.health.cluster_problem = cluster.problem
     management = Management(
         config,
         context.registry,
@@ -160,5 +160,5 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         workflows=WorkflowManagement(management, workflows, context.state, config),
         startup=Startup(management, context.state, config.load_models, snapshot, servables),
         devices=devices.report,
-        cluster_report=workplace.report,
+        cluster_report=None if cluster is None else cluster.report,
     )

@@ -1,1 +1,10 @@
-"""Plugins: endpoints and snapshot back ends of installed packages, by their entry points."""
+"""The names that launchers, accelerators and API families of other packages import: the server's public modules.
+
+docs/plugins.md says of each name how stable it is. Nothing of the server imports this package.
+"""
+
+from __future__ import annotations
+
+from msx_frontend import __version__ as SERVER_VERSION
+
+__all__ = ["SERVER_VERSION"]

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Mapping
 from itertools import count
 
-from msx_frontend.devices.accelerator import Accelerator, NoMorePortsError
+from msx_frontend.plugins.accelerators import Accelerator, NoMorePortsError
 
 
 class CollectivePorts:

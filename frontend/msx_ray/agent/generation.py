@@ -7,9 +7,8 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 
-from msx_frontend.devices.accelerator import Device
-from msx_frontend.devices.choose import accelerator_of
-from msx_frontend.workers.local import free_port
+from msx_frontend.plugins.accelerators import Device, accelerator_of
+from msx_frontend.plugins.ranks import free_port
 from msx_protocol.message import WireMessage
 from msx_ray.agent.collective_ports import CollectivePorts
 from msx_ray.agent.contents import folder_of

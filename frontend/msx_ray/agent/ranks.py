@@ -9,8 +9,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from msx_frontend.workers.environment import THREADS, python_path
-from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
+from msx_frontend.plugins.ranks import THREADS, LocalRank, ProcessSpec, python_path, start_rank
 from msx_protocol.message import WireMessage
 from msx_ray.agent.relay import Relay
 from msx_ray.agent_messages import RANK_STREAMS, Begin, Ended, Hello, RankStart, RankUsage, Started

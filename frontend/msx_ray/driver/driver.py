@@ -13,7 +13,7 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
-from msx_frontend.devices.choose import resources_of_devices
+from msx_frontend.plugins.accelerators import resources_of_devices
 from msx_protocol import FrameReader, encode_frame
 from msx_ray.driver.connection import NotConnectedError, RayConnection
 from msx_ray.driver.groups import Group, kept_groups

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from msx_core.service_errors import ResourceNotFound
-from msx_frontend.apis.cluster.family import NONE, Report, cluster_api
+from msx_frontend.apis.cluster.family import NONE, cluster_api
+from msx_frontend.workers.workplace import Report
 from msx_net.http.family import Answer
 
 

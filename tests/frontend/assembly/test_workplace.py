@@ -25,8 +25,7 @@ print(*sys.modules)
 PARTS = """
 import sys
 
-import msx_ray.claims, msx_ray.cluster, msx_ray.launcher
-import msx_ray.report
+import msx_ray.workplace
 
 print(*sys.modules)
 """

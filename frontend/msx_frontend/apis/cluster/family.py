@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from msx_core.service_errors import ResourceNotFound
+from msx_frontend.workers.workplace import Report
 from msx_net.http.failures import own_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import json_reply
 from msx_net.http.request import Request
-
-Report = Callable[[], dict[str, Any]]
 
 NONE = "This server has no cluster: its workers run on this machine, because cluster_address is not set."
 
