@@ -90,7 +90,7 @@ def driver(server: RunningServer) -> psutil.Process | None:
     """The process that talks to Ray, if one runs."""
     for one in psutil.Process(server.process.pid).children():
         with contextlib.suppress(psutil.Error):
-            if one.status() != psutil.STATUS_ZOMBIE and "cluster.driver" in str(one.cmdline()):
+            if one.status() != psutil.STATUS_ZOMBIE and "msx_ray.driver" in str(one.cmdline()):
                 return one
     return None
 

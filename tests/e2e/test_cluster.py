@@ -94,7 +94,7 @@ def test_a_killed_agent(server: RunningServer, nodes: RayCluster, tmp_path: Path
 
 def test_a_killed_driver(server: RunningServer, nodes: RayCluster) -> None:
     old = pids(server)
-    (driver,) = [one for one in psutil.Process(server.process.pid).children() if "cluster.driver" in str(one.cmdline())]
+    (driver,) = [one for one in psutil.Process(server.process.pid).children() if "msx_ray.driver" in str(one.cmdline())]
     driver.kill()
     for _ in range(20):
         assert ask(server, "apart") == (200, "x")

@@ -112,7 +112,7 @@ def pids(server: RunningServer) -> list[int]:
 
 
 def driver(server: RunningServer) -> psutil.Process:
-    (found,) = [one for one in psutil.Process(server.process.pid).children() if "cluster.driver" in str(one.cmdline())]
+    (found,) = [one for one in psutil.Process(server.process.pid).children() if "msx_ray.driver" in str(one.cmdline())]
     return found
 
 
