@@ -14,7 +14,9 @@ from msx_core.kserve.types import INFER as INFER  # a kind of job, like the foll
 from msx_core.methods import METHOD, PACKED_METHOD
 from msx_core.priorities import HEADER as PRIORITY
 from msx_core.priorities import NORMAL, priority_of
+from msx_core.replies.sink import Sink
 from msx_core.replies.stream_credit import StreamCredit
+from msx_core.request_ids import SESSION
 from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_core.tracing.trace_context import PARENT, PARENT_LENGTH, STATE
 from msx_protocol import encode_headers
@@ -31,10 +33,6 @@ OWN = PLAIN | {PACKED_METHOD}
 """Kinds of jobs that a handler's `handle` answers, of a stage too, and none of its methods."""
 OPERATIONS = frozenset({GENERATE, TOKENIZE, EMBED, CLASSIFY, LOAD_ADAPTER, SLEEP})
 """Kinds of jobs whose one field and whose chunks are messages of `msx_core.generation`."""
-
-
-SESSION = "x-session-id"
-"""The header that names the session of a request: those of one session go to one worker of a language model."""
 
 
 def method_kind(method: str) -> str:
@@ -107,34 +105,6 @@ def trace_headers(headers: list[tuple[str, str]]) -> tuple[str, str]:
     """W3C's `traceparent` and `tracestate`; "" where the client sent none."""
     found = {name.lower(): value for name, value in headers if name.lower() in (PARENT, STATE)}
     return found.get(PARENT, ""), found.get(STATE, "")
-
-
-class Sink(Protocol):
-    """Where one job's reply goes: `start` once, `chunk` any number of times, then `end`; or all of it by `answer`;
-    or `fail` at any point.
-
-    Called on the loop's thread by the group's reader, which must never wait: no method blocks or raises.
-    """
-
-    def start(self, status: int, phrase: str, headers: list[tuple[str, str]]) -> None: ...
-
-    def chunk(self, data: bytes) -> None: ...
-
-    def end(self) -> None: ...
-
-    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None: ...
-
-    def fail(self, error: ServiceError) -> None: ...
-
-
-class Cancellable(Protocol):
-    """A job, or several that end together."""
-
-    @property
-    def credit(self) -> StreamCredit | None:
-        """Of one job whose reply is a stream, for who holds its chunks until its client takes them."""
-
-    def cancel(self, error: ServiceError | None = None) -> None: ...
 
 
 class JobContainer(Protocol):

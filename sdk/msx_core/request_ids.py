@@ -1,9 +1,12 @@
-"""Ids of requests."""
+"""Ids of requests, and the header that names their session."""
 
 from __future__ import annotations
 
 import os
 import re
+
+SESSION = "x-session-id"
+"""The header that names the session of a request: those of one session go to one worker of a language model."""
 
 _GIVEN = re.compile(rb"[A-Za-z0-9._:\-]{1,128}")
 

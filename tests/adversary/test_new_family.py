@@ -13,11 +13,11 @@ import pytest
 from msx_frontend.assembly import http_front
 from msx_frontend.assembly.families import families
 from msx_frontend.assembly.grpc_services import grpc_services
-from msx_frontend.config.address import Address
 from msx_net.grpc.service import Rpc, describe
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
+from msx_net.listening.address import Address
 from tests.adversary import asks
 from tests.adversary.kinds import malformed
 from tests.adversary.rig import Attack, Door

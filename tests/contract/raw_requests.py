@@ -7,7 +7,7 @@ import gzip
 import re
 from typing import NamedTuple
 
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 
 LARGE = 6000
 """Bytes of a body that is larger than the server of these tests takes."""

@@ -26,13 +26,13 @@ from msx_core.kserve.message import join
 from msx_core.reply_head import JSON_TYPE
 from msx_core.service_errors import WorkerDied
 from msx_frontend.assembly.http_front import HttpFront
-from msx_frontend.config.address import Address
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.registry import Registry
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_net.http.family import JobRoute
 from msx_net.http.router import Match, Router
+from msx_net.listening.address import Address
 from msx_net.tls.listeners import ListenerTls
 from msx_sdk.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE, ClassifyReply, EmbedReply, TokenizeReply
 from tests.contract.http_goldens import Answer, golden, goldens

@@ -22,7 +22,6 @@ from msx_core.service_errors import DeadlineExceeded, HandlerFailed, InvalidKey,
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.address import Address
 from msx_frontend.job import INFER, Job
 from msx_frontend.keys.key import Key, Kind
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
@@ -33,6 +32,7 @@ from msx_net.grpc.messages import POOL, message_class
 from msx_net.grpc.reflection import NAMES
 from msx_net.grpc.service import Service
 from msx_net.http.v2.listener import RestHttp2
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.keys.some import some_key
 from tests.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry

@@ -17,9 +17,9 @@ from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
-from msx_frontend.config.address import Address
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.messages import message_class
+from msx_net.listening.address import Address
 from tests.contract.test_both_ways import Ask, Served, served
 from tests.frontend.jobs import run
 from tests.http2_transport import Http2Transport

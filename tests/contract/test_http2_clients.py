@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate

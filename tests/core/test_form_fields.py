@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msx_backend.envelopes.by_name import envelope_named
-from msx_net.http.parse import parse_fields
+from msx_frontend.body_fields import parse_fields
 from msx_sdk import Handler, InvalidInput
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply

@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from msx_core import service_errors
+from msx_core.replies import reply_buffer
 from msx_core.service_errors import HandlerFailed, ServiceError, WorkerDied, grpc_code_of
 from msx_frontend import management_errors
 from msx_frontend.apis.kserve.errors import ManyReplies
@@ -19,7 +20,6 @@ from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.versions import sleep
-from msx_frontend.queueing import reply_buffer
 from msx_frontend.workflows import errors as workflow_errors
 from msx_mindspore_serving.family.errors import ServingError
 from msx_net.grpc import unary_reply
@@ -48,7 +48,9 @@ IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ 
 
 
 def test_every_module_that_adds_an_error_is_known_here() -> None:
-    others = {e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith(("msx_frontend", "msx_net"))}
+    others = {
+        e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith(("msx_core", "msx_frontend", "msx_net"))
+    }
     others -= {e.__name__ for e in IN_THE_TABLE}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msx_core.priorities import priority_of
+from msx_core.replies.sink import Sink
 from msx_core.service_errors import ServiceError
-from msx_frontend.job import Sink
 from msx_frontend.keys.key import Key
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.calls import LARGE, MANY, ServingCall

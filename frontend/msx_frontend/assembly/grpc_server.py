@@ -10,6 +10,7 @@ from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.server_config import GrpcTransport
+from msx_frontend.config.tls_listeners import GRPC
 from msx_frontend.models.health import KnowsReadiness
 from msx_net.connections.limits import connection_limits
 from msx_net.connections.open_connections import OpenConnections
@@ -19,7 +20,6 @@ from msx_net.grpc.reflection import ReflectionService
 from msx_net.grpc.service import ListenerName, Service, limited
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.page_guard import PageGuard
-from msx_net.tls.clients import GRPC
 from msx_net.tls.listeners import ListenerTls, ServerTls
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
+from msx_frontend.config.tls_listeners import HTTP
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS, Kind
 from msx_frontend.keys.tokens import Tokens
@@ -35,7 +36,6 @@ from msx_net.http.family import Family, ListenerName
 from msx_net.http.router import Router
 from msx_net.http.v2.listener import RestHttp2
 from msx_net.listening.listener import Listener, ListenerContext
-from msx_net.tls.clients import HTTP
 
 if TYPE_CHECKING:
     from msx_net.grpc.direct.port_calls import PortCalls

@@ -25,12 +25,12 @@ from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
 from msx_frontend.assembly.without_keys import what_is_open
 from msx_frontend.config.load import GivenSettings
+from msx_frontend.config.tls_listeners import GRPC, HTTP
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.startup.readiness import why_not_ready
 from msx_net.listening.listener import Listener
-from msx_net.tls.clients import GRPC, HTTP
 from msx_net.tls.listeners import ServerTls
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_core.values import ConfigError, convert, show
-from msx_frontend.config.address import Address
 from msx_frontend.config.cluster import check_cluster, ignored_in_cluster
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
@@ -20,6 +19,7 @@ from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfi
 from msx_frontend.config.state_folder import ENV
 from msx_frontend.config.unknown_keys import MOST_LOOKED_UP, UnknownKey, check_unknown, unknown_key, unknown_variables
 from msx_frontend.config.worker_rights import worker_limits, worker_users
+from msx_net.listening.address import Address
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")

@@ -15,7 +15,7 @@ from msx_core.sequences import SequenceKeys
 from msx_core.start_errors import StartError
 from msx_core.text_limits import TextLimits
 from msx_core.values import Count, Positive, Seconds, Switch, Text
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 
 __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerConfigError", "Snapshot"]
 

@@ -11,6 +11,7 @@ import msgspec
 from msx_core.generation import GenerateRequest, Owner
 from msx_core.generation.long_texts import encode_long
 from msx_core.generation.wire import encode
+from msx_core.replies.sink import Sink
 from msx_core.replies.stream_heartbeat import CLOSED, COMMENT
 from msx_core.service_errors import MalformedJson, RequestCancelled, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
@@ -19,7 +20,7 @@ from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure, WrongParameter
 from msx_frontend.generation.parameter_names import client_name, renamed
-from msx_frontend.job import Beginning, Field, Job, Sink
+from msx_frontend.job import Beginning, Field, Job
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.versions.first_load import LoadWait

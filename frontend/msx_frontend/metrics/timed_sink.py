@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from msx_frontend.job import Job, Sink
+from msx_core.replies.sink import Sink
+from msx_frontend.job import Job
 from msx_frontend.metrics.phases import phases_of
 
 HEADER = "server-timing"

@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from msx_core.config import ModelConfig
 from msx_core.methods import METHOD
+from msx_core.replies.sink import Sink
 from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import Overloaded, ServiceError
-from msx_frontend.job import ALONE, EXPLAIN, PREDICT, STREAM, Job, Sink
+from msx_frontend.job import ALONE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.batched_jobs import Groups
 from msx_frontend.queueing.batching import BatchingPolicy

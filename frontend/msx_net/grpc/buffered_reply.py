@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_net.grpc.admission import Admitted
 
 

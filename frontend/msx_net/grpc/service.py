@@ -11,8 +11,8 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from msx_core.held_bytes import HeldBytes
+from msx_core.replies.sink import Cancellable, Sink
 from msx_core.service_errors import ServiceError
-from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Kind
 from msx_net.grpc.codes import Code
 from msx_net.grpc.context import CallContext, LogsCalls

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import ClassVar
 
+from msx_core.replies.sink import Cancellable
 from msx_core.replies.stream_heartbeat import StreamHeartbeat
 from msx_core.request_ids import new_request_id
 from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled, ServiceError
-from msx_frontend.job import Cancellable
 from msx_net.http.compression import compress, compressed_headers, decompress, is_compressible
 from msx_net.http.cors import with_cors
 from msx_net.http.direct import Direct

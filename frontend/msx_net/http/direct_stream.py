@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.replies.stream_heartbeat import StreamHeartbeat, is_event_stream
 from msx_core.service_errors import RequestCancelled, ServiceError
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.http.failures import failure_event
 from msx_net.http.known_head import KnownHead
 from msx_net.http.wire import BODYLESS, RawHeaders, stream_framing

@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
+from msx_core.replies.sink import Cancellable, Sink
 from msx_core.reply_head import JSON_TYPE
 from msx_core.service_errors import ServiceError
-from msx_frontend.job import Cancellable, Sink
 from msx_frontend.keys.key import Key, Kind
 from msx_net.http.head import Head
 from msx_net.http.request import Request

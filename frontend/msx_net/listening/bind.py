@@ -6,8 +6,8 @@ import errno
 import socket
 
 from msx_core.start_errors import StartError
-from msx_frontend.config.address import Address
 from msx_net.connections.listen import bind_unix, listen
+from msx_net.listening.address import Address
 
 
 class ListenError(StartError):

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from msx_frontend.config.address import Address
 from msx_net.connections.accept_loop import AcceptLoop, Connect
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.open_connections import ListenerConnections, OpenConnections
@@ -15,6 +14,7 @@ from msx_net.connections.wind_down import abort, shut_down, stop_accepting
 from msx_net.http.direct import Direct
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.settings import Http1Settings
+from msx_net.listening.address import Address
 from msx_net.listening.bind import bind
 from msx_net.listening.protocol_choice import H2, HTTP1, ProtocolChoice
 from msx_net.listening.uvicorn_server import UvicornServer

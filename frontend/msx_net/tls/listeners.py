@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msx_frontend.config import ServerConfig
-from msx_net.tls.clients import authority_keys, speaking_tls
+from msx_frontend.config.tls_listeners import authority_keys, speaking_tls
 from msx_net.tls.identity import TlsError, TlsIdentity, authorities_of, load_identity, source
 from msx_net.tls.validity import NOT_LET_IN, ExpiryLog, Validity, validity_of_any
 

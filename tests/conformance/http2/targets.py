@@ -11,7 +11,6 @@ import ssl
 from collections.abc import Callable
 from typing import Protocol
 
-from msx_frontend.config.address import Address
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.v2.listener import RestHttp2
 from msx_net.http.wire import Receive, Scope, Send, send_whole
@@ -20,6 +19,7 @@ from msx_net.http2.header_blocks import encode_headers
 from msx_net.http2.headers import Headers
 from msx_net.http2.limits import Limits
 from msx_net.http2.stream import Stream
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls

@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from msx_frontend.config import ModelDefaults, ServerConfig, ServerConfigError, Snapshot
-from msx_frontend.config.address import Address
 from msx_frontend.config.keys import NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.load import load_server_config
 from msx_frontend.snapshots.content import NOT_WRITTEN, properties_of
+from msx_net.listening.address import Address
 from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer
 

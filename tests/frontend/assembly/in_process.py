@@ -9,9 +9,9 @@ from typing import Any
 
 from msx_frontend.assembly.server import Server, start_server
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.address import Address
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.logs.output import set_up_logging
+from msx_net.listening.address import Address
 
 
 def config_of(folder: Path, **options: Any) -> ServerConfig:

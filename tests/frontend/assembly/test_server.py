@@ -12,10 +12,10 @@ import pytest
 
 from msx_core.start_errors import StartError
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
-from msx_frontend.config.address import Address
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.grpc.listen import GrpcListenError
+from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
 from tests.free_ports import free_port
 from tests.frontend.assembly.in_process import config_of, started

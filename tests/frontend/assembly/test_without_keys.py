@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from msx_frontend.assembly.server import Server
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 from msx_net.page_guard import SAFE
 from tests.free_ports import free_port
 from tests.frontend.assembly.in_process import config_of, started

@@ -20,12 +20,12 @@ from msx_frontend.cli.doctor import devices, left, software, system
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.main import main
-from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.devices import cann
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.findings import Finding, Level
 from msx_frontend.versions import PACKAGES, PYTHON, Range, minor, numbers
+from msx_net.listening.address import Address
 from tests.frontend.assembly.test_instance import info
 from tests.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator, add_accelerator
 from tests.frontend.devices.test_ascend import env as env

@@ -14,8 +14,8 @@ from msx_core.start_errors import StartError
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config import NamedSnapshot, ServerConfig
-from msx_frontend.config.address import Address
 from msx_frontend.findings import Finding, Level
+from msx_net.listening.address import Address
 from tests.certificates import Certificate, write_pem
 from tests.frontend.assembly.in_process import config_of, started
 from tests.frontend.jobs import run

@@ -8,8 +8,8 @@ import pytest
 
 from msx_frontend.config import ModelDefaults, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot, keys
 from msx_frontend.config import server_config as module
-from msx_frontend.config.address import Address
 from msx_frontend.config.load import load_server_config
+from msx_net.listening.address import Address
 
 DOCS = (Path(__file__).parents[3] / "docs" / "server-config.md").read_text()
 FIELDS = [field.name for field in msgspec.structs.fields(ServerConfig)]

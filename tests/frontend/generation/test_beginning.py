@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.job import SESSION, Job
+from msx_core.request_ids import SESSION
+from msx_frontend.job import Job
 from msx_frontend.queueing.routing.blocks import blocks_of
 from msx_sdk.generation import Capabilities, TokenizeReply
 from tests.frontend.generation.speaker import ALL, Speaker, words

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
-from msx_frontend.config.address import Address
 from msx_frontend.config.load import load_server_config
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.versions.states import ModelState
@@ -19,6 +18,7 @@ from msx_frontend.snapshots.content import NOT_WRITTEN, models_of, properties_of
 from msx_frontend.snapshots.files import SnapshotFiles
 from msx_frontend.snapshots.serializer import SavedSnapshot
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_net.listening.address import Address
 from tests.frontend.harness import Harness, in_harness
 
 VERSION = {

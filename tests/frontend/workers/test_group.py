@@ -18,10 +18,10 @@ import pytest
 from msgspec import structs
 
 from msx_core.non_finite import COUNTER
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.replies.stream_credit import StreamBuffers
 from msx_core.service_errors import HandlerFailed, RequestCancelled, WorkerDied, WorkerTimedOut
 from msx_frontend.job import Job
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_frontend.workers import group_end, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import (
     DeadlineExceeded,
     HandlerFailed,
@@ -20,7 +21,6 @@ from msx_core.service_errors import (
 )
 from msx_core.workflow_spec import parse_workflow_spec
 from msx_frontend.job import Field, Job
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_frontend.workflows.workflow import Workflow
 from tests.frontend.jobs import run
 from tests.retry import told_wait

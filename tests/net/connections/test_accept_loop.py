@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.config.address import Address
 from msx_net.connections import sweep
 from msx_net.connections.accept_loop import BATCH
 from msx_net.connections.refuse import refuse_new
+from msx_net.listening.address import Address
 from msx_net.listening.bind import bind
 from tests.certificates import Certificate, write_pem
 from tests.frontend.jobs import run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from msx_core.held_bytes import HeldBytes
-from msx_frontend.job import Cancellable, Sink
+from msx_core.replies.sink import Cancellable, Sink
 from msx_net.grpc.admission import Admitted
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.service import JobMethod, Rpc, Service, describe, limited

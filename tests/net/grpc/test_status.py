@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from msx_core import service_errors
+from msx_core.replies import reply_buffer
 from msx_core.service_errors import (
     BadRequest,
     HandlerFailed,
@@ -16,7 +17,6 @@ from msx_core.service_errors import (
 )
 from msx_frontend import management_errors
 from msx_frontend.apis.torchserve.grpc import inference
-from msx_frontend.queueing import reply_buffer
 from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.status import details, standard_code, status_message, torchserve_code

@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
 
-from msx_frontend.config.address import Address
 from msx_net.connections import sweep
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.grpc.admission import Admission
@@ -18,6 +17,7 @@ from msx_net.http.v2.listener import RestHttp2
 from msx_net.http.wire import Receive, Scope, Send
 from msx_net.http2 import frames
 from msx_net.http2.frames import frame
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener, ListenerContext
 from tests.frontend.jobs import run
 from tests.net.http2.peer import Frame

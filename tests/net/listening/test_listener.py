@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from msx_core.service_errors import WorkerDied
-from msx_frontend.config.address import Address
 from msx_net.http.wire import Receive, Scope, Send, StreamBroken, send_whole
+from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
 from msx_net.listening.listener import Listener
 from tests.frontend.jobs import run

@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from msx_frontend.config.address import Address
 from msx_net.connections import connection as any_connection
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.open_connections import ListenerConnections
@@ -19,6 +18,7 @@ from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 from msx_net.http2.frames import PREFACE
 from msx_net.http2.header_blocks import encode_headers
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.jobs import run
 from tests.net.connections.echoing import Echoing

@@ -15,11 +15,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.address import Address
+from msx_frontend.config.tls_listeners import GRPC, HTTP, ClientCaError
 from msx_net.http.wire import Receive, Scope, Send, send_whole
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from msx_net.tls import listeners as tls_listeners
-from msx_net.tls.clients import GRPC, HTTP, ClientCaError
 from msx_net.tls.identity import TlsError
 from msx_net.tls.listeners import ServerTls, server_tls
 from tests.certificates import Certificate, write_keystore, write_pem

@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from msx_core.replies.sink import Sink
 from msx_core.service_errors import DeadlineExceeded, ServiceError
-from msx_frontend.job import Sink
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.answers import Outputs, outputs_of
 from msx_mindspore_serving.family.calls import ServingCall

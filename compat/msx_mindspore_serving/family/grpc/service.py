@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msx_core.held_bytes import HeldBytes
-from msx_frontend.job import Cancellable, Sink
+from msx_core.replies.sink import Cancellable, Sink
 from msx_mindspore_serving.family.calls import LARGE, MANY
 from msx_mindspore_serving.family.grpc.grpc_call import GrpcCall
 from msx_mindspore_serving.family.servables import Servables

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from msx_core.kserve.message import split
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import HandlerFailed
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 
 class InferenceMessage(NamedTuple):

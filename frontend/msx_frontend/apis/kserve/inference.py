@@ -8,12 +8,12 @@ from msx_core.kserve.types import HEADER_LENGTH
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve.errors import ManyReplies, failure
 from msx_frontend.apis.kserve.infer import check, opened
+from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head
 from msx_net.http.job_reply import TranslatedReply
-from msx_net.http.parse import fields_parser
 from msx_net.http.wire import JSON_HEADERS
 
 BINARY = ("content-type", "application/octet-stream")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from msx_core.service_errors import ResourceNotFound
 from msx_frontend.apis.torchserve.predictions import MODEL, Submit
+from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_net.http.family import Family, JobRoute, Names, ReplySink, Route
 from msx_net.http.head import Head
-from msx_net.http.parse import fields_parser
 from msx_net.http.router import Match
 
 OwnerOf = Callable[[str], str | None]

@@ -10,6 +10,7 @@ from msx_core.bodies import says_json
 from msx_core.service_errors import BadRequest
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
+from msx_frontend.body_fields import fields_of_query, fields_parser, merge_fields
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
@@ -18,7 +19,6 @@ from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head
-from msx_net.http.parse import fields_of_query, fields_parser, merge_fields
 from msx_net.http.request import Request
 from msx_net.http.wire import json_bytes
 

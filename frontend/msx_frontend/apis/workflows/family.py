@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import Job, KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.workflows.api import WorkflowApi
@@ -12,7 +13,6 @@ from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, JsonSchema, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.parameters import parameters
-from msx_net.http.parse import fields_parser
 from msx_net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_net.http.request import Request
 

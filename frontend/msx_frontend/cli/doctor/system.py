@@ -13,11 +13,11 @@ from pathlib import Path
 from msx_archiver.sizes import MIB, human
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.config.address import Address
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import can_be_made, state_folder
 from msx_frontend.findings import Finding, failed, ok, warning
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors
+from msx_net.listening.address import Address
 
 FEW_DESCRIPTORS = 4096
 LITTLE_ROOM, NO_ROOM = 2048 * MIB, 100 * MIB

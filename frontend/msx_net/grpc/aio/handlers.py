@@ -12,10 +12,9 @@ from grpc import StatusCode
 
 from msx_core.priorities import HEADER as PRIORITY
 from msx_core.replies.stream_heartbeat import CLOSED
-from msx_core.request_ids import new_request_id, valid_request_id
+from msx_core.request_ids import SESSION, new_request_id, valid_request_id
 from msx_core.service_errors import RequestCancelled
 from msx_core.tracing.trace_context import PARENT, STATE, TraceHeaders
-from msx_frontend.job import SESSION
 from msx_net.grpc.answer import answer_call
 from msx_net.grpc.codes import Code
 from msx_net.grpc.context import Call

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 
 from msx_core.priorities import HEADER
+from msx_core.request_ids import SESSION as SESSION_TEXT
 from msx_core.request_ids import valid_request_id
 from msx_core.service_errors import ServiceError
 from msx_core.tracing.trace_context import PARENT as PARENT_TEXT
 from msx_core.tracing.trace_context import STATE as STATE_TEXT
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.job import SESSION as SESSION_TEXT
 from msx_net.grpc.admission import SentKey
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.compression import ACCEPTED, ENCODINGS, IDENTITY

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msx_core.held_bytes import UNCOUNTED
 from msx_core.priorities import NORMAL
+from msx_core.replies.sink import Cancellable
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.job import Cancellable
 from msx_frontend.keys.key import Key, granted_priority
 from msx_net.grpc.answer import not_one, parsed
 from msx_net.grpc.codes import Code

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import Any
 
+from msx_core.replies.reply_buffer import STALL_LIMIT
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.reply_buffer import STALL_LIMIT
 from msx_net.connections import turns
 from msx_net.connections.connection import ON_ITS_WAY, close_unless_asked, forgiven, may_be_asked
 from msx_net.http.asgi_request import client_text

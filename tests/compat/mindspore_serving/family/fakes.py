@@ -13,8 +13,9 @@ from msx_core.methods import MethodInfo, Methods
 from msx_core.non_finite import NonFinite
 from msx_core.packed import OneBytes, OneText, Tensor, pack, unpack
 from msx_core.priorities import NORMAL
+from msx_core.replies.sink import Cancellable
 from msx_core.service_errors import HandlerFailed, ModelNotFound, ServiceError
-from msx_frontend.job import Cancellable, Job
+from msx_frontend.job import Job
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 from msx_mindspore_serving.family.grpc.service import mindspore_serving_service

@@ -10,8 +10,9 @@ from typing import Any, cast
 from hpack import Decoder
 
 from msx_core.held_bytes import HeldBytes
+from msx_core.replies.sink import Sink
 from msx_core.service_errors import BadRequest, ServiceError
-from msx_frontend.job import Field, Job, Sink
+from msx_frontend.job import Field, Job
 from msx_net.grpc.admission import Admission, ChecksTokens
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.direct.call_connection import CallConnection

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from msx_core.service_errors import WorkerDied
-from msx_frontend.config.address import Address
 from msx_frontend.job import Job
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.jobs import run
 from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from msx_frontend.config.address import Address
 from msx_net.http.wire import Receive, Scope, Send, read_body, send_whole
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.jobs import run
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from msx_net.tls.listeners import ListenerTls, server_tls
 from tests.certificates import Certificate, write_pem

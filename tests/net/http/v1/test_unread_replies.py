@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.queueing.reply_buffer import STALL_LIMIT
+from msx_core.replies.reply_buffer import STALL_LIMIT
 from tests.frontend.jobs import run
 from tests.net.http.direct_client import request
 from tests.net.http.v1.test_limits import Bench, turns

@@ -7,11 +7,11 @@ import asyncio
 import httpx
 import pytest
 
-from msx_frontend.config.address import Address
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.v2.connection import KEPT_HEADS, LONGEST_HEAD
 from msx_net.http.v2.listener import RestHttp2, http2_limits
 from msx_net.http2.limits import LARGEST_WINDOW
+from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.http2_transport import Http2Transport
 from tests.net.http.client import FakeAccessLog, FakeRegistry, answer, begin_answer

@@ -7,10 +7,10 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.infer import check, opened
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.outcome import reported
 from msx_net.grpc.status import sentence

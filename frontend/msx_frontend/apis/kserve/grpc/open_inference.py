@@ -10,6 +10,7 @@ from google.protobuf.json_format import ParseDict
 from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.types import HEADER_LENGTH
 from msx_core.priorities import class_headers
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
@@ -21,7 +22,6 @@ from msx_frontend.apis.kserve.statistics import statistics
 from msx_frontend.job import INFER, Field, Job
 from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import message_class

@@ -9,11 +9,12 @@ from typing import Any, Protocol
 
 from msx_core.held_bytes import HeldBytes
 from msx_core.priorities import NAMES, NORMAL, class_headers
+from msx_core.replies.reply_buffer import ReplyBuffer
+from msx_core.replies.sink import Sink
 from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
-from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, Sink, method_kind
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
+from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, method_kind
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import message_class

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.request_ids import new_request_id
 from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 
 MOST_AHEAD = 64
 """Requests of one call that wait for their answers to be sent; then no more are read from the client."""

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
+from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import BadRequest, InvalidKey
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
-from msx_frontend.queueing.reply_buffer import ReplyBuffer
 from msx_net.grpc.admission import Admitted
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.messages import message_class

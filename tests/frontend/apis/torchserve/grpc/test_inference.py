@@ -10,6 +10,7 @@ import uvloop
 from grpc import StatusCode
 
 from msx_core.held_bytes import HeldBytes
+from msx_core.replies import reply_buffer
 from msx_core.replies.stream_credit import BEHIND, StreamBuffers
 from msx_core.service_errors import (
     DeadlineExceeded,
@@ -24,7 +25,6 @@ from msx_core.service_errors import (
 from msx_frontend.apis.torchserve.grpc import sequences
 from msx_frontend.job import PREDICT, STREAM, Field
 from msx_frontend.keys.key import Key
-from msx_frontend.queueing import reply_buffer
 from tests.frontend.harness import until
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.net.grpc.harness import Request, Served, answer, begin, failure, request, serving, told

@@ -10,12 +10,12 @@ from typing import NamedTuple
 from msx_core.held_bytes import Hold
 from msx_core.priorities import NORMAL
 from msx_core.replies.notifier import Notifier
+from msx_core.replies.reader_patience import ReaderPatience
+from msx_core.replies.sink import Cancellable
 from msx_core.replies.stream_credit import BEHIND, StreamBuffers, StreamCredit
 from msx_core.replies.stream_heartbeat import COMMENT, StreamHeartbeat
 from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.job import Cancellable
-from msx_frontend.queueing.reader_patience import ReaderPatience
 
 STALL_LIMIT = 30.0
 """Seconds that a reader has to take something, while its handler waits for it or its buffer is above its size."""

@@ -1,6 +1,6 @@
 import pytest
 
-from msx_frontend.config.address import Address
+from msx_net.listening.address import Address
 
 
 @pytest.mark.parametrize(

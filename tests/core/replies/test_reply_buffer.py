@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from msx_core.replies import reply_buffer
+from msx_core.replies.reply_buffer import UNPACED, ReaderTooSlow, ReplyBuffer
 from msx_core.replies.stream_credit import BEHIND, FIRST, StreamBuffers, StreamCredit
 from msx_core.service_errors import HandlerFailed, RequestCancelled, WorkerDied
 from msx_frontend.job import Job
-from msx_frontend.queueing import reply_buffer
-from msx_frontend.queueing.reply_buffer import UNPACED, ReaderTooSlow, ReplyBuffer
 
 
 def run(test: Callable[[ReplyBuffer, Job], Awaitable[None]], stall_limit: float = 1000) -> None:

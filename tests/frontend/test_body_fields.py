@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_core.service_errors import BadRequest
+from msx_frontend.body_fields import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
 from msx_frontend.job import Field
-from msx_net.http.parse import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
 
 URL_ENCODED = b"application/x-www-form-urlencoded"
 MULTIPART = b"multipart/form-data; boundary=sep"

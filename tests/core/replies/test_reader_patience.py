@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from msx_frontend.queueing.reader_patience import ReaderPatience
+from msx_core.replies.reader_patience import ReaderPatience
 from tests.frontend.jobs import run
 
 
