@@ -30,6 +30,9 @@ from msx_net.http.v1 import errors as http1_errors
 from tests.retry import told_wait
 
 GRPC_CODES = {code.name for code in grpc.StatusCode}
+OURS = ("msx_core", "msx_frontend", "msx_net")
+"""The packages that have errors of requests."""
+
 OWN_STATUS = 499
 """The client has left: nginx's number, which http.HTTPStatus does not know."""
 
@@ -48,9 +51,7 @@ IN_THE_TABLE = [error for error in subclasses(ServiceError) if error.__module__ 
 
 
 def test_every_module_that_adds_an_error_is_known_here() -> None:
-    others = {
-        e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith(("msx_core", "msx_frontend", "msx_net"))
-    }
+    others = {e.__name__ for e in subclasses(ServiceError) if e.__module__.startswith(OURS)}
     others -= {e.__name__ for e in IN_THE_TABLE}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == llm_errors.__name__}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == workflow_errors.__name__}
