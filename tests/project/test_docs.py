@@ -19,7 +19,7 @@ LINKING = sorted(
     str(path.relative_to(ROOT)) for path in [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*/*.md")]
 )
 LINES = 300
-LIMITS = {"README.md": 100, "CHANGELOG.md": 60, "CONTRIBUTING.md": 10_000}
+LIMITS = {"README.md": 100, "CHANGELOG.md": 60, "docs/architecture.md": 150, "CONTRIBUTING.md": 10_000}
 """Lines, and bytes where they are more than a page has lines."""
 WORDS = 80
 HOSTS = ("unpkg.com", "jsdelivr.net", "cdnjs.", "googleapis.com")
@@ -83,7 +83,7 @@ def paragraphs(path: Path) -> Iterator[str]:
         yield " ".join(line for line in block.splitlines() if not line.startswith(("|", "#")))
 
 
-@pytest.mark.parametrize("page", [page for page in LINKING if page != "docs/architecture.md"])
+@pytest.mark.parametrize("page", LINKING)
 def test_no_paragraph_is_too_long(page: str) -> None:
     for text in paragraphs(ROOT / page):
         words = len(re.sub(r"\]\([^)]*\)", "]", text).split())
