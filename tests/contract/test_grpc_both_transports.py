@@ -23,7 +23,7 @@ from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
 from msx_frontend.job import INFER, Job
-from msx_frontend.keys.key import Key, Kind
+from msx_frontend.keys.key import Key
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.limits import ConnectionLimits
@@ -32,6 +32,7 @@ from msx_net.grpc.messages import POOL, message_class
 from msx_net.grpc.reflection import NAMES
 from msx_net.grpc.service import Service
 from msx_net.http.v2.listener import RestHttp2
+from msx_net.keys import Kind
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.keys.some import some_key

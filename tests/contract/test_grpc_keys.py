@@ -16,11 +16,12 @@ import pytest
 
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.config import ServerConfig
-from msx_frontend.keys.key import Key, KeyKind, Kind, digest_of
+from msx_frontend.keys.key import Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
 from msx_frontend.keys.tokens import Tokens
 from msx_net.grpc.reflection import ReflectionService
 from msx_net.grpc.service import Method
+from msx_net.keys import Kind
 from tests.contract.test_grpc_both_transports import (
     CONFIG,
     HEALTH,

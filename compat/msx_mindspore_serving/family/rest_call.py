@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from msx_core.priorities import priority_of
 from msx_core.replies.sink import Sink
 from msx_core.service_errors import ServiceError
-from msx_frontend.keys.key import Key
 from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.calls import LARGE, MANY, ServingCall
 from msx_mindspore_serving.family.errors import ServingError, Spec, error_text
@@ -20,6 +19,7 @@ from msx_net.http.admission import PRIORITY
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head
 from msx_net.http.wire import JSON_HEADERS
+from msx_net.keys import ClientKey
 
 ONLY_POST = "http message only support POST right now"
 
@@ -69,7 +69,7 @@ class ServingTemplate:
     def __init__(self, servables: Servables, head: Head) -> None:
         self._servables, self._posts = servables, head.method == "POST"
         self._spec, self._priority = _spec(head.target), priority_of(head.header(PRIORITY))
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         if not self._posts:

@@ -14,10 +14,10 @@ import msgspec
 from msx_core.start_errors import StartError
 from msx_frontend.assembly.server import LISTENER_LIMIT, Server
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.connections import connection_limits
 from msx_mindspore_serving.family.family import mindspore_serving_alone
 from msx_mindspore_serving.family.grpc.service import SERVICE
 from msx_mindspore_serving.script.channel import CommandError
-from msx_net.connections.limits import connection_limits
 from msx_net.grpc.listen import GrpcListen, GrpcListener
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener, ListenerContext

@@ -21,6 +21,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.state_folder import StateFolder, state_folder
 from msx_frontend.config.surroundings import in_current_folder, settle_home
+from msx_frontend.config.tls_listeners import server_tls
 from msx_frontend.installed_plugins import load_plugins, use_plugins_path
 from msx_frontend.keys.locked_file import KeyFileTaken
 from msx_frontend.keys.opening import ServerKeys, open_keys
@@ -40,7 +41,7 @@ from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats
-from msx_net.tls.listeners import ServerTls, server_tls
+from msx_net.tls.listeners import ServerTls
 
 KEY_FILE = "key_file.json"
 MEMORY_SHARE = 4

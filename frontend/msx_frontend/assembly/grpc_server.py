@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.server_config import GrpcTransport
 from msx_frontend.config.tls_listeners import GRPC
 from msx_frontend.models.health import KnowsReadiness
-from msx_net.connections.limits import connection_limits
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.grpc.admission import Admission, ChecksTokens
 from msx_net.grpc.listen import GrpcListen, GrpcListener, GrpcServed

@@ -19,9 +19,10 @@ from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
+from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.tls_listeners import HTTP
 from msx_frontend.generation.text_models import TextModels
-from msx_frontend.keys.key import KINDS, Kind
+from msx_frontend.keys.key import KINDS
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
@@ -29,12 +30,12 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.workflows.api import WorkflowApi
 from msx_mindspore_serving.family.servables import Servables
-from msx_net.connections.limits import connection_limits
 from msx_net.http.cors import Cors
 from msx_net.http.exchange import Exchange
 from msx_net.http.family import Family, ListenerName
 from msx_net.http.router import Router
 from msx_net.http.v2.listener import RestHttp2
+from msx_net.keys import Kind
 from msx_net.listening.listener import Listener, ListenerContext
 
 if TYPE_CHECKING:

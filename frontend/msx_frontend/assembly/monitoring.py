@@ -9,14 +9,14 @@ from pathlib import Path
 
 from msx_frontend.apis.probes.family import PATHS as PROBES
 from msx_frontend.config import ServerConfig
-from msx_frontend.logs.access_lines import Entry
-from msx_frontend.logs.access_log import AccessLog, LoggedCall
+from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.observer import ServerFigures
 from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
+from msx_net.logged_calls import Entry, LoggedCall
 
 HTTP, GRPC = "http", "grpc"
 

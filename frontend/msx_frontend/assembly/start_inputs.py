@@ -13,6 +13,7 @@ from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.tracing import check_tracing
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
+from msx_frontend.config.tls_listeners import server_tls
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.installed_plugins import load_plugins, use_plugins_path
 from msx_frontend.keys.opening import count_keys
@@ -24,7 +25,6 @@ from msx_frontend.models.startup.servable_folders import servables_in
 from msx_frontend.models.state.file import check_state
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
-from msx_net.tls.listeners import server_tls
 
 Env = Mapping[str, str]
 

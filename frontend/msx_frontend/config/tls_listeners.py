@@ -1,4 +1,4 @@
-"""Which listeners demand certificates of clients, and which authorities must have signed them: keys `…client_ca`."""
+"""Which listeners speak TLS, and which of them demand certificates of clients: keys `…client_ca`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msx_core.start_errors import StartError
 from msx_frontend.config import ServerConfig
+from msx_net.tls.listeners import ServerTls
 
 HTTP, GRPC = ("inference", "management", "metrics"), ("grpc_inference", "grpc_management")
 
@@ -16,6 +17,12 @@ log = logging.getLogger("msx.tls")
 
 class ClientCaError(StartError):
     """Certificates are demanded where clients cannot show one; the message names key and remedy."""
+
+
+def server_tls(config: ServerConfig) -> ServerTls | None:
+    """None where no listener speaks TLS: files that are not needed are not read. Raises ClientCaError, TlsError."""
+    authorities, speaking = authority_keys(config), speaking_tls(config)
+    return ServerTls(config, speaking, authorities) if speaking else None
 
 
 def speaking_tls(config: ServerConfig) -> list[str]:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from msx_core.generation import CLASSIFY, EMBED, GENERATE, TOKENIZE
 from msx_core.service_errors import ModelNotFound, NotOffered, ServiceError, ServiceUnavailable
 from msx_frontend.generation.errors import FirstLoading, UnknownAdapter, UnknownModel, WrongParameter
-from msx_frontend.keys.key import Key
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.traffic import Headers
 from msx_frontend.models.versions.model_version import ModelVersion
+from msx_net.keys import ClientKey
 
 ALIASES = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
@@ -30,17 +30,17 @@ class Directory:
     """
 
     def __init__(
-        self, registry: Registry, default_llm: str = "", key: Key | None = None, headers: Headers = ()
+        self, registry: Registry, default_llm: str = "", key: ClientKey | None = None, headers: Headers = ()
     ) -> None:
         """`headers` are those of the request, where one asks."""
         self._registry, self._default_llm, self._key = registry, default_llm, key
         self._headers = headers
 
-    def seen_by(self, key: Key | None) -> Directory:
+    def seen_by(self, key: ClientKey | None) -> Directory:
         """A key for some models sees no others: neither in lists nor as the one that is meant without a name."""
         return self if key is None or key.models is None else Directory(self._registry, self._default_llm, key)
 
-    def asked_by(self, key: Key | None, headers: Headers) -> Directory:
+    def asked_by(self, key: ClientKey | None, headers: Headers) -> Directory:
         """The same for one request, which goes to a version of its model by the model's traffic."""
         return Directory(self._registry, self._default_llm, None if key is None or key.models is None else key, headers)
 

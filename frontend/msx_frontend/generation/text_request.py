@@ -21,7 +21,6 @@ from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure, WrongParameter
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Beginning, Field, Job
-from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink
 from msx_frontend.models.versions.first_load import LoadWait
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -29,6 +28,7 @@ from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.failures import reported
 from msx_net.http.family import Names
 from msx_net.http.wire import JSON_HEADERS
+from msx_net.keys import ClientKey
 
 LARGE = 1 << 20
 """Bytes of a body that is received, read, and sent to a worker in three turns of the loop, each of which takes
@@ -80,7 +80,7 @@ class TextJob(Job):
 _numbers = count()
 
 
-def owner_of(key: Key | None) -> Owner:
+def owner_of(key: ClientKey | None) -> Owner:
     """Who has the turns of a new request: its number, and a name of its key that says nothing outside this process."""
     return Owner("" if key is None else key.digest.hex()[:16], next(_numbers))
 
@@ -122,7 +122,7 @@ class TextRequest:
         body: bytes,
         path: Names,
         headers: Headers,
-        key: Key | None,
+        key: ClientKey | None,
         sink: Sink,
         owner: Owner,
     ) -> None:

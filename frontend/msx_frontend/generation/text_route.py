@@ -10,10 +10,10 @@ from typing import Protocol
 from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.generation.text_request import LARGE, TextApi, TextRequest, owner_of
 from msx_frontend.job import KeptHeaders
-from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head
+from msx_net.keys import ClientKey
 
 
 class TextReply(Protocol):
@@ -43,8 +43,8 @@ class TextTemplate:
         self._api, self._answer, self._path = api, answer, names
         self._headers = KeptHeaders(head.headers())
         self._timed = asks_for_timing(head.raw_headers)
-        self.key: Key | None = None
-        self.asker: Key | None = None
+        self.key: ClientKey | None = None
+        self.asker: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         own = TimedSink(sink) if self._timed else sink

@@ -17,8 +17,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from msx_frontend.keys.key import KINDS, Key, KeyKind, Kind, digest_of
+from msx_frontend.keys.key import KINDS, Key, KeyKind, digest_of
 from msx_frontend.keys.locked_file import LockedFile
+from msx_net.keys import Kind
 
 log = logging.getLogger("msx.keys")
 

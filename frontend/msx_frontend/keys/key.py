@@ -10,11 +10,11 @@ from functools import lru_cache
 from time import monotonic
 from typing import Literal
 
-from msx_core.priorities import NORMAL, name_of, priority_of
+from msx_core.priorities import NORMAL, name_of
 from msx_core.service_errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
+from msx_net.keys import Kind
 
-Kind = Literal["inference", "management"]
 KINDS: tuple[Kind, ...] = ("management", "inference")
 KeyKind = Literal["inference", "management", "API"]
 """The third kind is for `/token` only."""
@@ -25,15 +25,6 @@ LONGEST = 512
 _BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
 """RFC 9110, 11.1: upper and lower case of the scheme do not matter."""
 _SALT = secrets.token_bytes(32)
-
-
-def granted_priority(asked: str, key: Key | None) -> int:
-    """The class of this name, which the key grants. Without a key all are open: clients cannot be told apart. Raises
-    BadRequest, PriorityNotAllowed."""
-    priority = priority_of(asked)
-    if key is not None:
-        key.check_priority(priority)
-    return priority
 
 
 class Key:

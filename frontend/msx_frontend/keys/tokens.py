@@ -14,8 +14,9 @@ from pathlib import Path
 
 from msx_core.service_errors import InvalidKey
 from msx_frontend.keys.generated_keys import API, GeneratedKeys
-from msx_frontend.keys.key import KINDS, Key, Kind, digest_in
+from msx_frontend.keys.key import KINDS, Key, digest_in
 from msx_frontend.keys.locked_file import TokenFileError
+from msx_net.keys import Kind
 
 _REFUSED = "Token {} failed. Token either incorrect, expired, or not provided correctly"
 

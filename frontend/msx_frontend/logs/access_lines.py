@@ -11,13 +11,14 @@ import msgspec
 
 from msx_frontend.logs.log4j_time import date_and_time
 from msx_frontend.shown_url import shown_target
+from msx_net.logged_calls import Entry, Request
 
 MOST_REQUESTS, LONGEST_TARGET = 2048, 256
 MOST_DURATIONS = 4096
 
 
 class LoggedRequest(NamedTuple):
-    """The members that many requests of one connection have in common."""
+    """The members that many requests of one connection have in common: `Request`, with names."""
 
     client: str
     key: str
@@ -32,12 +33,6 @@ class LoggedRequest(NamedTuple):
         key = f" {self.key}" if self.key else ""
         return f'/{self.client}{key} "{self.method} {shown_target(self.target)} {self.protocol}"'
 
-
-Request = tuple[str, str, str, str, str, int]
-"""A LoggedRequest as a plain tuple, which is faster to make."""
-
-Entry = tuple[Request, str, float, float]
-"""The request, its id, and its beginning and end by `time.monotonic()`."""
 
 TracesOf = Callable[[list[str]], dict[str, str]]
 """The traces of those of these requests that are sampled, by their ids."""

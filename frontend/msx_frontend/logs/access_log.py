@@ -7,33 +7,16 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Protocol
 
-from msx_frontend.logs.access_lines import AccessLines, Entry, LoggedRequest, TracesOf
+from msx_frontend.logs.access_lines import AccessLines, LoggedRequest, TracesOf
 from msx_frontend.logs.rotating import RotatingFile
+from msx_net.logged_calls import Entry, LoggedCall
 
 FLUSH_AFTER = 0.2
 """Seconds."""
 
 FLUSH_AT = 500
 """Lines: so many are formatted and written in about a millisecond."""
-
-
-class LoggedCall(Protocol):
-    @property
-    def client(self) -> str: ...
-    @property
-    def key_name(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def method(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def started(self) -> float: ...
-    @property
-    def protocol(self) -> str: ...
 
 
 class AccessLog:

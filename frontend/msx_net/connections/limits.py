@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TypedDict
-
-from msx_frontend.config import ServerConfig
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,3 @@ class Http2Limits(TypedDict):
     ping_interval: float
     ping_timeout: float
     max_refused_body: int
-
-
-def connection_limits(config: ServerConfig) -> ConnectionLimits:
-    return ConnectionLimits(**{one.name: getattr(config, one.name) for one in fields(ConnectionLimits)})

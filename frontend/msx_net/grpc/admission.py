@@ -7,12 +7,12 @@ from typing import Protocol
 
 from msx_core.priorities import NORMAL
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.keys.key import Key, Kind, granted_priority
+from msx_net.keys import ClientKey, Kind, granted_priority
 from msx_net.page_guard import PageGuard
 
 
 class ChecksTokens(Protocol):
-    def check(self, kind: Kind, authorization: str | None) -> Key:
+    def check(self, kind: Kind, authorization: str | None) -> ClientKey:
         """Raises InvalidKey."""
 
 
@@ -23,7 +23,7 @@ class SentKey:
 
     def __init__(self, tokens: ChecksTokens, kind: Kind, authorization: str | None) -> None:
         self._tokens, self._kind, self._authorization = tokens, kind, authorization
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
         """The one that was found the last time."""
 
     @property
@@ -31,7 +31,7 @@ class SentKey:
         """For the access log; empty for a key without a name."""
         return "" if self.key is None else self.key.name
 
-    def take(self) -> Key:
+    def take(self) -> ClientKey:
         """Count one call. Raises InvalidKey, TooManyRequests."""
         key = self.key
         if key is None or time() >= key.until:
@@ -40,12 +40,12 @@ class SentKey:
             key.take()
         return key
 
-    def valid(self) -> Key:
+    def valid(self) -> ClientKey:
         """The key as it is now. Raises InvalidKey."""
         key = self.key
         return self._look_up() if key is None or time() >= key.until else key
 
-    def _look_up(self) -> Key:
+    def _look_up(self) -> ClientKey:
         self.key = None
         self.key = self._tokens.check(self._kind, self._authorization)
         return self.key
@@ -72,7 +72,7 @@ class Admitted:
         """The client's span and its state; None where it sent none."""
         self.session = session
         """Name that the client gives to requests that belong together."""
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
         self.priority = NORMAL
         """The class of its requests."""
         self.ask_again()

@@ -13,12 +13,12 @@ from google.protobuf.message_factory import GetMessageClass
 from msx_core.held_bytes import HeldBytes
 from msx_core.replies.sink import Cancellable, Sink
 from msx_core.service_errors import ServiceError
-from msx_frontend.keys.key import Kind
 from msx_net.grpc.codes import Code
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import POOL
 from msx_net.grpc.status import details, standard_code
 from msx_net.grpc.unary_reply import UnaryReply
+from msx_net.keys import Kind
 
 Answer = Callable[[Any, CallContext], Awaitable[Any]]
 """Takes the request (an iterator of them for a client's stream); returns the response, or writes a stream of them.

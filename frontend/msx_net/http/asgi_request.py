@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from msx_frontend.keys.key import Key
 from msx_net.http.head import Head
 from msx_net.http.wire import Scope, request_id_of
+from msx_net.keys import ClientKey
 
 
 class AsgiRequest(Head):
@@ -26,7 +26,7 @@ class AsgiRequest(Head):
         self.started = time.monotonic()
         self.client = client_text(scope.get("client"))
         self.id = request_id_of(self.given_id)
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
         """The key that opened the route. None where the route is public, or before the key was checked."""
 
     @property
@@ -35,11 +35,11 @@ class AsgiRequest(Head):
         return "" if self.key is None else self.key.name
 
     @property
-    def limited_key(self) -> Key | None:
+    def limited_key(self) -> ClientKey | None:
         """The key, if it is good for some models only."""
         return self.key if self.key is not None and self.key.models is not None else None
 
-    def use(self, key: Key | None) -> None:
+    def use(self, key: ClientKey | None) -> None:
         """Count the request against the rate of its key. Raises TooManyRequests."""
         self.key = key
         if key is not None:

@@ -14,7 +14,6 @@ import httptools
 
 from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ServiceError
-from msx_frontend.keys.key import Key
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_net.http.asgi_request import SocketAddress
@@ -24,6 +23,7 @@ from msx_net.http.head import Head
 from msx_net.http.known_head import KnownHead
 from msx_net.http.router import Match, Router
 from msx_net.http.wire import LogsReplies, RawHeaders, request_too_large
+from msx_net.keys import ClientKey
 from msx_net.page_guard import PageGuard
 
 log = logging.getLogger("msx.http")
@@ -168,8 +168,8 @@ class LateTemplate:
 
     def __init__(self, make: Callable[[], JobTemplate]) -> None:
         self._make = make
-        self.key: Key | None = None
-        self.asker: Key | None = None
+        self.key: ClientKey | None = None
+        self.asker: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         template = self._make()

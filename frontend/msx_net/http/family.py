@@ -14,10 +14,10 @@ import msgspec
 from msx_core.replies.sink import Cancellable, Sink
 from msx_core.reply_head import JSON_TYPE
 from msx_core.service_errors import ServiceError
-from msx_frontend.keys.key import Key, Kind
 from msx_net.http.head import Head
 from msx_net.http.request import Request
 from msx_net.http.wire import RawHeaders
+from msx_net.keys import ClientKey, Kind
 
 ListenerName = Literal["inference", "management", "metrics"]
 Names = Mapping[str, str]
@@ -60,7 +60,7 @@ class ReplySink(Sink, Protocol):
 class JobTemplate(Protocol):
     """What a head says of the job of its request: made once for all requests that have the same head."""
 
-    key: Key | None
+    key: ClientKey | None
     """The key of the request; set before each `submit`. None where it needs none, or the key is good for all models."""
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
@@ -71,11 +71,11 @@ class JobTemplate(Protocol):
 class TurnTemplate(JobTemplate, Protocol):
     """A template whose jobs take turns by key."""
 
-    asker: Key | None
+    asker: ClientKey | None
     """The key of the request, whatever it is good for."""
 
 
-def give_key(template: JobTemplate, key: Key | None) -> None:
+def give_key(template: JobTemplate, key: ClientKey | None) -> None:
     """Tell the template whose request comes next."""
     template.key = key if key is not None and key.models is not None else None
     if isinstance(template, TurnTemplate):

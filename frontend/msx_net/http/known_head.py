@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from msx_core.service_errors import ServiceError
-from msx_frontend.keys.key import Key
 from msx_net.http.compression import accepted
 from msx_net.http.family import JobTemplate, give_key
 from msx_net.http.head import Head
 from msx_net.http.router import Match
 from msx_net.http.wire import RawHeaders
+from msx_net.keys import ClientKey
 
 
 class KnownHead:
@@ -37,12 +37,12 @@ class KnownHead:
         """How large replies are compressed; None if they are not."""
         self.packed = "" if match.family.takes_as_sent else head.content_encoding
         """The encoding of bodies that are decompressed for the job; empty where they are taken as they are."""
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
         """The key that was good for this head the last time."""
         self.asked = client, "", head.method, head.target, head.protocol, 200
         """The entry of the access log for an ordinary answer."""
 
-    def use(self, key: Key | None) -> None:
+    def use(self, key: ClientKey | None) -> None:
         self.key = key
         give_key(self.template, key)
         client, _, method, target, protocol, status = self.asked

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from msx_frontend.keys.key import Kind
 from msx_net.http.family import Family, JobRoute, Route
+from msx_net.keys import Kind
 
 PREFLIGHT = "OPTIONS"
 

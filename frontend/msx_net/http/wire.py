@@ -12,8 +12,7 @@ import msgspec
 from msx_core.reply_head import JSON_TYPE, ROOM, size_of, too_large, why_not
 from msx_core.request_ids import new_request_id, valid_request_id
 from msx_core.service_errors import HandlerFailed, PayloadTooLarge, ServiceError
-from msx_frontend.logs.access_lines import Entry
-from msx_frontend.logs.access_log import LoggedCall
+from msx_net.logged_calls import Entry, LoggedCall
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -13,10 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msx_core.start_errors import StartError
-from msx_frontend.config import ServerConfig
 from msx_net.tls.validity import Validity, validity_of
 
 MOST_BYTES = 1 << 20
@@ -37,6 +36,21 @@ _REMEDIES = {
     "MD_TOO_WEAK": "it is signed with SHA-1 or MD5: have it, and the others of its chain, signed with SHA-256",
 }
 """By a part of OpenSSL's reason."""
+
+
+class CertificateFiles(Protocol):
+    """The settings of the certificate: members of the names that the keys of the configuration have."""
+
+    @property
+    def keystore(self) -> Path | None: ...
+    @property
+    def keystore_pass(self) -> str: ...
+    @property
+    def keystore_type(self) -> str: ...
+    @property
+    def private_key_file(self) -> Path | None: ...
+    @property
+    def certificate_file(self) -> Path | None: ...
 
 
 class TlsError(StartError):
@@ -75,26 +89,26 @@ class TlsIdentity:
         return context
 
 
-def load_identity(config: ServerConfig) -> TlsIdentity:
+def load_identity(files: CertificateFiles) -> TlsIdentity:
     """The keystore, where one is set, beats the PEM files (TorchServe's rule). Raises TlsError. Reads files."""
-    if config.keystore is not None:
-        key, certificates = _of_keystore(config.keystore, config.keystore_pass, config.keystore_type)
-    elif config.private_key_file is not None and config.certificate_file is not None:
-        key = _key_of(config.private_key_file)
-        certificates = _certificates_of(config.certificate_file)
+    if files.keystore is not None:
+        key, certificates = _of_keystore(files.keystore, files.keystore_pass, files.keystore_type)
+    elif files.private_key_file is not None and files.certificate_file is not None:
+        key = _key_of(files.private_key_file)
+        certificates = _certificates_of(files.certificate_file)
     else:
-        raise TlsError(_nothing_set(config))
+        raise TlsError(_nothing_set(files))
     if _public(key) != _public(certificates[0]):
-        raise TlsError(_does_not_fit(config))
+        raise TlsError(_does_not_fit(files))
     identity = TlsIdentity(_key_pem(key), b"".join(_certificate_pem(one) for one in certificates))
-    _check_usable(source(config), identity)
+    _check_usable(source(files), identity)
     return identity
 
 
-def source(config: ServerConfig) -> str:
+def source(files: CertificateFiles) -> str:
     """The key and the file of the certificate, for messages."""
-    key = "certificate_file" if config.keystore is None else "keystore"
-    return f"{key}: {getattr(config, key)}"
+    key = "certificate_file" if files.keystore is None else "keystore"
+    return f"{key}: {getattr(files, key)}"
 
 
 def authorities_of(key: str, path: Path) -> bytes:
@@ -112,8 +126,8 @@ def _demand(context: ssl.SSLContext, authorities: bytes) -> None:
     context.options |= ssl.OP_NO_TICKET
 
 
-def _nothing_set(config: ServerConfig) -> str:
-    given = "private_key_file" if config.private_key_file else "certificate_file" if config.certificate_file else None
+def _nothing_set(files: CertificateFiles) -> str:
+    given = "private_key_file" if files.private_key_file else "certificate_file" if files.certificate_file else None
     if given is not None:
         other = "certificate_file" if given == "private_key_file" else "private_key_file"
         return f"{given} is set without {other}: TLS needs both; set {other} in config.properties"
@@ -123,12 +137,12 @@ def _nothing_set(config: ServerConfig) -> str:
     )
 
 
-def _does_not_fit(config: ServerConfig) -> str:
-    if config.keystore is not None:
-        return f"keystore: the key in {config.keystore} does not belong to the certificate beside it"
+def _does_not_fit(files: CertificateFiles) -> str:
+    if files.keystore is not None:
+        return f"keystore: the key in {files.keystore} does not belong to the certificate beside it"
     return (
-        f"private_key_file: the key in {config.private_key_file} does not belong to the first certificate in "
-        f"certificate_file ({config.certificate_file}); the server's own certificate must come first"
+        f"private_key_file: the key in {files.private_key_file} does not belong to the first certificate in "
+        f"certificate_file ({files.certificate_file}); the server's own certificate must come first"
     )
 
 

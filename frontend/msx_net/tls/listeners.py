@@ -6,12 +6,10 @@ import asyncio
 import logging
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from msx_frontend.config import ServerConfig
-from msx_frontend.config.tls_listeners import authority_keys, speaking_tls
-from msx_net.tls.identity import TlsError, TlsIdentity, authorities_of, load_identity, source
+from msx_net.tls.identity import CertificateFiles, TlsError, TlsIdentity, authorities_of, load_identity, source
 from msx_net.tls.validity import NOT_LET_IN, ExpiryLog, Validity, validity_of_any
 
 LOOK_EVERY = 2.0
@@ -21,6 +19,9 @@ log = logging.getLogger("msx.tls")
 
 Stamp = tuple[int, ...] | None
 """What tells a version of a file from another; None where there is no file."""
+
+Authorities = Mapping[str, tuple[str, Path]]
+"""The key of the configuration that demands certificates of clients, and its file, by the name of the listener."""
 
 
 class ListenerTls:
@@ -52,10 +53,10 @@ class ListenerTls:
 class ExpiryLogs:
     """Tell of the server's certificate, and of the authorities of its clients."""
 
-    def __init__(self, config: ServerConfig, authority_keys: Mapping[str, tuple[str, Path]]) -> None:
-        self._own = ExpiryLog(source(config))
-        files = {f"{key}: {path}": name for name, (key, path) in authority_keys.items()}  # each once
-        self._of_clients = {name: ExpiryLog(file, NOT_LET_IN) for file, name in files.items()}
+    def __init__(self, files: CertificateFiles, authorities: Authorities) -> None:
+        self._own = ExpiryLog(source(files))
+        clients = {f"{key}: {path}": name for name, (key, path) in authorities.items()}  # each once
+        self._of_clients = {name: ExpiryLog(file, NOT_LET_IN) for file, name in clients.items()}
         self._watched: list[tuple[ExpiryLog, Validity]] = []
 
     def watch(self, identity: TlsIdentity, authorities: Mapping[str, bytes]) -> None:
@@ -69,16 +70,15 @@ class ExpiryLogs:
 
 
 class ServerTls:
-    """Raises TlsError or ClientCaError when it is made. Reads files."""
+    """`listeners` speak TLS. Raises TlsError when it is made. Reads files."""
 
-    def __init__(self, config: ServerConfig) -> None:
-        self._config = config
-        self._authority_keys = authority_keys(config)
+    def __init__(self, files: CertificateFiles, listeners: Collection[str], authorities: Authorities) -> None:
+        self._files, self._authorities = files, authorities
         self._seen = self._stamps()
-        self.identity, authorities = self._read()
-        self._expiry = ExpiryLogs(config, self._authority_keys)
-        self._expiry.watch(self.identity, authorities)
-        self._listeners = {name: ListenerTls(self.identity, authorities.get(name)) for name in speaking_tls(config)}
+        self.identity, read = self._read()
+        self._expiry = ExpiryLogs(files, authorities)
+        self._expiry.watch(self.identity, read)
+        self._listeners = {name: ListenerTls(self.identity, read.get(name)) for name in listeners}
 
     def of(self, listener: str) -> ListenerTls | None:
         """By how its keys begin, such as `grpc_inference`; None where it does not speak TLS."""
@@ -115,20 +115,14 @@ class ServerTls:
         return True
 
     def _read(self) -> tuple[TlsIdentity, dict[str, bytes]]:
-        identity = load_identity(self._config)
-        return identity, {name: authorities_of(key, path) for name, (key, path) in self._authority_keys.items()}
+        identity = load_identity(self._files)
+        return identity, {name: authorities_of(key, path) for name, (key, path) in self._authorities.items()}
 
     def _stamps(self) -> dict[Path, Stamp]:
-        config = self._config
-        own = [config.keystore] if config.keystore else [config.private_key_file, config.certificate_file]
-        paths = [*own, *(path for _, path in self._authority_keys.values())]
+        files = self._files
+        own = [files.keystore] if files.keystore else [files.private_key_file, files.certificate_file]
+        paths = [*own, *(path for _, path in self._authorities.values())]
         return {path: _stamp(path) for path in paths if path is not None}
-
-
-def server_tls(config: ServerConfig) -> ServerTls | None:
-    """None where no listener speaks TLS: files that are not needed are not read. Raises as ServerTls."""
-    authority_keys(config)
-    return ServerTls(config) if speaking_tls(config) else None
 
 
 def _stamp(path: Path) -> Stamp:

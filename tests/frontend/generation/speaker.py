@@ -19,7 +19,6 @@ from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.job import Job
-from msx_frontend.keys.key import Key, Kind
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.registry import Registry
@@ -29,6 +28,7 @@ from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys
 from msx_net.http.family import Route
 from msx_net.http.router import Router
+from msx_net.keys import ClientKey, Kind
 from msx_sdk.generation import (
     CLASSIFY,
     EMBED,
@@ -106,7 +106,7 @@ class Speaker:
     refusal: ServiceError | None = None
     jobs: list[Job] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
-    check_token: Callable[[str | None], Key] | None = None
+    check_token: Callable[[str | None], ClientKey] | None = None
     default_llm: str = ""
     limits: TextLimits = DEFAULT_LIMITS
     size: int = 10_000
@@ -129,7 +129,7 @@ class Speaker:
 
     # -- as the server's keys --
 
-    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> Key:
+    def check_any(self, kinds: tuple[Kind, ...], authorization: str | None) -> ClientKey:
         assert kinds == ("inference",)
         assert self.check_token is not None
         return self.check_token(authorization)

@@ -6,8 +6,9 @@ import pytest
 
 from msx_core.priorities import HIGH, LOW, NORMAL
 from msx_core.service_errors import BadRequest, InvalidKey, PriorityNotAllowed, TooManyRequests
-from msx_frontend.keys.key import Key, Kind
+from msx_frontend.keys.key import Key
 from msx_net.grpc.admission import Admission, Admitted, SentKey, admit
+from msx_net.keys import Kind
 from tests.frontend.keys.some import SELDOM, some_key
 
 

@@ -13,10 +13,10 @@ from starlette.types import ASGIApp
 
 from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError
 from msx_frontend.job import Job
-from msx_frontend.logs.access_lines import Entry
 from msx_frontend.models.registry import Registry
 from msx_net.http.exchange import Exchange as Served
 from msx_net.http.wire import Message, Scope
+from msx_net.logged_calls import Entry
 
 RawHeaders = list[tuple[bytes, bytes]]
 

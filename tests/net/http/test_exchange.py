@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from msx_core.service_errors import InvalidKey
-from msx_frontend.keys.key import Key, Kind
+from msx_frontend.keys.key import Key
 from msx_net.http.cors import Cors
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import json_reply
 from msx_net.http.request import Request
+from msx_net.keys import Kind
 from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.net.http.client import (

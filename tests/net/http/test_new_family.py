@@ -11,11 +11,11 @@ import pytest
 
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.job import Field, Job
-from msx_frontend.keys.key import Key
 from msx_net.http.family import Failure, Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.job_reply import TranslatedReply
 from msx_net.http.request import Request
+from msx_net.keys import ClientKey
 from msx_net.listening.listener import Listener
 from msx_net.page_guard import PageGuard
 from tests.frontend.jobs import run
@@ -47,7 +47,7 @@ class Template:
 
     def __init__(self, head: Head, names: Names, submit: Callable[[Job], None]) -> None:
         self._model, self._headers, self._submit = names["model"], head.headers(), submit
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         if not body:

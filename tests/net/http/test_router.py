@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from msx_frontend.keys.key import Kind
 from msx_net.http.family import Failure, Family, JobRoute, Names, Reply, Route
 from msx_net.http.head import Head
 from msx_net.http.request import Request
 from msx_net.http.router import Router
+from msx_net.keys import Kind
 
 
 async def answer(request: Request) -> Reply:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from msx_frontend.config import ServerConfig
+from msx_frontend.config.tls_listeners import server_tls
 from msx_net.listening.address import Address
-from msx_net.tls.listeners import server_tls
 from msx_net.tls.validity import DAY, ExpiryLog, Validity, validity_of
 from tests.certificates import Certificate, write_pem
 

@@ -10,11 +10,11 @@ from msx_frontend.apis.kserve.errors import ManyReplies, failure
 from msx_frontend.apis.kserve.infer import check, opened
 from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
-from msx_frontend.keys.key import Key
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head
 from msx_net.http.job_reply import TranslatedReply
 from msx_net.http.wire import JSON_HEADERS
+from msx_net.keys import ClientKey
 
 BINARY = ("content-type", "application/octet-stream")
 JSON = "application/json"
@@ -42,7 +42,7 @@ class InferTemplate:
         self._is_inference = _is_inference(head)
         self._fields = fields_parser(head.content_type)
         self._submit, self._limit = submit, limit
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         """Clients send JSON without a type, or with a wrong one; an image with its own is a plain prediction."""

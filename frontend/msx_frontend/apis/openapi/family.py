@@ -11,12 +11,13 @@ from msx_frontend.apis.openapi.browser import DOCS, PAGES, browser_routes
 from msx_frontend.apis.openapi.document import document
 from msx_frontend.apis.openapi.models import DescribedModel, with_models
 from msx_frontend.apis.openapi.schemas import Schema
-from msx_frontend.keys.key import KINDS, Key
+from msx_frontend.keys.key import KINDS
 from msx_net.http.admission import ChecksKeys
 from msx_net.http.failures import own_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
 from msx_net.http.router import Router
+from msx_net.keys import ClientKey
 
 PATH = "/openapi.json"
 Models = Callable[[], Iterable[DescribedModel]]
@@ -77,5 +78,5 @@ def _present(family: Family) -> Family:
     return family._replace(routes=tuple(route._replace(when=None) for route in routes))
 
 
-def _may_use(key: Key, model: str) -> bool:
+def _may_use(key: ClientKey, model: str) -> bool:
     return "inference" in key.kinds and key.allows(model)

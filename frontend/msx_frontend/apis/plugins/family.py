@@ -10,11 +10,11 @@ from msx_core.request import Headers as RequestHeaders
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.plugins.endpoints import PluginEndpoint, make_endpoint
 from msx_frontend.installed_plugins import Plugin, PluginError
-from msx_frontend.keys.key import Kind
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Headers, ListenerName, Reply, Route
 from msx_net.http.request import Request
 from msx_net.http.wire import BODYLESS, json_bytes, own_headers
+from msx_net.keys import Kind
 
 LISTENERS: tuple[ListenerName, ...] = ("inference", "management", "metrics")
 KEYS: dict[str, Kind | None] = {"inference": "inference", "management": "management", "metrics": None}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msx_frontend.keys.key import Kind
 from msx_frontend.models.health import Health
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Answer, Family, ListenerName, Reply, Route
 from msx_net.http.replies import STATUS_SCHEMA, status_reply
 from msx_net.http.request import Request
+from msx_net.keys import Kind
 
 PATHS = frozenset({"/livez", "/readyz"})
 """Probes that need no key, and that requests are not counted for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msx_frontend.keys.key import KINDS, Kind
+from msx_frontend.keys.key import KINDS
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.exposition import CONTENT_TYPE, exposition
 from msx_frontend.metrics.negotiation import wants_openmetrics
@@ -11,6 +11,7 @@ from msx_frontend.metrics.openmetrics import openmetrics
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
+from msx_net.keys import Kind
 
 METRICS_PATH = "/metrics"
 """It is the server's own where the metrics API is off, too."""

@@ -8,10 +8,10 @@ from msx_core.service_errors import ResourceNotFound
 from msx_frontend.apis.torchserve.predictions import MODEL, Submit
 from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import Job, KeptHeaders, method_kind
-from msx_frontend.keys.key import Key
 from msx_net.http.family import Family, JobRoute, Names, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.router import Match
+from msx_net.keys import ClientKey
 
 OwnerOf = Callable[[str], str | None]
 """The model that has a path."""
@@ -42,7 +42,7 @@ class PathTemplate:
         self._owner_of, self._submit, self._path = owner_of, submit, head.path
         self._headers, self._fields = KeptHeaders(head.headers()), fields_parser(head.content_type)
         self._kind = method_kind(head.path)
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         model = self._owner_of(self._path)

@@ -12,7 +12,6 @@ from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.body_fields import fields_of_query, fields_parser, merge_fields
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
-from msx_frontend.keys.key import Key
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -21,6 +20,7 @@ from msx_net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.request import Request
 from msx_net.http.wire import json_bytes
+from msx_net.keys import ClientKey
 
 Submit = Callable[[Job], None]
 
@@ -130,7 +130,7 @@ class PredictionTemplate:
         if method := names.get(METHOD):
             self._kind = method_kind(method)
         self._timed = asks_for_timing(head.raw_headers)
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
         self._fields = fields_parser(head.content_type)
         """Makes fields of a body. Raises BadRequest."""
         if meaning.takes_query and head.query:

@@ -7,7 +7,6 @@ from functools import partial
 
 from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import Job, KeptHeaders
-from msx_frontend.keys.key import Key
 from msx_frontend.workflows.api import WorkflowApi
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, JsonSchema, Names, Reply, ReplySink, Route
@@ -15,6 +14,7 @@ from msx_net.http.head import Head
 from msx_net.http.parameters import parameters
 from msx_net.http.replies import STATUS_SCHEMA, json_reply, status_reply
 from msx_net.http.request import Request
+from msx_net.keys import ClientKey
 
 Submit = Callable[[Job], None]
 
@@ -51,7 +51,7 @@ class WorkflowTemplate:
     def __init__(self, submit: Submit, head: Head, names: Names) -> None:
         self._submit, self._name = submit, names[NAME]
         self._headers, self._fields = KeptHeaders(head.headers()), fields_parser(head.content_type)
-        self.key: Key | None = None
+        self.key: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         job = sink.job = Job(id, self._name, None, self._fields(body), self._headers, sink)

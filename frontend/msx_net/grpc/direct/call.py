@@ -8,7 +8,6 @@ import time
 from msx_core.held_bytes import Hold
 from msx_core.request_ids import new_request_id
 from msx_core.service_errors import ServiceError, SlowRequest
-from msx_frontend.keys.key import Key
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.blocks import HEAD, ok_trailers, trailers
 from msx_net.grpc.direct.framing import framed
@@ -18,6 +17,7 @@ from msx_net.grpc.metadata import REQUEST_ID
 from msx_net.grpc.outcome import DEADLINE_EXCEEDED, Outcome, failure
 from msx_net.grpc.served import ServedMethod
 from msx_net.http2.stream import Stream
+from msx_net.keys import ClientKey
 
 
 class DirectCall:
@@ -44,7 +44,7 @@ class DirectCall:
     method, protocol = "gRPC", "HTTP/2.0"
 
     def __init__(
-        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: ClientKey | None
     ) -> None:
         self._calls = calls
         self._stream = stream

@@ -6,7 +6,6 @@ from msx_core.held_bytes import UNCOUNTED
 from msx_core.priorities import NORMAL
 from msx_core.replies.sink import Cancellable
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.keys.key import Key, granted_priority
 from msx_net.grpc.answer import not_one, parsed
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.blocks import HEAD, ok_trailers
@@ -18,6 +17,7 @@ from msx_net.grpc.refused import Refused
 from msx_net.grpc.served import ServedMethod
 from msx_net.grpc.unary_reply import ResponseTooLarge
 from msx_net.http2.stream import Stream
+from msx_net.keys import ClientKey, granted_priority
 
 
 class JobCall(DirectCall):
@@ -26,7 +26,7 @@ class JobCall(DirectCall):
     __slots__ = ("_chunks", "_job", "_key", "_method", "_reader", "_received", "_request", "_size", "priority")
 
     def __init__(
-        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: ClientKey | None
     ) -> None:
         super().__init__(calls, stream, head, served, client, key)
         method = served.method.job

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from msx_frontend.keys.key import Key
 from msx_net.grpc.direct.call import DirectCall
 from msx_net.grpc.direct.head import CallHead
 from msx_net.grpc.direct.open_calls import OpenCalls
 from msx_net.grpc.served import ServedMethod
 from msx_net.http2.stream import Stream
+from msx_net.keys import ClientKey
 
 
 class RefusedCall(DirectCall):
@@ -25,7 +25,7 @@ class RefusedCall(DirectCall):
         head: CallHead,
         served: ServedMethod,
         client: str,
-        key: Key | None,
+        key: ClientKey | None,
         error: Exception,
     ) -> None:
         super().__init__(calls, stream, head, served, client, key)

@@ -8,7 +8,6 @@ from msx_core.replies.notifier import Notifier
 from msx_core.replies.stream_heartbeat import CLOSED
 from msx_core.service_errors import RequestCancelled
 from msx_core.tracing.trace_context import TraceHeaders
-from msx_frontend.keys.key import Key
 from msx_net.grpc.admission import SentKey
 from msx_net.grpc.answer import answer_call
 from msx_net.grpc.codes import Code
@@ -21,6 +20,7 @@ from msx_net.grpc.direct.request_messages import RequestMessages
 from msx_net.grpc.outcome import CANCELLED
 from msx_net.grpc.served import ServedMethod
 from msx_net.http2.stream import Stream
+from msx_net.keys import ClientKey
 
 
 class TaskCall(DirectCall):
@@ -32,7 +32,7 @@ class TaskCall(DirectCall):
     __slots__ = ("_drained", "_heartbeat", "_messages", "_task", "_untaken")
 
     def __init__(
-        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: Key | None
+        self, calls: OpenCalls, stream: Stream, head: CallHead, served: ServedMethod, client: str, key: ClientKey | None
     ) -> None:
         super().__init__(calls, stream, head, served, client, key)
         self._messages = RequestMessages(head.encoding, calls.limit, self._consumed)

@@ -12,8 +12,9 @@ from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.job import INFER, PREDICT
-from msx_frontend.keys.key import Key, Kind
+from msx_frontend.keys.key import Key
 from msx_frontend.models.health import Health
+from msx_net.keys import Kind
 from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.net.http.client import (

@@ -10,15 +10,14 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
 import pytest
 
-from msx_frontend.config import ServerConfig
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
-from msx_net.tls.listeners import ListenerTls, server_tls
-from tests.certificates import Certificate, write_pem
+from msx_net.tls.identity import TlsIdentity
+from msx_net.tls.listeners import ListenerTls
+from tests.certificates import Certificate
 from tests.frontend.jobs import run
 from tests.net.http.client import FakeAccessLog, FakeRegistry
 from tests.net.http.exchanges import exchange_of, predictions
@@ -101,19 +100,14 @@ def test_a_client_that_is_still_writing_sees_the_reply(client: Callable[..., int
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 @pytest.mark.parametrize(("client", "status"), [pair for pair in CLIENTS if pair[0] is not by_blind_socket])
-def test_so_does_one_that_speaks_tls(client: Callable[..., int], status: int, loop: str, tmp_path: Path) -> None:
+def test_so_does_one_that_speaks_tls(client: Callable[..., int], status: int, loop: str) -> None:
     """Without our end: TLS has none. Who reads to the end waits for QUIET seconds."""
     own = Certificate.make()
-    key, certificate = write_pem(own, tmp_path)
-    config = ServerConfig(
-        inference_address=Address("https", "127.0.0.1", 0), private_key_file=key, certificate_file=certificate
-    )
-    tls = server_tls(config)
-    assert tls is not None
+    tls = ListenerTls(TlsIdentity(own.key_pem, own.pem))
     trusting = ssl.create_default_context(cadata=own.pem.decode())
 
     async def test() -> None:
-        async with listening(tls.of("inference")) as port:
+        async with listening(tls) as port:
             assert await asyncio.to_thread(client, port, trusting) == status
 
     run(test(), loop)

@@ -20,11 +20,11 @@ from msx_frontend.apis.kserve.grpc.infer_stream import AT_ONCE
 from msx_frontend.apis.kserve.grpc.open_inference import OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.job import INFER, Job
-from msx_frontend.keys.key import Key, Kind
 from msx_net.grpc.admission import Admission
 from msx_net.grpc.direct.listener import DirectListener
 from msx_net.grpc.listen import GrpcListen, GrpcServed
 from msx_net.grpc.messages import message_class
+from msx_net.keys import ClientKey, Kind
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.net.grpc.harness import Health, answer, begin, failure, told
 from tests.net.http.client import FakeRegistry, as_registry
@@ -65,14 +65,14 @@ class Client:
 
 
 class Anybody(NamedTuple):
-    key: Key
+    key: ClientKey
 
-    def check(self, kind: Kind, authorization: str | None) -> Key:
+    def check(self, kind: Kind, authorization: str | None) -> ClientKey:
         return self.key
 
 
 @asynccontextmanager
-async def serving(most_held: int = 1 << 30, key: Key | None = None) -> AsyncIterator[Client]:
+async def serving(most_held: int = 1 << 30, key: ClientKey | None = None) -> AsyncIterator[Client]:
     """Each caller has this key, if there is one."""
     registry, held = FakeRegistry(), HeldBytes(most_held)
     unused, admission = cast(Repository, None), Admission(None if key is None else Anybody(key))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from msx_frontend.config import ServerConfig
-from msx_net.connections.limits import ConnectionLimits, connection_limits
+from msx_frontend.config.connections import connection_limits
+from msx_net.connections.limits import ConnectionLimits
 
 
 def test_each_limit_is_its_key() -> None:

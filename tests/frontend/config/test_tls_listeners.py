@@ -15,13 +15,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.tls_listeners import GRPC, HTTP, ClientCaError
+from msx_frontend.config.tls_listeners import GRPC, HTTP, ClientCaError, server_tls
 from msx_net.http.wire import Receive, Scope, Send, send_whole
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from msx_net.tls import listeners as tls_listeners
 from msx_net.tls.identity import TlsError
-from msx_net.tls.listeners import ServerTls, server_tls
+from msx_net.tls.listeners import ServerTls
 from tests.certificates import Certificate, write_keystore, write_pem
 from tests.frontend.jobs import run
 from tests.net.grpc.harness import serving
@@ -40,6 +40,12 @@ def first() -> Certificate:
 def second() -> Certificate:
     """Its key is of another kind: a context would keep both."""
     return Certificate.make(key=rsa.generate_private_key(65537, 2048))
+
+
+def tls_of(config: ServerConfig) -> ServerTls:
+    tls = server_tls(config)
+    assert tls is not None
+    return tls
 
 
 async def hello(scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +159,7 @@ def test_a_link_that_leads_elsewhere_is_another_file(first: Certificate, second:
         write_pem(own, tmp_path / name)
     (tmp_path / "now").symlink_to("a")
     now = tmp_path / "now"
-    tls = ServerTls(
+    tls = tls_of(
         ServerConfig(
             inference_address=HTTPS, private_key_file=now / "key.pem", certificate_file=now / "certificate.pem"
         )
@@ -169,7 +175,7 @@ def test_what_cannot_be_used_is_told_once_and_changes_nothing(
     first: Certificate, second: Certificate, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The certificate is there before its key."""
-    tls = ServerTls(config_of(tmp_path, first))
+    tls = tls_of(config_of(tmp_path, first))
     (tmp_path / "certificate.pem").write_bytes(second.pem)
     with caplog.at_level(logging.WARNING, "msx.tls"):
         assert not tls.look()
@@ -191,7 +197,7 @@ def test_who_watches_is_told(
     first: Certificate, second: Certificate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tls_listeners, "LOOK_EVERY", 0)
-    tls = ServerTls(config_of(tmp_path, first))
+    tls = tls_of(config_of(tmp_path, first))
 
     async def test() -> None:
         told = asyncio.Event()
@@ -263,7 +269,7 @@ def test_another_authority_counts_for_new_connections(first: Certificate, second
 def test_each_listener_has_its_own(first: Certificate, second: Certificate, tmp_path: Path) -> None:
     for name, own in (("all", first), ("few", second)):
         (tmp_path / name).write_bytes(own.pem)
-    tls = ServerTls(
+    tls = tls_of(
         config_of(
             tmp_path,
             first,
@@ -357,7 +363,7 @@ def test_grpc(first: Certificate, second: Certificate, tmp_path: Path) -> None:
     """Both: another certificate without a lost call, and clients that have to show one."""
     authority = tmp_path / "ca.pem"
     authority.write_bytes(first.pem)
-    tls = ServerTls(config_of(tmp_path, first, enable_grpc_ssl=True, grpc_inference_client_ca=authority))
+    tls = tls_of(config_of(tmp_path, first, enable_grpc_ssl=True, grpc_inference_client_ca=authority))
 
     async def test() -> None:
         async with serving(tls=tls, enable_grpc_ssl=True) as served:

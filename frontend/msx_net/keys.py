@@ -1,0 +1,51 @@
+"""A client's key, as far as connections know it: what it opens, until when, and how often."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from msx_core.priorities import priority_of
+
+Kind = Literal["inference", "management"]
+"""The kind of key that opens a route or a method."""
+
+
+class ClientKey(Protocol):
+    """A key. None in its place means that the client needs none."""
+
+    name: str
+    """For the access log; "" for a key without a name."""
+    digest: bytes
+    """Stands for the key where the key itself must not."""
+    until: float
+    """Seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
+    models: frozenset[str] | None
+    """The models that it is good for; None for all."""
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """Kinds of routes and methods that it opens: each `Kind`, and further ones of the server."""
+
+    @property
+    def rate(self) -> object | None:
+        """None where `take` has nothing to count."""
+
+    def take(self) -> None:
+        """Count one request. Raises TooManyRequests above the rate of the key."""
+
+    def check_priority(self, asked: int) -> None:
+        """Raises PriorityNotAllowed."""
+
+    def check_model(self, model: str) -> None:
+        """Raises ModelNotAllowed."""
+
+    def allows(self, model: str) -> bool: ...
+
+
+def granted_priority(asked: str, key: ClientKey | None) -> int:
+    """The class of this name, which the key grants. Without a key all are open: clients cannot be told apart. Raises
+    BadRequest, PriorityNotAllowed."""
+    priority = priority_of(asked)
+    if key is not None:
+        key.check_priority(priority)
+    return priority
