@@ -1,6 +1,7 @@
 """Tiny networks, exported once per session."""
 
 import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +14,6 @@ import pytest
 from msx_sdk.testing import LocalModel
 
 np = pytest.importorskip("numpy")
-ms = pytest.importorskip("mindspore")
 
 NET = '''
 import mindspore as ms
@@ -54,6 +54,7 @@ Serve = Callable[..., LocalModel]
 @pytest.fixture(scope="session")
 def nets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `net.py` and the MindIR files made from it."""
+    ms = pytest.importorskip("mindspore")
     folder = tmp_path_factory.mktemp("nets")
     (folder / "net.py").write_text(NET)
     space: dict[str, Any] = _import(folder / "net.py")
@@ -116,4 +117,5 @@ def _mindspore_manners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"mindspore\.")
         yield
-    ms.set_context(mode=ms.PYNATIVE_MODE)
+    if (ms := sys.modules.get("mindspore")) is not None:  # imported by those tests that need it
+        ms.set_context(mode=ms.PYNATIVE_MODE)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from msx_sdk.errors import HandlerLoadError
-from tests.backend.handlers.conftest import Serve, ms
+from tests.backend.handlers.conftest import Serve
 
+ms = pytest.importorskip("mindspore")
 pytestmark = pytest.mark.mindspore
 
 AFFINE: dict[str, Any] = {"model": {"class": "Affine"}}
