@@ -12,7 +12,7 @@ import pytest
 from tests.contract.runs import ROOT, checks_of, make_environment, run
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.contract]
+pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.long]
 
 HERE = Path(__file__).parent / "generated"
 WATCHDOG = 180
