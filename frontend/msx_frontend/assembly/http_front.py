@@ -146,10 +146,10 @@ class HttpFront:
         own = [described(own)._replace(listener=listeners[0]), *own]
         further = None
         if "inference" in listeners:
-            further = ModelPaths(self.families[0], self._registry.paths.get, self._registry.submit).match
+            further = ModelPaths(self.families[0], self._registry.paths.owners.get, self._registry.submit).match
         router = Router([self._openapi(listeners, own), *own], self.families[0], _unknown(listeners), further)
         if "inference" in listeners:
-            self._registry.is_taken = router.is_taken
+            self._registry.paths.keep_free(router.is_taken)
         return Exchange(
             router,
             self._replies,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from msx_core.generation import Capabilities, Constraint
 from msx_frontend.generation import schemas
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.unserved import UnservedFields
 
 
 class StructuredOutputs(msgspec.Struct):
@@ -24,15 +23,15 @@ class StructuredOutputs(msgspec.Struct):
     grammar: str | None = None
 
 
-class ConstraintFields(UnservedFields, kw_only=True):
+class ConstraintFields(Protocol):
     """Members of a request, of which at most one may be given."""
 
-    response_format: dict[str, Any] | None = None
-    structured_outputs: StructuredOutputs | None = None
-    guided_json: dict[str, Any] | str | None = None
-    guided_regex: str | None = None
-    guided_choice: list[str] | None = None
-    guided_grammar: str | None = None
+    response_format: dict[str, Any] | None
+    structured_outputs: StructuredOutputs | None
+    guided_json: dict[str, Any] | str | None
+    guided_regex: str | None
+    guided_choice: list[str] | None
+    guided_grammar: str | None
 
 
 _members = attrgetter(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from msx_core.generation import BeamSearch, Capabilities, Constraint, SamplingDefaults, SamplingParams
 from msx_core.generation.wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
-from msx_frontend.generation.constraint import ConstraintFields, constraint_name, constraint_of, held_schemas
+from msx_frontend.generation.constraint import StructuredOutputs, constraint_name, constraint_of, held_schemas
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
+from msx_frontend.generation.unserved import refuse, unserved_values
 from msx_frontend.models.versions.model_version import ModelVersion
 
 MOST_TOP_LOGPROBS = 20
@@ -30,9 +31,27 @@ class StreamOptions(msgspec.Struct):
     continuous_usage_stats: bool = False
 
 
-class SamplingFields(ConstraintFields, kw_only=True):
-    """null means that the member was not given."""
+class SamplingFields(msgspec.Struct, kw_only=True):
+    """null means that the member was not given. Members of any type are refused on all routes."""
 
+    cache_salt: Any = None
+    ec_transfer_params: Any = None
+    guided_whitespace_pattern: Any = None
+    kv_transfer_params: Any = None
+    logits_processors: Any = None
+    prompt_embeds: Any = None
+    prompt_logprobs: Any = None
+    repetition_detection: Any = None
+    return_tokens_as_token_ids: Any = None
+    structural_tag: Any = None
+    thinking_token_budget: Any = None
+    vllm_xargs: Any = None
+    response_format: dict[str, Any] | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: dict[str, Any] | str | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=MOST_INTEGER)] | None = None
@@ -62,6 +81,12 @@ class SamplingFields(ConstraintFields, kw_only=True):
     use_beam_search: bool | None = None
     length_penalty: Annotated[float, Meta(ge=-10, le=10)] | None = None
     early_stopping: bool | Literal["never"] | None = None
+
+    def __post_init__(self) -> None:
+        """Raises WrongParameter."""
+        names, values_of, nothing = unserved_values(type(self))
+        if (values := values_of(self)) != nothing:
+            refuse(names, values)
 
     @property
     def told_usage(self) -> StreamOptions:

@@ -5,7 +5,7 @@ They are refused by name: to leave them out would answer with something else tha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -48,31 +48,11 @@ UNSERVED = {
 NEUTRAL: dict[str, Any] = {"modalities": ["text"], "function_call": "none"}
 
 
-class UnservedFields(msgspec.Struct, kw_only=True):
-    """Refused members of all routes; a value that asks for nothing is accepted."""
-
-    cache_salt: Any = None
-    ec_transfer_params: Any = None
-    guided_whitespace_pattern: Any = None
-    kv_transfer_params: Any = None
-    logits_processors: Any = None
-    prompt_embeds: Any = None
-    prompt_logprobs: Any = None
-    repetition_detection: Any = None
-    return_tokens_as_token_ids: Any = None
-    structural_tag: Any = None
-    thinking_token_budget: Any = None
-    vllm_xargs: Any = None
-
-    def __post_init__(self) -> None:
-        """Raises WrongParameter."""
-        names, values_of, nothing = _unserved_values(type(self))
-        values = values_of(self)
-        if values == nothing:
-            return
-        for name, value in zip(names, values, strict=True):
-            if value is not None and _asks(name, value):
-                raise WrongParameter(name, UNSERVED[name])
+def refuse(names: Sequence[str], values: Sequence[Any]) -> None:
+    """Raises WrongParameter for a value that asks for something."""
+    for name, value in zip(names, values, strict=True):
+        if value is not None and _asks(name, value):
+            raise WrongParameter(name, UNSERVED[name])
 
 
 @cache
@@ -82,7 +62,7 @@ def unserved(kind: type[msgspec.Struct]) -> tuple[str, ...]:
 
 
 @cache
-def _unserved_values(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[None, ...]]:
+def unserved_values(kind: type[msgspec.Struct]) -> tuple[tuple[str, ...], Callable[[Any], Any], tuple[None, ...]]:
     """These members, what reads them all in one call, and what it gives where none is set."""
     names = unserved(kind)
     return names, attrgetter(*names), (None,) * len(names)

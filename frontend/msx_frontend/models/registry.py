@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.owned_paths import OwnedPaths
 from msx_frontend.models.traffic import Headers, TrafficRule, TrafficSplit
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.queueing.enqueued import EnqueuedRequests
@@ -33,10 +32,7 @@ class Registry:
         self._splits: dict[str, TrafficSplit] = {}
         """By the name of the model, where its traffic is divided over versions."""
         self._refusing = False
-        self.paths: dict[str, str] = {}
-        """Paths that models have by their `routes:`, and the names of these models."""
-        self.is_taken: Callable[[str], bool] = lambda path: False
-        """Whether the server itself has a path."""
+        self.paths = OwnedPaths()
 
     def refuse_new(self) -> None:
         """From now on every job is refused: the server is ending."""
@@ -150,17 +146,17 @@ class Registry:
         name, number = version.source.name, version.source.version
         if self.has(name, number):
             raise Conflict(f"Model version {number} is already registered for model {name}")
-        self.check_paths(version)
+        self.paths.check(version)
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
-        self._find_paths()
+        self.paths.find(self.all_versions())
         self._metrics.versions += version.observed
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
         """From now on requests go to `new`; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
         new.figures.traffic_share = old.figures.traffic_share
-        self._find_paths()
+        self.paths.find(self.all_versions())
         self._observe_no_more(old)
         self._metrics.versions += new.observed
 
@@ -212,7 +208,7 @@ class Registry:
         model = self._models[name]
         del model.versions[number]
         del self._ages[name, number]
-        self._find_paths()
+        self.paths.find(self.all_versions())
         self._observe_no_more(version)
         if not model.versions:
             del self._models[name]
@@ -221,20 +217,6 @@ class Registry:
         if model.default == number:
             model.default = next(iter(model.versions))
         self.divide(name, rule)
-
-    def check_paths(self, version: ModelVersion) -> None:
-        """Raises Conflict for a path of its routes that the server or another model has."""
-        for path in version.paths:
-            owner = self.paths.get(path)
-            if owner not in (None, version.source.name):
-                raise Conflict(f"Path {path} of model {version.source.name} (routes) is already that of model {owner}.")
-            if self.is_taken(path):
-                raise Conflict(f"Path {path} of model {version.source.name} (routes) is one of the server's own.")
-
-    def _find_paths(self) -> None:
-        found = {path: version.source.name for version in self.all_versions() for path in version.paths}
-        self.paths.clear()
-        self.paths.update(found)
 
     def _observe_no_more(self, version: ModelVersion) -> None:
         for one in version.observed:

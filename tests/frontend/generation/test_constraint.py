@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.generation.constraint import ConstraintFields, constraint_of
+from msx_frontend.generation.constraint import constraint_of
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.sampling import SamplingFields
 from msx_sdk.generation import Capabilities, Constraint
 from tests.frontend.generation.speaker import ALL
 
@@ -16,7 +17,7 @@ WRITTEN = '{"type":"object","properties":{"a":{"type":"integer"}}}'
 
 
 def constraint(offered: Capabilities = ALL, **fields: Any) -> Constraint | None:
-    return constraint_of(decode(msgspec.json.encode(fields), ConstraintFields), offered)
+    return constraint_of(decode(msgspec.json.encode(fields), SamplingFields), offered)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class _TokenizePrompt(msgspec.Struct, kw_only=True):
     return_token_strs: bool | None = None
 
 
-class _TokenizeMessages(ChatRequest, kw_only=True):
+class _TokenStrings(msgspec.Struct, kw_only=True):
     return_token_strs: bool | None = None
 
 
@@ -59,7 +59,7 @@ def tokenize_prompt(request: TextRequest) -> OperationReply[TokenizeReply]:
 
 def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
     """Raises WrongParameter and NoChatTemplate."""
-    asked = request.read(_TokenizeMessages)
+    asked, strings = request.read(ChatRequest), request.read(_TokenStrings)
     version = request.directory.find_for_tokens(asked.model)
     check_template(asked, version)
     message = TokenizeRequest(
@@ -70,7 +70,7 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
         continue_final_message=bool(asked.continue_final_message),
         chat_template=asked.chat_template,
     )
-    return _reply(version, message, told=bool(asked.return_token_strs))
+    return _reply(version, message, told=bool(strings.return_token_strs))
 
 
 def detokenize(request: TextRequest) -> OperationReply[TokenizeReply]:

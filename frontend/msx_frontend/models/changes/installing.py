@@ -77,7 +77,7 @@ class Installing:
 
     async def _replace(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
         try:
-            self._registry.check_paths(version)
+            self._registry.paths.check(version)
             await start_parts(counts)
             await self._first_workers(version)
             if wanted.replace:  # what is missing may be what the old one holds

@@ -39,7 +39,7 @@ class Registering(Change):
 
     def check(self) -> None:
         self._old = self._replaced()
-        self._registry.check_paths(self._version)
+        self._registry.paths.check(self._version)
 
     async def save(self, state: State) -> None:
         is_default = self._registry.becomes_default(self._version)
@@ -89,7 +89,7 @@ class AddingNode(Change):
     def check(self) -> None:
         if self._registry.has_model(name := self._version.source.name):
             raise Conflict(f"Model {name} is already registered")
-        self._registry.check_paths(self._version)
+        self._registry.paths.check(self._version)
 
     async def save(self, state: State) -> None:
         """Nothing."""
