@@ -14,6 +14,7 @@ from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder, DecoderParts
 from msx_llm.models.kernels import Kernels
+from msx_llm.models.loaded import LoadedDecoder
 from msx_llm.models.weights import Checkpoint
 from msx_llm.steps import EngineRunner
 from msx_sdk.mindspore.parallel import Parallel
@@ -43,7 +44,7 @@ def load_runner(
     load()
     decoder.set_train(False)
     limits = plan(parameter_size(decoder))
-    runner: EngineRunner = parts.kernels.runner(decoder, config, limits, parts, load, chooses)
+    runner: EngineRunner = parts.kernels.runner(LoadedDecoder(decoder, config, limits, parts, load), chooses)
     return runner
 
 

@@ -7,7 +7,7 @@ A *step* is the tuple that `StepInputs` makes once from a step's inputs; every l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -143,11 +143,9 @@ class Kernels(Protocol):
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         """[rows, width] -> logits float32 [rows, vocabulary] on every rank."""
 
-    def runner(
-        self, decoder: Any, config: DecoderConfig, limits: Any, parts: Any, load: Callable[[], None], chooses: bool
-    ) -> Any:
-        """The `EngineRunner` of a decoder of these cells, with its weights. `load` reads them again; `chooses`: tokens
-        are chosen on the device, if it can. Raises HandlerLoadError."""
+    def runner(self, loaded: Any, chooses: bool) -> Any:
+        """The `EngineRunner` of a `LoadedDecoder` of these cells. `chooses`: tokens are chosen on the device, if it
+        can. Raises HandlerLoadError."""
 
     def tie(self, embedding: Any, head: Any) -> None:
         """From now on the embedding has the head's weight, as the head lays it out and reads it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mindspore import nn
@@ -21,12 +21,11 @@ from msx_llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.kernels.ascend.sinks import SinkBlockAttention
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
-from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
+from msx_llm.models.loaded import LoadedDecoder
 from msx_llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -119,16 +118,8 @@ class AscendKernels:
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return LogitsHead(vocabulary, width, parallel, self.dtype)
 
-    def runner(
-        self,
-        decoder: Decoder,
-        config: DecoderConfig,
-        limits: EngineLimits,
-        parts: DecoderParts,
-        load: Callable[[], None],
-        chooses: bool,
-    ) -> FlatRunner:
-        return FlatRunner(decoder, config, limits, parts, chooses)
+    def runner(self, loaded: LoadedDecoder, chooses: bool) -> FlatRunner:
+        return FlatRunner(loaded.decoder, loaded.config, loaded.limits, loaded.parts, chooses)
 
     def tie(self, embedding: Any, head: Any) -> None:
         embedding.weight = head.weight  # [vocabulary, width] in both

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import mindspore as ms
@@ -29,12 +29,11 @@ from msx_llm.kernels.cpu.slot_runner import SlotRunner
 from msx_llm.kernels.cpu.slots import SlotAttention
 from msx_llm.kernels.cpu.widened import WidenedLinears
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
-from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
+from msx_llm.models.loaded import LoadedDecoder
 from msx_llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore.layers import AllReduce, RowParallelLinear
 from msx_sdk.mindspore.parallel import Parallel
@@ -131,16 +130,8 @@ class CpuKernels:
     def head(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return Float32Head(vocabulary, width, parallel, dtype=self.dtype)
 
-    def runner(
-        self,
-        decoder: Decoder,
-        config: DecoderConfig,
-        limits: EngineLimits,
-        parts: DecoderParts,
-        load: Callable[[], None],
-        chooses: bool,
-    ) -> SlotRunner:
-        return SlotRunner(decoder, config, limits, parts, load)
+    def runner(self, loaded: LoadedDecoder, chooses: bool) -> SlotRunner:
+        return SlotRunner(*loaded)
 
     def tie(self, embedding: Any, head: Any) -> None:
         embedding.weight, embedding.tied = head.weight, True
