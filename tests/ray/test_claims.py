@@ -27,6 +27,20 @@ class Site:
         return self.resources.of("m:1.0", parse_model_config(keys)[0]).claim(lambda: None)
 
 
+class Worker:
+    """What a claim is for: it does what the test says when it is told something."""
+
+    number = 9000
+
+    def __init__(
+        self, changed: Callable[[], None] = lambda: None, withdrawn: Callable[[], None] = lambda: None
+    ) -> None:
+        self.claim_changed, self.claim_withdrawn = changed, withdrawn
+
+    def own_memory(self) -> int:
+        return 0
+
+
 def in_loop(test: Callable[[Site], None]) -> None:
     async def run() -> None:
         test(Site())
@@ -66,7 +80,7 @@ def test_it_is_granted_and_says_what_it_waits_for_before() -> None:
         site.cluster.join(a=1, b=0)
         claim = site.claim(**SPREAD2)
         changes: list[str] = []
-        claim.changed = lambda: changes.append(reason(claim))
+        claim.attach(Worker(changed=lambda: changes.append(reason(claim))))
         (asked,) = site.cluster.reservations
         site.cluster.pend(asked)
         assert changes == ["devices: m:1.0 needs 2 nodes with 1 NPU each; the cluster has 1 (a)"]
@@ -105,7 +119,7 @@ def test_a_lost_place_is_withdrawn_and_another_asked_for() -> None:
         site.cluster.join(a=1, b=1)
         claim = site.claim()
         withdrawn: list[str] = []
-        claim.withdrawn = lambda: withdrawn.append(claim.revoked)
+        claim.attach(Worker(withdrawn=lambda: withdrawn.append(claim.revoked)))
         (first,) = site.cluster.reservations
         site.cluster.grant(first, "a")
         site.cluster.lose(first, "node a or its holder is gone")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from msx_frontend.devices.lease import Lease
 from msx_frontend.resources.shortage import Shortage
+from msx_frontend.resources.supply import ClaimEvents
 
 
 class ClaimState:
-    """`changed` is called when `shortage` has become another, or None, `withdrawn` when the lease must be given back;
-    `taken` gives the memory that the group has."""
+    """Tells nobody until a worker is attached."""
 
     def __init__(self) -> None:
         self.lease: Lease | None = None
@@ -19,10 +18,19 @@ class ClaimState:
         self.revoked = ""
         """Why the lease must be given back, once the group has ended: `renew` does it."""
         self.worker = 0
-        self.changed: Callable[[], None] = lambda: None
-        self.withdrawn: Callable[[], None] = lambda: None
-        self.taken: Callable[[], int] = lambda: 0
+        self._events: ClaimEvents | None = None
         self._satisfied = asyncio.Event()
+
+    def attach(self, worker: ClaimEvents) -> None:
+        self._events, self.worker = worker, worker.number
+
+    def taken(self) -> int:
+        """Bytes of its worker."""
+        return self._events.own_memory() if self._events is not None else 0
+
+    def changed(self) -> None:
+        if self._events is not None:
+            self._events.claim_changed()
 
     async def satisfied(self) -> None:
         """Returns when it has its `lease`."""
@@ -32,4 +40,5 @@ class ClaimState:
         """The group must not run on what it has any longer."""
         if not self.revoked:
             self.revoked = reason
-            self.withdrawn()
+            if self._events is not None:
+                self._events.claim_withdrawn()

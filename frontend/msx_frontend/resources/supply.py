@@ -20,18 +20,26 @@ class UnhealthyDevice(NamedTuple):
     """The driver's word for it."""
 
 
+class ClaimEvents(Protocol):
+    """The worker that a claim is for. It is called on the loop's thread."""
+
+    number: int
+
+    def claim_changed(self) -> None:
+        """`shortage` has become another, or None."""
+
+    def claim_withdrawn(self) -> None:
+        """The lease must be given back."""
+
+    def own_memory(self) -> int:
+        """Bytes that its group has taken."""
+
+
 class GroupClaim(Protocol):
-    """The resources of one worker group, from before its first start until its last process is gone.
+    """The resources of one worker group, from before its first start until its last process is gone."""
 
-    `changed` is called when `shortage` has become another, or None, `withdrawn` when the lease must be given back;
-    `taken` gives the memory that the group has.
-    """
-
-    worker: int
-    """The number of the worker that it is for, which tells its own."""
-    changed: Callable[[], None]
-    withdrawn: Callable[[], None]
-    taken: Callable[[], int]
+    def attach(self, worker: ClaimEvents) -> None:
+        """From now on it is for this worker, and tells it of changes."""
 
     @property
     def lease(self) -> Lease | None: ...

@@ -79,9 +79,8 @@ class Replica:
         self._loaded = False
         self._lines = TorchServeLines(number)
         self._stopping = asyncio.Event()
-        claim.worker = number
-        claim.changed, claim.withdrawn, claim.taken = self._claim_changed, self._leave_devices, self._own_memory
         self._leaving_devices: asyncio.Task[None] | None = None
+        claim.attach(self)
         self._log_shortage()
         self._task = asyncio.create_task(self._supervise(), name=f"replica-{number}")
 
@@ -190,7 +189,7 @@ class Replica:
         finally:
             self._backoff.resume()
 
-    def _claim_changed(self) -> None:
+    def claim_changed(self) -> None:
         self._log_shortage()
         if self.shortage is not None:
             self._move(ReplicaState.WAITING)
@@ -198,7 +197,7 @@ class Replica:
             log.info("worker %d waits no longer", self.number)
             self._move(ReplicaState.RESTARTING if self.last_end else ReplicaState.STARTING)
 
-    def _leave_devices(self) -> None:
+    def claim_withdrawn(self) -> None:
         """One of them is unhealthy: running work may end, then the group does."""
         if self.group is not None:
             drain = self.group.drain(LEAVE_LIMIT, group_end.device_lost(self._claim.revoked))
@@ -210,7 +209,7 @@ class Replica:
         self._metrics.restarts.inc()
         self._move(ReplicaState.RESTARTING)
 
-    def _own_memory(self) -> int:
+    def own_memory(self) -> int:
         return self.group.own_memory if self.group is not None else 0
 
     def _log_shortage(self) -> None:

@@ -186,7 +186,7 @@ def test_a_worker_whose_group_has_not_started_has_taken_no_memory() -> None:
     async def test() -> None:
         async with bench_of() as bench:
             assert bench.replica.group is None
-            assert bench.replica._claim.taken() == 0
+            assert bench.replica.own_memory() == 0
 
     run(test())
 
