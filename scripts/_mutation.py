@@ -36,7 +36,7 @@ class Subject(NamedTuple):
     sources: tuple[str, ...]
     """Globs of files."""
     tests: tuple[str, ...]
-    """What pytest runs; the tests of the mutated file run first."""
+    """Arguments of pytest; the tests of the mutated file run first."""
 
 
 SUBJECTS = {

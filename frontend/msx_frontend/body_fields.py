@@ -58,7 +58,7 @@ def fields_of_query(query: bytes) -> list[Field]:
 
 
 def merge_fields(*groups: list[Field]) -> list[Field]:
-    """Of fields with one name, the last one wins."""
+    """Merge the groups; the last field of a name wins."""
     return list({field.name: field for group in groups for field in group}.values())
 
 

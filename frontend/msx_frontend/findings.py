@@ -1,4 +1,4 @@
-"""What one check has found."""
+"""Result of one check."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ Text = str | bytes | tuple[int, ...]
 
 
 class Beginning(NamedTuple):
-    """What a worker has to compute of a prompt first, or more. `of`: texts with another one have nothing in common."""
+    """Beginning of a prompt, for a worker's cache. `of`: texts with another one have nothing in common."""
 
     of: str
     text: Text
@@ -200,7 +200,7 @@ class Job:
         self.of_nodes: bool
         """The jobs of a graph's nodes tell where its time goes; not set where it has none."""
         self.traced: object
-        """What `tracing` keeps of a sampled request, None of others; not set where requests are not traced."""
+        """State of a sampled request for `tracing`, None of others; not set where requests are not traced."""
 
     def finish(self, status: int) -> None:
         """The worker has sent the last chunk of the reply."""
@@ -222,7 +222,7 @@ class Job:
             del self.failure  # its traceback may lead to this job
 
     def session(self) -> str:
-        """What the client calls the requests that belong together; "" without a name."""
+        """Client's name of the requests that belong together; "" without one."""
         headers = self.headers
         named = headers.session if isinstance(headers, KeptHeaders) else session_of(headers)
         return named or getattr(self.sink, "session", "")  # calls of gRPC know their metadata

@@ -32,7 +32,7 @@ class SharedSegment:
         self.owner: SegmentOwner | None = owner
         self.users = 0
         self.readers: WeakSet[SegmentReader] = WeakSet()
-        """Those that have its descriptor."""
+        """Readers that have its descriptor."""
         self.lends = 0
         """Replies that referred to it since it was given back the last time."""
 
@@ -91,7 +91,7 @@ class StageJob(Job):
         """To be called before it is submitted."""
         self.shared = shared
         self.lent: SharedValue | None = None
-        """What its reply refers to: it is there before the reply. Who gets the reply takes it."""
+        """Segments that its reply refers to, there before the reply. Whoever gets the reply takes them."""
         return self
 
     def take_lent(self) -> SharedValue | None:

@@ -14,7 +14,7 @@ class WholeCalls:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What it returns. Where the caller is cancelled, the work goes on."""
+        """Run the work and return its result. Where the caller is cancelled, the work goes on."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._ended)

@@ -34,7 +34,7 @@ class ContentUsers:
 
     @property
     def known(self) -> Collection[str]:
-        """Those that are in use, and those that `keep` has kept; it changes with them."""
+        """Contents in use or kept by `keep`; the collection changes with them."""
         return self._counts.keys()
 
     def in_use(self, digest: str) -> bool:

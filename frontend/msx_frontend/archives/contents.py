@@ -1,4 +1,4 @@
-"""What archives hold: unpacked once per content, and removed when no version uses it any more."""
+"""Contents of archives: unpacked once each, and removed when no version uses them any more."""
 
 from __future__ import annotations
 

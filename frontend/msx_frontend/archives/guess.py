@@ -1,4 +1,4 @@
-"""What a path is that is to be served without packing."""
+"""Recognize what kind of model a path is, to serve it without packing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVABLE = "servable_config.py"
 MANIFEST = "MAR-INF"
 HANDLER = "handler.py"
 MOST_FILES = 10_000
-"""Of a folder: more are not a model."""
+"""Most files of a folder: one with more is not a model."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -47,7 +47,7 @@ def is_unpacked(path: Path) -> bool:
 
 
 def guess(path: Path, weights: Path | None = None) -> Guess:
-    """Of a file or a folder with a model or a handler. Hugging Face's folders and servables are not asked about here.
+    """Recognize a model or handler in a file or folder; folders of Hugging Face and servables are checked elsewhere.
 
     `weights` are those of a network, or of a handler, in a Python file. Raises GuessError.
     """

@@ -43,7 +43,7 @@ from msx_net.http.family import Family
 
 
 class Parts(NamedTuple):
-    """What families are made of. `tokens` is None when authorization is off."""
+    """Parts that families are made of. `tokens` is None when authorization is off."""
 
     config: ServerConfig
     registry: Registry
@@ -93,7 +93,7 @@ def families(parts: Parts) -> Sequence[Family]:
 
 
 def first_segments(families: Collection[Family]) -> set[str]:
-    """What plugins cannot have as their path: the server's own paths begin with it."""
+    """First segments of the server's own paths, which plugins cannot use."""
     routes = [route.path for family in (*families, described(())) for route in family.routes]
     literal = {path.split("/")[1] for path in (*routes, OPENAPI_PATH, METRICS_PATH)}
     owned = {DOCS[1:], *(segment for family in families for segment in family.owns)}

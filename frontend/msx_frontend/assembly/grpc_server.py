@@ -98,7 +98,7 @@ class GrpcServer:
         return DirectListener(listen, served)
 
     async def start(self, names: Collection[str] = GRPC) -> None:
-        """Those whose keys begin so. Raises GrpcListenError."""
+        """Start the listeners with these keys. Raises GrpcListenError."""
         for listener in (self.inference, self.management):
             if listener.keys in names:
                 self._started.append(listener)

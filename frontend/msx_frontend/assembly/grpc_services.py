@@ -25,11 +25,11 @@ from msx_net.grpc.status import details, standard_code
 
 
 class KnowsHealth(Pings, KnowsReadiness, Protocol):
-    """What the gRPC services ask of the server's health."""
+    """Health of the server, as the gRPC services need it."""
 
 
 class ManagesAll(ManagesModels, DividesTraffic, Protocol):
-    """What they ask of the management of models."""
+    """Management of models, as the gRPC services need it."""
 
 
 def grpc_services(

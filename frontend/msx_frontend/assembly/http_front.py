@@ -93,8 +93,8 @@ class HttpFront:
         return ServerConsole(sources, self.model_api, context.keys.tokens)
 
     def listen(self, names: Collection[str] = HTTP) -> list[Listener]:
-        """Those of these names that the settings do not merge or switch off: bound, not started. Raises ListenError;
-        then none of them is bound."""
+        """Bind the listeners of these names that the settings do not merge or switch off, not started. Raises
+        ListenError; then none of them is bound."""
         bound: list[Listener] = []
         config, limits = self._config, connection_limits(self._config)
         context = ListenerContext(limits, self._connections)
@@ -141,7 +141,7 @@ class HttpFront:
         return {name: exchange for name, exchange in found.items() if name in names}
 
     def _exchange(self, *listeners: ListenerName) -> Exchange:
-        """Of one listener, which has the families of these. A listener for metrics alone asks for no key."""
+        """Exchange of one listener, with the families of all of these. A listener for metrics alone needs no key."""
         own = [family for family in self.families if family.listener in listeners]
         own = [described(own)._replace(listener=listeners[0]), *own]
         further = None

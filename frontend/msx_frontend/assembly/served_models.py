@@ -50,7 +50,7 @@ class ServedModels:
     devices: Callable[[], list[dict[str, Any]]] = list
     """The devices of this machine, and who holds them."""
     cluster_report: Report | None = None
-    """What `GET /cluster` says; None without a cluster."""
+    """Body of `GET /cluster`; None without a cluster."""
 
     async def load(self) -> list[str]:
         """Register the models and workflows of the start; returns why some could not be loaded.

@@ -15,7 +15,7 @@ from msx_frontend import __version__
 from msx_frontend.cli.first_process import is_first_process, run_below
 
 COMPLETE = "_MSX_SERVE_COMPLETE"
-"""Of click: set by the shell that completes a line."""
+"""Variable of click, set by the shell that completes a line."""
 PATH = click.Path(path_type=Path)
 _ACTION = "msx_frontend.action"
 _SCRIPT_ARGUMENTS = "msx_frontend.script_arguments"
@@ -50,7 +50,7 @@ DOCTOR_HELP = """Usage: msx-serve doctor [OPTIONS]
 
 
 class _Command(click.Command):
-    """What follows `--script FILE` is the script's. A first argument that is a word is a command of its own."""
+    """Command `msx-serve`: arguments after `--script FILE` are the script's; a first word is a command of its own."""
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
         from msx_frontend.cli.subcommands.group import WORDS, words

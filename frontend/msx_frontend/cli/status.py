@@ -125,7 +125,7 @@ def fitted(widths: list[int], room: int) -> list[int]:
 
 
 def shortened(text: str, width: int) -> str:
-    """What is cut is in the middle: names differ at their ends."""
+    """Shorten a text in the middle: names differ at their ends."""
     if len(text) <= width:
         return text
     end = (width - 1) // 2

@@ -1,4 +1,4 @@
-"""What goes with `cluster_address`, and what it needs."""
+"""Settings that `cluster_address` needs, and those that it excludes."""
 
 from __future__ import annotations
 

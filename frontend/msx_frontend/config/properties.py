@@ -56,7 +56,7 @@ def _text(data: bytes) -> str:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Of a key that is given twice, the last value counts, as in Java. Raises PropertiesError."""
+    """Parse a properties file; the last value of a key counts, as in Java. Raises PropertiesError."""
     pairs: dict[str, str] = {}
     for number, line in _logical_lines(text):
         match = _KEY.match(line)
@@ -67,7 +67,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(pairs: Mapping[str, str], comment: str) -> str:
-    """What java.util.Properties.store writes to a Writer, with the keys in order. UTF-8 is the caller's."""
+    """Text as java.util.Properties.store writes it to a Writer, with the keys in order. UTF-8 is the caller's."""
     moment = datetime.now().astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
     lines = [f"#{comment}", f"#{moment}", *(f"{_escape(key, ' ')}={_escape(pairs[key])}" for key in sorted(pairs))]
     return "\n".join(lines) + "\n"

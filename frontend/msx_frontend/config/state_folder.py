@@ -66,7 +66,7 @@ class StateFolder:
 
     @property
     def digests(self) -> Path:
-        """Of archives, which each server may know by another path."""
+        """File with the digests of archives, which each server may know by another path."""
         return self.path / "digests.json" if self.shared else self.models / "digests.json"
 
     @property
@@ -83,7 +83,7 @@ class StateFolder:
 
     @property
     def ready_environments(self) -> Path | None:
-        """Of a shared folder that is read-only: nothing is installed there."""
+        """Environments of a shared folder that is read-only: nothing is installed there."""
         return None if self.shared is None or self._written == self.shared else self.shared / "environments"
 
     @property
@@ -103,7 +103,7 @@ class StateFolder:
 
     @property
     def servables(self) -> Path:
-        """What `--servables` has packed."""
+        """Folder of the archives that `--servables` has packed."""
         return self.path / "servables"
 
     @property
@@ -113,7 +113,7 @@ class StateFolder:
 
     @property
     def hub(self) -> Path:
-        """What was fetched of hubs, unless `hub_dir` says where."""
+        """Folder of the files fetched from hubs, unless `hub_dir` names one."""
         return self._written / "hub"
 
     @property
@@ -144,7 +144,7 @@ class StateFolder:
             self._make_shared(self.shared)
 
     def _make_shared(self, shared: Path) -> None:
-        """What is not this server's own: what is there already may be read-only."""
+        """Make the folders that servers share; existing ones may be read-only."""
         try:
             (shared / "models").mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -32,7 +32,7 @@ def speaking_tls(config: ServerConfig) -> list[str]:
 
 
 def authority_keys(config: ServerConfig) -> dict[str, tuple[str, Path]]:
-    """Of each listener that demands certificates, the key that says so and its file. Raises ClientCaError."""
+    """Key and file of the client CA of each listener that demands certificates. Raises ClientCaError."""
     speaking = speaking_tls(config)
     for name in (*HTTP, *GRPC):
         if getattr(config, f"{name}_client_ca") is not None and name not in speaking:

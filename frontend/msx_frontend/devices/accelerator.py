@@ -23,7 +23,7 @@ class Device:
     simulated: bool = False
     """It exists only as a number: workers get its variables and compute on the CPU."""
     cores: frozenset[int] = frozenset()
-    """Those of the NUMA node that it is attached to; empty where that is not known."""
+    """Cores of the NUMA node that it is attached to; empty where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class DeviceStatus:
 
 
 Links = Mapping[tuple[str, str], int]
-"""What a link from one device to another costs, by their ids: the lower, the faster; without unknown ones."""
+"""Cost of the link from one device to another, by their ids: the lower, the faster; without unknown ones."""
 
 
 class NoMorePortsError(RuntimeError):
@@ -77,10 +77,10 @@ class Accelerator(Protocol):
         """How the detected devices are connected; empty where that is not known. Blocks."""
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
-        """What shows these devices, and no others, to a process: each rank of a group sees all of its devices."""
+        """Variables that show these devices, and no others, to a process: each rank sees all devices of its group."""
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
-        """What gives the collectives of one worker group ports of its own: blocks are disjoint, from 0 on.
+        """Variables that give the collectives of one worker group ports of its own: blocks are disjoint, from 0 on.
 
         `shared`: another group may be on the same devices. None where other processes have some of the ports now.
         Raises NoMorePortsError.

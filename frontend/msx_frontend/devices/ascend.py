@@ -33,7 +33,7 @@ class Npu(Device):
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """What `npu-smi info -t topo` may call it: it names physical ids, or else cards."""
+        """Labels that `npu-smi info -t topo` may give it: it names physical ids, or else cards."""
         phy = int(self.id) if self.phy is None else self.phy
         return (Label("Phy-ID", phy), *([Label("NPU", self.key.npu)] if self.key else []))
 
@@ -63,7 +63,7 @@ class Ascend:
         self._npus: Sequence[Npu] = ()
         self._health_known: set[str] = set()
         self._detected: dict[ChipKey, ChipRow] = {}
-        """What `detect` has read, until the first `status` takes it: the tool needs a second or more."""
+        """Chips as `detect` has read them, until the first `status` takes them: the tool needs a second or more."""
 
     def detect(self) -> Sequence[Npu]:
         """An inherited ASCEND_RT_VISIBLE_DEVICES limits the devices, then `limit` does."""
@@ -142,7 +142,7 @@ class Ascend:
 
 
 def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] | None:
-    """What CANN makes of ASCEND_RT_VISIBLE_DEVICES: it stops at the first id that is malformed, absent or not
+    """Ids that CANN takes from ASCEND_RT_VISIBLE_DEVICES: up to the first one that is malformed, absent or not
     ascending. None when the variable is not set."""
     text = env.get(VISIBLE)
     if text is None:

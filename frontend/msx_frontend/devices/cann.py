@@ -9,7 +9,7 @@ from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.versions import minor, numbers
 
 CANN = ("8.2", "8.3", "8.5", "9.0", "9.1")
-"""Those that MindSpore 2.10 takes, by its own check at the start (mindspore/run_check/_check_version.py)."""
+"""Versions that MindSpore 2.10 takes, by its own check at the start (mindspore/run_check/_check_version.py)."""
 
 DRIVERS = {"8.2": "25.2", "8.5": "25.2", "9.1": "26.1"}
 """By CANN: the driver (Ascend HDK) that the vendor's release notes name beside it (MindIE 2.1.RC1, CANN 8.5.0.alpha001,

@@ -22,7 +22,7 @@ class Lease:
     port_block: int | None = None
     """Which part of the ports of collectives is its own; None where it needs none."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What shows the devices to each of its ranks."""
+    """Variables that show the devices to each of its ranks."""
     framework: FrameworkDevice | None = None
     """MindSpore's name of the devices; None where it does not know them, and for a worker on the CPU."""
     placement: GroupPlacement | None = None

@@ -12,7 +12,7 @@ from msx_frontend.devices.choose import accelerator_of
 
 @dataclass(frozen=True)
 class Share:
-    """What one node gives to a worker group."""
+    """Ranks of a worker group on one node, and their devices."""
 
     node: str
     """The node's host name, as people know it."""

@@ -44,7 +44,7 @@ class Chip(NamedTuple):
 
 
 class ChipRow(NamedTuple):
-    """What `npu-smi info` shows of a chip."""
+    """Row of a chip in `npu-smi info`."""
 
     name: str
     bus_id: str

@@ -21,7 +21,7 @@ _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 class Label(NamedTuple):
-    """Of a row or column: `by` is NPU or Phy-ID."""
+    """Label of a row or column: `by` is NPU or Phy-ID."""
 
     by: str
     number: int

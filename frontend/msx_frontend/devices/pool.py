@@ -54,11 +54,11 @@ class DevicePool:
         return len(self.devices)
 
     def kind(self, config: ModelConfig) -> str:
-        """Of the devices that this model runs on: the accelerator's, or "cpu"."""
+        """Kind of the devices that this model runs on: the accelerator's, or "cpu"."""
         return self._accelerator.kind if self.serves(config) else "cpu"
 
     def lease(self, model_key: str, config: ModelConfig) -> Lease:
-        """What one worker group of this model needs; without devices where it runs on the CPU.
+        """Lease the devices and ports of one worker group of this model; no devices where it runs on the CPU.
 
         Raises DeviceError, DevicesHeldError or PortsHeldError.
         """
@@ -113,7 +113,7 @@ class DevicePool:
         return [lease.model_key for lease in self._on(device)]
 
     def unhealthy(self, config: ModelConfig) -> dict[int, str]:
-        """Of the devices that this model may have, the unhealthy ones: the driver's word, by number."""
+        """Unhealthy devices of those that this model may have: the driver's word, by number."""
         if not self.serves(config):
             return {}
         candidates = self._candidates(config)

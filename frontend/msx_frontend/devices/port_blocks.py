@@ -14,7 +14,7 @@ class PortBlock(NamedTuple):
     number: int | None = None
     """None for a worker without collectives."""
     environment: Mapping[str, str] = {}
-    """What makes a rank use these ports."""
+    """Variables that make a rank use these ports."""
 
 
 def free_block(accelerator: Accelerator, model_key: str, taken: Collection[int | None], *, shared: bool) -> PortBlock:

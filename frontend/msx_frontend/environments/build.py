@@ -104,7 +104,7 @@ class Build:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """Of the servers that share the folder one installs, and the others wait for it."""
+        """Hold the lock of a shared folder: one server installs, and the others wait."""
         if self._uses is None or not self._uses.exclusive:
             yield
             return

@@ -1,4 +1,4 @@
-"""What a prompt begins with, without a tokenizer: as it was sent, or as the words of its messages."""
+"""Beginning of a prompt, without a tokenizer: as it was sent, or as the words of its messages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _members = attrgetter(
     "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar"
 )
 _NOTHING = (None,) * 6
-"""What most requests have of them."""
+"""Values of most requests, which have no such constraint."""
 
 
 def constraint_name(fields: ConstraintFields) -> str | None:

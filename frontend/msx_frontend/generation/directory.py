@@ -197,5 +197,5 @@ def _loading(version: ModelVersion) -> ServiceUnavailable:
 
 
 def operations_of(version: ModelVersion) -> list[str]:
-    """What makes it a language model; empty for others, and before its first load."""
+    """Operations of a language model; empty for other models, and before the first load."""
     return [one for one in (GENERATE, EMBED, CLASSIFY) if getattr(version.schema.capabilities, one, False)]

@@ -35,7 +35,7 @@ class WrongParameter(BadRequest):
 
 
 class FirstLoading(ServiceUnavailable):
-    """What the model offers is not known before its first load, which a request that waits for it starts."""
+    """The first load of the model, which tells what it offers, has not ended; a request that waits for it starts it."""
 
     def __init__(self, version: ModelVersion) -> None:
         super().__init__(f'Model "{version.source.name}" is loading for the first time; ask again when it is ready.')

@@ -72,7 +72,7 @@ class _MessageSink(TurnSink):
 
 
 def count_tokens(version: ModelVersion, replies: Sequence[EmbedReply] | Sequence[ClassifyReply]) -> int:
-    """Of all prompts, which the model's metric counts."""
+    """Count the tokens of all prompts, also in the model's metric."""
     tokens = sum(reply.prompt_tokens for reply in replies)
     version.metrics.text.prompt.inc(tokens)
     return tokens

@@ -46,7 +46,7 @@ _json = msgspec.json.Encoder().encode
 
 
 class TextApi(NamedTuple):
-    """What the requests of one API share. `submit` hands a job to its model; `failure` makes the reply to an error."""
+    """Parts that requests of one API share. `submit` hands a job to its model; `failure` makes an error's reply."""
 
     submit: Callable[[Job], None]
     directory: Directory
@@ -63,9 +63,9 @@ class TextJob(Job):
     owner: Owner
     message: msgspec.Struct
     asked_session: str
-    """Of the body."""
+    """Session in the body."""
     first: Job | None
-    """Of its request; None: it is that one."""
+    """First job of its request; None: it is this one."""
 
     def status_of(self, error: ServiceError) -> int:
         return self.api.failure(error).status

@@ -17,7 +17,7 @@ from msx_net.keys import ClientKey
 
 
 class TextReply(Protocol):
-    """What a route decides from a request: which jobs it needs, and how their answers are written."""
+    """Reply of a route, which decides which jobs a request needs and how their answers are written."""
 
     def begin(self, request: TextRequest) -> None:
         """Submit the jobs. Raises ServiceError if they cannot be queued."""
@@ -35,7 +35,7 @@ def text_route(api: TextApi, answer: Answer) -> JobRoute:
 
 
 class TextTemplate:
-    """What the head of a request says of its jobs."""
+    """Parts of a text request's jobs that its head decides."""
 
     __slots__ = ("_answer", "_api", "_headers", "_path", "_timed", "asker", "key")
 

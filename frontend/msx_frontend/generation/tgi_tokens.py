@@ -13,7 +13,7 @@ Finish = Literal["length", "eos_token", "stop_sequence"]
 
 
 class PrefillToken(Struct):
-    """What `prefill` writes, for /openapi.json."""
+    """Token as `prefill` writes it, for /openapi.json."""
 
     id: int
     text: str
@@ -21,7 +21,7 @@ class PrefillToken(Struct):
 
 
 class TextToken(PrefillToken):
-    """What `described` and `likeliest` write, for /openapi.json."""
+    """Token as `described` and `likeliest` write it, for /openapi.json."""
 
     special: bool
 

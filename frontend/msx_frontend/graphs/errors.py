@@ -1,4 +1,4 @@
-"""What only a request to a graph meets.
+"""Errors of requests to a graph.
 
 ServiceError
 └── NodeFailed      one of its nodes ended the request, with that node's own status

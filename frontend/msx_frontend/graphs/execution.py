@@ -38,13 +38,13 @@ class Execution:
         """Where it has places."""
         self._running: list[Step] = []
         self._values: dict[int, bytes] = {}
-        """What nodes have answered that others wait to read, by place."""
+        """Answers of nodes that others wait to read, by place."""
         self._lent: dict[int, list[Any]] = {}
         """By place the shared memory that values refer to, and how many nodes have still to read it."""
         self._sizes: dict[int, int] = {}
         """Bytes of the large ones among them, by place."""
         self._answers: dict[str, bytes] = {}
-        """Of leaves, where there are several."""
+        """Answers of leaves, where there are several."""
 
     def begin(self) -> None:
         """Raises ServiceError when the first node does not take the request."""
@@ -272,7 +272,7 @@ class Execution:
 
 
 def _drop(job: Job) -> None:
-    """What its reply refers to, nobody will read."""
+    """Close the shared value of a reply that nobody will read."""
     if type(job) is StageJob and (lent := job.take_lent()) is not None:
         lent.close()
 

@@ -20,7 +20,7 @@ class NodeTarget(Protocol):
         """A request of a client."""
 
     def pass_on(self, job: Job) -> None:
-        """What the node before has answered: a place was kept for it, and no queue may refuse it."""
+        """Take the answer of the node before: a place was kept for it, and no queue may refuse it."""
 
     def refused(self, status: int) -> None:
         """Counts a request that one of these has refused."""

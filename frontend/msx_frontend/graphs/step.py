@@ -48,7 +48,7 @@ class Step:
 
     @property
     def priority(self) -> int:
-        """That of the request."""
+        """Priority of the request."""
         return self.execution.job.priority
 
     def enter(self) -> bool:

@@ -11,9 +11,9 @@ KEPT = 200
 LONGEST = 2000
 """Characters of a line that are kept."""
 MOST_BYTES = 1 << 20
-"""Of the lines of all versions: the version that has been silent longest loses its lines first."""
+"""Most bytes of the lines of all versions: the version that has been silent longest loses its lines first."""
 LOGGERS = ("msx.model", "msx.workers", "org.pytorch.serve.wlm.WorkerThread")
-"""What workers print, and what is said of them."""
+"""Loggers of the output of workers, and of messages on them."""
 
 Labels = tuple[str, str]
 
@@ -32,7 +32,7 @@ class LogLine(NamedTuple):
 
 
 class RecentLines(logging.Handler):
-    """Of what is logged with the labels of a model."""
+    """Recent log lines with the labels of a model."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -56,7 +56,7 @@ class RecentLines(logging.Handler):
         return lines[-1].number if lines else 0
 
     def of(self, labels: Labels, after: int = 0) -> list[LogLine]:
-        """Those behind the line of this number, from old to new."""
+        """Lines after the one with this number, from old to new."""
         return [line for line in self._lines.get(labels, ()) if line.number > after]
 
     def emit(self, record: logging.LogRecord) -> None:

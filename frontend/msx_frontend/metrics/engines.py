@@ -1,4 +1,4 @@
-"""What the engines of a version's workers told last, of what the whole version is measured by."""
+"""Figures that the engines of a version's workers reported last, which make up those of the version."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EngineFigures:
 
     @property
     def adapters(self) -> AdapterInfo | None:
-        """Of all workers; None where no engine has room for adapters."""
+        """Adapters of all workers; None where no engine has room for adapters."""
         if not self._places:
             return None
         texts = {one for worker in self._texts.values() for one in worker}

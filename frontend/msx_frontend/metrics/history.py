@@ -131,7 +131,7 @@ class RecentHistory:
         self._times: dict[Labels, list[tuple[int, ...]]] = {}
         """By version, the requests of the last points by their times."""
         self.number = -1
-        """Of the newest point."""
+        """Number of the newest point."""
         self.ended = 0.0
         """When it ended: seconds since the epoch."""
 
@@ -200,7 +200,7 @@ def _levels(gauges: dict[str, float]) -> tuple[float, ...]:
 
 
 def _summed(levels: list[tuple[float, ...]]) -> tuple[float, ...]:
-    """Of all versions; of caches the fullest."""
+    """Sum of the levels of all versions; of caches the fullest."""
     if not levels:
         return 0.0, 0.0, 0.0, 0.0
     queued, running, kv, workers = zip(*levels, strict=True)

@@ -85,7 +85,7 @@ class ModelMetrics:
         return self._statistics
 
     def totals(self) -> Totals:
-        """What was counted until now. The caller has settled what is gathered."""
+        """Totals until now. The caller has settled what is gathered."""
         codes, text = self._codes.items(), self._text
         return Totals(
             requests=sum(counter.value for _, counter in codes),

@@ -47,7 +47,7 @@ Figure = tuple[str, tuple[str, ...], float]
 
 @dataclass
 class ServerFigures:
-    """What each scrape asks for figures of the server itself. A part that has not started has none."""
+    """Figures of the server itself, read at each scrape. A part that has not started has none."""
 
     held: Callable[[], int] = int
     """Bytes of requests that the server holds."""
@@ -60,7 +60,7 @@ class ServerFigures:
     shed: Callable[[], int] = int
     """Idle connections that were closed because there were too many."""
     spans: Callable[[], dict[str, int]] = dict
-    """Of sampled requests, by what became of them."""
+    """Spans of sampled requests, counted by what became of them."""
     certificate_end: Callable[[], float | None] = lambda: None
     """Until when the listeners' certificates are valid, in seconds since the epoch; None without TLS."""
     unknown_keys: int = 0

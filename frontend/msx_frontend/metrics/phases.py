@@ -10,8 +10,8 @@ MOST_WRAPPED = 8
 
 
 BatchOf = Callable[[Any], tuple[float, int]]
-"""What runs jobs in batches tells when the batch of a job began (`time.monotonic()`), and how many requests it has; 0
-where it does not know."""
+"""Time at which the batch of a job began (`time.monotonic()`), and how many requests it has; 0 where its runner does
+not know."""
 
 
 class Phases(NamedTuple):
@@ -34,7 +34,7 @@ class Phases(NamedTuple):
 
 
 def phases_of(job: Any, now: float) -> Phases:
-    """Of a job, or a request that was several jobs, which ends now."""
+    """Phases of a job, or of a request that was several jobs, which ends now."""
     known, sent = _arrival(job.sink), job.started
     batch_of: BatchOf | None = getattr(getattr(job, "group", None), "batch_of", None)
     began, size = batch_of(job) if batch_of is not None else (0.0, 0)

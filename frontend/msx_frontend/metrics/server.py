@@ -35,7 +35,7 @@ LEGACY = frozenset(
 
 
 class TracesJobs(Protocol):
-    """What makes spans of jobs, for OpenTelemetry."""
+    """Maker of the spans of jobs, for OpenTelemetry."""
 
     def begin(self, job: Any) -> None: ...
 

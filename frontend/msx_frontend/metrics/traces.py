@@ -52,7 +52,7 @@ class Trace(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Traces:
-    """Of one version. A request is slow if it took longer than `bound`, in seconds.
+    """Slow and failed requests of one version. A request is slow if it took longer than `bound`, in seconds.
 
     `judged` sets the bound anew every few seconds; a request that was kept raises it to its own time. So a wave of slow
     requests leaves its slowest ones, and not the same one many times.
@@ -74,11 +74,11 @@ class Traces:
         return list(self._slow), list(self._failed)
 
     def judged(self, usual: float) -> None:
-        """What takes longer than `usual` seconds is slow from now on."""
+        """Set the bound: requests that take longer than `usual` seconds are slow from now on."""
         self.bound = usual
 
     def ended(self, jobs: list[Job], now: float) -> None:
-        """Of jobs that ended together with one status, the first: it has waited longest."""
+        """Keep the first of jobs that ended together with one status: it has waited longest."""
         job = jobs[0]
         self.last = next(_numbers)
         trace = _trace(self.last, self._labels, job, now, job.status, reason_of(job))
@@ -117,7 +117,7 @@ def _trace(number: int, labels: tuple[str, str], job: Job, now: float, status: i
 
 
 def reason_of(job: Job) -> str:
-    """Of one that ends now, where it fails."""
+    """Error message of a job that fails now."""
     error: ServiceError | None = getattr(job, "failure", None)
     return error.message if error is not None else ""
 

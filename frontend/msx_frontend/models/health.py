@@ -50,7 +50,7 @@ class Health:
         return not self.not_ready_because()
 
     def detail(self) -> str:
-        """What `/readyz` says: whether it is ready, if not, why, and which devices are unhealthy."""
+        """Text of `/readyz`: whether it is ready, if not, why, and which devices are unhealthy."""
         why = self.not_ready_because()
         listed = ", ".join(f"{device} ({word})" for device, word in sorted(self.unhealthy_devices().items()))
         ready = f"Not ready: {why}" if why else "Ready"

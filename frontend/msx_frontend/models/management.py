@@ -141,8 +141,8 @@ class Management:
         stage: str | None = None,
         autoscaling: bool | None = None,
     ) -> None:
-        """Of all stages, where the model has some and `stage` names none. `autoscaling` switches it on or off, of all
-        stages; None leaves it as it is.
+        """Scale a version: all stages, where it has some and `stage` names none. `autoscaling` switches it on or off,
+        of all stages; None leaves it as it is.
 
         Raises BadRequest for max < min or an unknown stage, WorkersNotStarted when the new workers fail or could never
         start.
@@ -251,7 +251,7 @@ class Management:
 
 
 def _stored_workers(version: ModelVersion, wanted: Registration, stored: StoredVersion) -> Counts:
-    """Those that each part had. A stage that the state does not know has one."""
+    """Stored workers of each part. A stage that the state does not know has one."""
     if not version.stages:
         return [(version, (stored.min_workers, stored.max_workers))]
     return [(stage, wanted.stage_workers.get(name, (1, 1))) for name, stage in version.stages.items()]

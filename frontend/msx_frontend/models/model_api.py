@@ -203,7 +203,7 @@ def _registered(version: ModelVersion, wanted: Registration) -> StatusMessage:
 
 
 def _with_missing(version: ModelVersion, done: str) -> StatusMessage:
-    """What was done; or 202 and what the workers wait for: they start when it becomes free."""
+    """Message of what was done, or 202 with what the workers wait for: they start when it becomes free."""
     shortage = version.status.shortage
     if shortage is None:
         return StatusMessage(done)

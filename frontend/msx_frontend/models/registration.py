@@ -39,11 +39,11 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     stage_workers: dict[str, tuple[int, int]] = {}
     """The least and most workers of each stage, which a restarted server uses again; no call gives them."""
     adapters: dict[str, AdapterFiles] = {}
-    """Those that were loaded while the model ran, by name, which a restarted server has again; no call gives them."""
+    """Adapters loaded while the model ran, by name, which a restarted server has again; no call gives them."""
     sleep_level: int = 0
     """How deeply the model slept, which a restarted server puts to sleep again; no call gives it."""
     servable: ServableStart | None = None
-    """Of a start script, which ends with the server: the state does not have it."""
+    """Servable of a start script, which ends with the server: the state does not have it."""
 
     def overrides(self) -> dict[str, Any]:
         """The options that override model-config.yaml."""

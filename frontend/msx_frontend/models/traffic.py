@@ -17,8 +17,8 @@ Headers = Sequence[tuple[str, str]]
 
 
 class TrafficRule(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What an operator sets. `weights`: by version, in any unit. Requests whose header `sticky_header` has the same
-    value go to the same version, on every replica of the server; "": none is looked at."""
+    """Traffic of a model, as an operator divides it. `weights`: by version, in any unit. Requests whose header
+    `sticky_header` has the same value go to the same version, on every replica of the server; "": none is looked at."""
 
     weights: dict[str, float]
     sticky_header: str = ""
@@ -34,7 +34,7 @@ class TrafficRule(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
 
 
 def traffic_rule(value: object) -> TrafficRule:
-    """Of the body of a request: versions and weights, or `{"weights": …, "stickyHeader": …}`. Raises BadRequest."""
+    """Parse a request's body: versions and weights, or `{"weights": …, "stickyHeader": …}`. Raises BadRequest."""
     if isinstance(value, dict) and not isinstance(value.get("weights"), dict):
         value = {"weights": value}
     try:

@@ -1,4 +1,4 @@
-"""What is sent to a busy worker, so that it does not wait for its next batch."""
+"""Batches sent to a busy worker, so that it does not wait for its next batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the dispatcher hands batches to."""
+"""Target to which the dispatcher hands batches."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Dispatcher:
         self._refusals = Refusals(name, version)
         self._stateful = config.stateful
         self._sequences = SequenceJobs(config, keys, self.policy, self._refusals, self._overloaded)
-        """What waits beside the queue: of a stateful model the requests of its sequences, of others nothing."""
+        """Jobs that wait outside the queue: the sequences' requests of a stateful model, none of others."""
         self.answered: float = 0
         """Requests that workers have answered since the start; one of n instances counts 1/n with each."""
         self._with_instances: dict[InstanceRequest, None] = {}

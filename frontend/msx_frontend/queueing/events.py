@@ -1,4 +1,4 @@
-"""What the queue of a model version asks and tells its owner."""
+"""Events of a model version's queue, and its questions to its owner."""
 
 from __future__ import annotations
 

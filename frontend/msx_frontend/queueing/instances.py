@@ -100,7 +100,7 @@ class InstanceRequest:
 
     @property
     def running(self) -> Iterable[Job]:
-        """Those that were taken and are not answered."""
+        """Jobs that were taken and are not answered."""
         return self._taken.values()
 
     @property

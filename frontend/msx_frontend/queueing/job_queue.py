@@ -32,9 +32,9 @@ class JobQueue:
         self.capacity = capacity
         """Requests."""
         self.ring: deque[Place] = deque()
-        """Those that wait, whose turn it is first."""
+        """Places that wait, the next one first."""
         self._requests: dict[InstanceRequest, None] = {}
-        """Those in the ring that have instances."""
+        """Requests in the ring that have instances."""
         self._shared: dict[str | int, SharedTurn] = {}
         """Places in the ring of several requests, by what these have in common."""
         self._beyond = 0
@@ -53,7 +53,7 @@ class JobQueue:
 
     @property
     def divided(self) -> Iterable[InstanceRequest]:
-        """Those of them that have instances."""
+        """Waiting requests that have instances."""
         return self._requests
 
     @property

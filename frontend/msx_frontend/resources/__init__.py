@@ -1,1 +1,1 @@
-"""What a worker group needs before it can start: devices, ports, processes, memory; which groups have them or wait."""
+"""Needs of a worker group before it can start: devices, ports, processes, memory; which groups have them or wait."""

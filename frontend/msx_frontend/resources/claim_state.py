@@ -1,4 +1,4 @@
-"""What all claims have in common, on this machine and in a cluster: their words for the replica (`GroupClaim`)."""
+"""State common to all claims, on this machine and in a cluster: their words for the replica (`GroupClaim`)."""
 
 from __future__ import annotations
 

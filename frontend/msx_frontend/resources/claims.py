@@ -16,7 +16,7 @@ from msx_frontend.resources.starts import Sibling, Start, Starts
 
 
 class Resources:
-    """What a group gives back goes to those that wait: to each in turn, if it is enough."""
+    """Resources of worker groups. A group's go back to each waiting claim in turn, if they are enough."""
 
     def __init__(self, devices: DevicePool, processes: Processes, starts: Starts) -> None:
         self.devices, self.processes, self.starts = devices, processes, starts
@@ -103,7 +103,7 @@ class Claim(ClaimState):
 
     @property
     def phase(self) -> str:
-        """What it is in line for; "" while it is not, or lacks something."""
+        """Line that it stands in; "" while it stands in none, or lacks something."""
         if self._start is None or self._start.turn.is_set() or self.shortage is not None:
             return ""
         return f"in line to start: {self._resources.starts.limit} do so at once (parallel_starts)"
@@ -131,5 +131,5 @@ class Claim(ClaimState):
 
 
 def _topic(shortage: Shortage | None) -> tuple[str, str] | None:
-    """What counts as a change: figures of the memory change all the time."""
+    """Part of a shortage whose change counts: figures of the memory change all the time."""
     return shortage and (shortage.resource, "" if shortage.resource == "memory" else shortage.reason)

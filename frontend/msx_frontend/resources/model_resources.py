@@ -40,7 +40,7 @@ class ModelResources:
 
     @property
     def device_type(self) -> str:
-        """What it runs on: the accelerator's kind, or "cpu"."""
+        """Kind of device that it runs on: the accelerator's kind, or "cpu"."""
         return self._devices.kind(self._config)
 
     @property

@@ -1,4 +1,4 @@
-"""What is missing before a worker group can start, although nothing has failed."""
+"""Resource that a worker group lacks before it can start, although nothing has failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What workers are given to run on, whether it is this machine's or a cluster's: the words that both have."""
+"""Supply of workers, on this machine or in a cluster: the words that both have."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class GroupClaim(Protocol):
 
     @property
     def phase(self) -> str:
-        """What it is in line for; "" while it is not, or lacks something."""
+        """Line that it stands in; "" while it stands in none, or lacks something."""
 
     async def satisfied(self) -> None:
         """Returns when it has its `lease`."""
@@ -72,7 +72,7 @@ class GroupClaim(Protocol):
 
 
 class VersionSupply(Protocol):
-    """What the workers of one model version may have."""
+    """Resources that the workers of one model version may have."""
 
     def claim(self, sibling: Sibling) -> GroupClaim:
         """A claim for one more worker group. Raises DeviceError when it could never be satisfied."""
@@ -92,7 +92,7 @@ class VersionSupply(Protocol):
 
     @property
     def device_type(self) -> str:
-        """What it runs on: the accelerator's kind, or "cpu"."""
+        """Kind of device that it runs on: the accelerator's kind, or "cpu"."""
 
     @property
     def unhealthy_devices(self) -> Sequence[UnhealthyDevice]:
@@ -104,4 +104,4 @@ class VersionSupply(Protocol):
 
 
 Supply = Callable[[str, ModelConfig], VersionSupply]
-"""Of the model version that the key names."""
+"""Supply of the model version that the key names."""

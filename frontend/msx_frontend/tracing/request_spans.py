@@ -61,8 +61,8 @@ class RequestSpans:
         self._soon: asyncio.Handle | None = None
 
     def begin(self, job: Any) -> None:
-        """Of a job, or a request of several. Its headers tell its worker whose child the handler's spans are. Where a
-        request is jobs of their own, the others go with the first."""
+        """Begin the spans of a job, or a request of several. Its headers tell its worker whose child the handler's
+        spans are. Where a request is jobs of their own, the others go with the first."""
         job.traced = None  # at the end, to look for what was never set costs three times as much
         parent = _parent(job)
         if (first := getattr(job, "first", None)) is not None:

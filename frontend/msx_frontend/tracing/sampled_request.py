@@ -1,4 +1,4 @@
-"""What is kept of a sampled request that has ended, until its spans are written with those of others."""
+"""Record of a sampled request that has ended, until its spans are written with those of others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from msx_frontend.job import PREDICT
 from msx_frontend.metrics.phases import Phases
 
 Traced = tuple[TraceContext, TraceContext | None]
-"""What a sampled job keeps until its end: its own span, and the client's."""
+"""Spans of a sampled job until its end: its own, and the client's."""
 
 
 def operation_of(kind: str) -> str:
-    """What the job of this kind asks for, as its span is named."""
+    """Operation of this kind of job, as its span is named."""
     _, colon, method = kind.partition(":")
     return (method if colon else kind) or PREDICT
 

@@ -16,13 +16,13 @@ SAMPLER, ARGUMENT, DISABLED = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG", 
 
 class TracingSettings(NamedTuple):
     endpoint: str
-    """Of OTLP; "" where the environment has it."""
+    """Address of the OTLP collector; "" where the environment has it."""
     ratio: float
-    """Of the requests whose clients have not decided."""
+    """Share of requests to sample among those whose clients have not decided."""
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a worker needs, whose handler may have spans of its own."""
+        """Variables of a worker whose handler may have spans of its own."""
         return {TRACING: "1", **({ENDPOINT: self.endpoint} if self.endpoint else {})}
 
 

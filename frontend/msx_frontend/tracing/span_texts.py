@@ -93,7 +93,7 @@ def failed(why: str) -> str:
 
 
 def new_ids(count: int) -> list[str]:
-    """Of spans, in hexadecimal: pieces of one number. That one is 0, which is not an id, does not happen: 2**-64."""
+    """New span ids, in hexadecimal: pieces of one number. 0, which is not an id, does not happen: 2**-64."""
     text = f"{getrandbits(64 * count):0{16 * count}x}" if count else ""
     return [text[at : at + 16] for at in range(0, 16 * count, 16)]
 

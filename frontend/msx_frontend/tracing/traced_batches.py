@@ -13,7 +13,7 @@ MOST_KNOWN = 1024
 
 
 class TracedBatch:
-    """What is known of it after its first request, whose spans have its own."""
+    """Batch after its first request, whose spans have its own."""
 
     __slots__ = ("end", "first", "link", "links", "span")
 

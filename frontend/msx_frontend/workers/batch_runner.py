@@ -33,7 +33,7 @@ from msx_protocol import (
 
 
 class BatchEvents(Protocol):
-    """What the owner of a group is told of its batches, on the loop's thread."""
+    """Events of a group's batches, for its owner, on the loop's thread."""
 
     def group_has_room(self, group: BatchRunner) -> None: ...
 
@@ -45,7 +45,7 @@ class BatchEvents(Protocol):
 
 
 class BatchRunner:
-    """What the dispatcher hands batches to (its `BatchTarget`). A batch handler runs one batch after the other.
+    """Runner of a group's batches (the dispatcher's `BatchTarget`). A batch handler runs one batch after the other.
 
     An async or continuous handler takes requests one by one, each a batch of its own, up to `slots` at a time.
     """
@@ -93,7 +93,7 @@ class BatchRunner:
 
     @property
     def waiting_streams(self) -> int:
-        """Those whose clients have to take something before more is sent."""
+        """Streams that send on only after their clients have taken something."""
         return sum(map(_waits, self.in_flight.begun))
 
     @property

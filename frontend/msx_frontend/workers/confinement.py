@@ -1,4 +1,4 @@
-"""What is taken from a worker process, and the cores that it runs on, before it runs anything of its model."""
+"""Limits of a worker process and the cores that it runs on, set before it runs anything of its model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Confinement:
     limits: tuple[tuple[str, int], ...] = ()
     no_new_privileges: bool = False
     cores: tuple[int, ...] = ()
-    """Those that it runs on; none where it is not bound."""
+    """Cores that it runs on; none where it is not bound."""
 
     def command(self, command: Sequence[str]) -> list[str]:
         """The same command, confined. The launcher runs in the server's own interpreter, isolated (-I, -S)."""
@@ -48,7 +48,7 @@ class Confinement:
             os.fchown(pipe, self.user.uid, self.user.gid)
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Those of the server's user are closed to it."""
+        """Variables of folders of its own: those of the server's user are closed to it."""
         if self.user is None:
             return {}
         name = f"user{self.user.uid}"

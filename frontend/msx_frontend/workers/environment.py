@@ -25,7 +25,7 @@ def worker_environment(
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
 ) -> dict[str, str]:
-    """What the worker inherits, less what `blacklist_env_vars` (a regular expression) names, and what a rank needs.
+    """Inherited environment, less what `blacklist_env_vars` (a regular expression) names, and the variables of a rank.
 
     RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
     MindSpore's. `devices` is what the accelerator adds for the group's devices. `fewer_cores`: so many threads are
@@ -56,8 +56,8 @@ def node_environment(
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
 ) -> dict[str, str]:
-    """What a rank on another machine gets of this one. All else is the node's own: its Python, its folders, its CANN
-    and how its network is set up (PATH, LD_LIBRARY_PATH, ASCEND_*, HCCL_*, HOME, PYTHONPATH).
+    """Variables that a rank on another machine gets of this one. All else is the node's own: its Python, its folders,
+    its CANN and how its network is set up (PATH, LD_LIBRARY_PATH, ASCEND_*, HCCL_*, HOME, PYTHONPATH).
 
     `devices` is what shows the group's devices on that machine. RANK and WORLD_SIZE count the whole group, LOCAL_RANK,
     LOCAL_WORLD_SIZE and DEVICE_ID the ranks on its node.

@@ -50,7 +50,7 @@ from msx_protocol import (
 
 
 class GroupEvents(BatchEvents, Protocol):
-    """What the owner of a group is told, on the loop's thread."""
+    """Events of a group, for its owner, on the loop's thread."""
 
     def group_replied(self, group: WorkerGroup) -> None:
         """Its first good reply."""
@@ -58,7 +58,7 @@ class GroupEvents(BatchEvents, Protocol):
     def group_ended(self, group: WorkerGroup) -> None: ...
 
     def forms_arrived(self, forms: list[MetricInfo]) -> None:
-        """Of metrics whose samples may follow."""
+        """New metrics whose samples may follow."""
 
     def samples_arrived(self, group: WorkerGroup, samples: list[MetricSample]) -> None: ...
 
@@ -268,7 +268,7 @@ class WorkerGroup:
 
     @property
     def phase(self) -> str:
-        """What the ranks do while the model is being loaded."""
+        """Phase of the ranks while the model is being loaded."""
         return self.ranks.phase if self.state in (GroupState.STARTING, GroupState.LOADING) else ""
 
     @property
@@ -283,7 +283,7 @@ class WorkerGroup:
 
     @property
     def shared_memory(self) -> dict[str, int] | None:
-        """Of a stage: its segments, their bytes, how many of them are lent, and how many of others' it reads."""
+        """Shared memory of a stage: its segments, their bytes, how many are lent, and how many of others' it reads."""
         return None if self._port is None else self._port.describe()
 
     @property

@@ -1,4 +1,4 @@
-"""What a replica makes its groups with: a recipe of its model version."""
+"""Recipe of a model version, from which a replica makes its groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msx_frontend.workers.launcher import GroupSpec, Launcher
 
 
 class GroupMaker(Protocol):
-    """What a replica makes its groups with."""
+    """Recipe from which a replica makes its groups."""
 
     @property
     def launcher(self) -> Launcher: ...

@@ -1,4 +1,4 @@
-"""What a worker group does just now."""
+"""State of a worker group."""
 
 from __future__ import annotations
 

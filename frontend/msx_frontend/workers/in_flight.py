@@ -9,7 +9,7 @@ from math import inf
 from msx_frontend.job import OWN, Job
 
 WEIGHT = 0.1
-"""Of a batch in the average time of its method."""
+"""Weight of a batch in the average time of its method."""
 MOST_KINDS = 256
 
 
@@ -49,7 +49,7 @@ class InFlight:
 
     @property
     def begun(self) -> list[Job]:
-        """Those that the handler works on, but for those whose clients have left."""
+        """Jobs that the handler works on, but for those whose clients have left."""
         return [job for job, batch in self.open.values() if batch.began and not job.done]
 
     def by_begin(self) -> tuple[list[Job], list[Job]]:

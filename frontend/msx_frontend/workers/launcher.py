@@ -1,4 +1,4 @@
-"""What starts the ranks of a worker group, wherever they run: the group above knows no processes and no machines."""
+"""Start of the ranks of a worker group, wherever they run: the group above knows no processes and no machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from msx_protocol import Load
 
 @dataclass(frozen=True)
 class RankSpec:
-    """What one rank is started from.
+    """Specification from which one rank is started.
 
     `env` lacks what only the launcher knows: where the ranks meet (MASTER_ADDR, MASTER_PORT), and the rank's folders.
     """
@@ -52,7 +52,7 @@ class GroupSpec:
     python: str = sys.executable
 
     stream_buffers: StreamBuffers = field(default_factory=StreamBuffers)
-    """What the streamed replies of all groups may hold in the server."""
+    """Buffers of the streamed replies of all groups in the server."""
 
     segments: SegmentLimits | None = None
     """For a stage: the shared memory in which its large replies may stand, if any; it reads that of others."""

@@ -35,7 +35,7 @@ def _descendants(pid: int) -> Iterator[int]:
 
 
 def _children(pid: int) -> list[int]:
-    """Of all its threads: each has a list of its own."""
+    """Child processes of all its threads: each has a list of its own."""
     children = list[int]()
     try:
         for thread in Path(f"/proc/{pid}/task").iterdir():

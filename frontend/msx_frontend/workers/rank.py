@@ -20,7 +20,7 @@ UNREAD = 1.0
 
 
 class RankEvents(Protocol):
-    """What the group is told of each rank, by its number."""
+    """Events of each rank, for its group, by its number."""
 
     def received(self, rank: int, message: ToFrontend, body: bytes) -> None: ...
 
@@ -110,7 +110,7 @@ class Rank:
 
     @property
     def crash_cause(self) -> str:
-        """What it last said on stderr: for a crash, its cause."""
+        """Last message on its stderr: for a crash, its cause."""
         return str(self.stderr.crash_cause)
 
     def describe(self) -> dict[str, Any]:

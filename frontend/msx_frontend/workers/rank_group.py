@@ -25,7 +25,7 @@ class RankGroup:
         return self.ranks[rank]
 
     def told(self, rank: int, phase: str) -> None:
-        """What is done before the rank can be started."""
+        """Set the phase of a rank before it can be started."""
         self.ranks[rank].phase = phase
 
     def begin(self, launched: Sequence[LaunchedRank]) -> None:
@@ -65,7 +65,7 @@ class RankGroup:
 
     @property
     def phase(self) -> str:
-        """What the first of those that are not ready does."""
+        """Phase of the first rank that is not ready yet."""
         return next((rank.phase for rank in self.ranks if rank.phase), "")
 
     @property

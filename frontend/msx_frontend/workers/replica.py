@@ -91,12 +91,12 @@ class Replica:
 
     @property
     def shortage(self) -> Shortage | None:
-        """What it waits for."""
+        """Shortage that it waits for."""
         return self._claim.shortage
 
     @property
     def phase(self) -> str:
-        """What its group does while it loads, or what it waits for."""
+        """Phase of its group while it loads, or of its claim while it waits."""
         return self.group.phase if self.group is not None else self._claim.phase
 
     def release(self) -> None:

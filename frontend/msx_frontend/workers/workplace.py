@@ -31,7 +31,7 @@ class ClusterSettings(NamedTuple):
 
 @dataclass(frozen=True)
 class ClusterView:
-    """What the server shows of a cluster."""
+    """View of a cluster in the server."""
 
     report: Report
     """`GET /cluster`."""

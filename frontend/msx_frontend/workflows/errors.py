@@ -1,4 +1,4 @@
-"""What only workflows meet, in TorchServe's words.
+"""Errors of workflows, in TorchServe's words.
 
 ServiceError
 ├── WorkflowNotFound            no such workflow, or no such archive in the workflow store

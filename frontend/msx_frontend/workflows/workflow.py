@@ -43,7 +43,7 @@ class Workflow:
 
     @cached_property
     def graph(self) -> Graph:
-        """Of its versions, when all are there."""
+        """Graph of its versions, when all are there."""
         dag, nodes = self.spec.dag, self.spec.nodes
         return Graph(
             {name: dag.predecessors[name] for name in dag.order},

@@ -22,5 +22,5 @@ def understood(version: ModelVersion) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for becomes a text: the page only shows it."""
+    """Convert for JSON; a value without a JSON form becomes a text, which the page only shows."""
     return msgspec.to_builtins(value, enc_hook=str, str_keys=True)

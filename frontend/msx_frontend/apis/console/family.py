@@ -43,7 +43,7 @@ def playground(shown: ServerConsole) -> Family:
 
 
 class ConsoleRoutes:
-    """Of a version, the parameters `model` and `version` of the query; without them, of the whole server."""
+    """Routes of the console: on a version, by the query parameters `model` and `version`, else on the whole server."""
 
     def __init__(self, shown: ServerConsole) -> None:
         self._shown = shown

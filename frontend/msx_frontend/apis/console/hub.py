@@ -30,7 +30,7 @@ CHECKED = 15.0
 
 
 class Feed:
-    """What waits for one browser."""
+    """Parts that wait for one browser."""
 
     def __init__(self) -> None:
         self._waiting: list[bytes] = []

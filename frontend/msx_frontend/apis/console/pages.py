@@ -26,7 +26,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""What a static file may be, by its suffix."""
+"""Content types of static files, by suffix."""
 
 SECURITY = (
     (
@@ -57,7 +57,7 @@ class StaticFiles:
 
     @cached_property
     def digest(self) -> str:
-        """Of the names and contents of all files."""
+        """Hash of the names and contents of all files."""
         whole = hashlib.blake2b(digest_size=10)
         for name, path in self._paths.items():
             data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""What the console shows, as values by name: what has changed is sent again, and nothing else."""
+"""Parts of the console, as values by name: only those that have changed are sent again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConsoleParts:
         self._began = time.time()
         self._process = psutil.Process()
         self.addresses: dict[str, str] = {}
-        """Of each listener."""
+        """Address of each listener."""
 
     def __iter__(self) -> Iterator[Part]:
         """Each takes a fraction of a millisecond."""

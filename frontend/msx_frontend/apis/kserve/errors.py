@@ -28,7 +28,7 @@ def failure(error: ServiceError) -> TextFailure:
 
 
 def error_text(body: bytes) -> str:
-    """What a handler wrote under a status of its own: its text, or the `error` of its JSON."""
+    """Text of an error reply that a handler wrote under its own status: the body, or the `error` of its JSON."""
     text = body.decode("utf-8", "replace")
     try:
         value: Any = msgspec.json.decode(body)

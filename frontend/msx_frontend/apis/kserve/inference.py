@@ -32,7 +32,7 @@ class KserveJob(Job):
 
 
 class InferTemplate:
-    """What the head of an inference request says of its job."""
+    """Parts of an inference job that its request's head decides."""
 
     __slots__ = ("_fields", "_headers", "_is_inference", "_limit", "_model", "_submit", "_version", "key")
 

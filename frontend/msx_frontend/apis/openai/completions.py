@@ -197,7 +197,7 @@ class _CompletionShape:
 
 @dataclass
 class _Progress:
-    """What was sent of one choice of a stream."""
+    """Part of one choice that a stream has sent."""
 
     texts: EventsOfText
     begun: bool = False

@@ -46,7 +46,7 @@ class RankedToken(Struct):
 
 
 PromptLogprobs = list[dict[str, RankedToken] | None]
-"""Of each token but the first, by token id: the token itself, and the likeliest ones."""
+"""Log-probabilities of each token but the first, by token id: the token itself, and the likeliest ones."""
 
 
 class Function(Struct):

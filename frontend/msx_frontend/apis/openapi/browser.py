@@ -20,7 +20,7 @@ from msx_net.http.request import Request
 
 DOCS = "/docs"
 PAGES = ("console", "playground")
-"""That a listener may have beside its description."""
+"""Pages that a listener may have next to its description."""
 PACKAGE, RESOURCES = "fastapi-swagger", "fastapi_swagger/resources"
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png"}
 HTML = "text/html; charset=utf-8"

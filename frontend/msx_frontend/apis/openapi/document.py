@@ -33,7 +33,7 @@ def document(title: str, router: Router, *, secured: bool) -> Schema:
 
 
 def _operations(place: Sequence[ServedRoute], components: Components, *, secured: bool) -> Schema:
-    """Of one path. Its names are those of its first route: OpenAPI has one form of a path."""
+    """Operations of one path. Its names are those of its first route: OpenAPI has one form of a path."""
     path, made = path_of(place[0].route.path), {}
     for served in place:
         method = served.route.method

@@ -24,7 +24,7 @@ Models = Callable[[], Iterable[DescribedModel]]
 
 
 def openapi(title: str, families: Sequence[Family], models: Models, tokens: ChecksKeys | None) -> Family:
-    """Of `families`, all of one listener, and itself.
+    """Family that describes `families`, all of one listener, and itself.
 
     `models` are those of whose bodies something is known. `tokens` is None where no keys are asked for: then all models
     are shown.
@@ -46,7 +46,7 @@ class Described:
         self._title, self._families, self._models, self._tokens = title, families, models, tokens
         self._routes: tuple[Route, ...] = ()
         self._document: Schema = {}
-        """Of these routes, without models."""
+        """Description of these routes, without models."""
 
     async def show(self, request: Request) -> Reply:
         """Raises InvalidKey for a key that is not valid, TooManyRequests."""

@@ -11,7 +11,7 @@ from msx_net.http.family import JobRoute, Route
 from msx_net.http.router import ServedRoute
 
 METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
-"""Those that OpenAPI knows."""
+"""Methods that OpenAPI knows."""
 _WITH_BODY = ("POST", "PUT", "PATCH")
 REQUIRED = "url"
 """The only query parameter that calls need."""

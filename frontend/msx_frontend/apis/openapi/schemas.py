@@ -21,7 +21,7 @@ EVENTS_TYPE = "text/event-stream"
 
 
 class Components(SharedSchemas):
-    """What several operations refer to by `$ref`."""
+    """Schemas and responses that several operations refer to by `$ref`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def prefix_of(family: Family) -> str:
 
 
 def schema_of(example: object) -> Schema:
-    """Of a JSON value like this one. What is null in it is a text elsewhere."""
+    """JSON Schema of a value like this one. A null in it stands for a text."""
     match example:
         case dict():
             members = {str(name): schema_of(value) for name, value in example.items()}

@@ -1,4 +1,4 @@
-"""What plugins see of the server."""
+"""Server as plugins see it."""
 
 from __future__ import annotations
 

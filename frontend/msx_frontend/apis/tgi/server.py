@@ -82,7 +82,7 @@ class ServerInfo:
         self._directory, self._most_texts = directory, most_texts
 
     async def info(self, request: Request) -> Reply:
-        """Of the model that TGI's clients mean; where none generates, of the first that embeds, else classifies."""
+        """Describe the model that TGI's clients mean; where none generates, the first that embeds, else classifies."""
         directory = self._directory.seen_by(request.call.limited_key)
         offered = {operation for one in directory.language_models() for operation in operations_of(one)}
         if GENERATE in offered or not offered:

@@ -71,7 +71,7 @@ def _predictions(name: str, method: str = "") -> dict[str, Any]:
 
 
 def managed_model_description(name: str, routes: Iterable[Route]) -> dict[str, Any]:
-    """What can be managed of one model."""
+    """OpenAPI description of the management of one model."""
     own = [route for route in routes if route.path.startswith("/models/{model_name}")]
     return description(
         f"RESTful Management API for: {name}",

@@ -18,7 +18,7 @@ OwnerOf = Callable[[str], str | None]
 
 
 class ModelPaths:
-    """What the router asks for a path that no family has. Such routes come and go with their models."""
+    """Routes of paths that no family has, for the router. They come and go with their models."""
 
     def __init__(self, family: Family, owner_of: OwnerOf, submit: Submit) -> None:
         self._family, self._owner_of, self._submit = family, owner_of, submit
@@ -36,7 +36,7 @@ class ModelPaths:
 
 
 class PathTemplate:
-    """What a head says of a job. The model is looked up for each request: a client may send its head for long."""
+    """Parts of a job that a head decides; each request looks its model up: a client may send its head for long."""
 
     def __init__(self, owner_of: OwnerOf, submit: Submit, head: Head) -> None:
         self._owner_of, self._submit, self._path = owner_of, submit, head.path

@@ -30,7 +30,7 @@ STREAM_HEADERS = [(b"ts_stream_next", b"true")]
 
 
 class Meaning(NamedTuple):
-    """What a path means for the job, besides the names in it."""
+    """Meaning of a path for the job, besides the names in it."""
 
     kind: str = PREDICT
     headers: tuple[tuple[str, str], ...] = ()
@@ -118,7 +118,7 @@ class Predictions:
 
 
 class PredictionTemplate:
-    """What the head of a prediction says of its job."""
+    """Parts of a prediction's job that its request's head decides."""
 
     __slots__ = ("_fields", "_headers", "_kind", "_model", "_predictions", "_submit", "_timed", "_version", "key")
 
@@ -156,7 +156,7 @@ class PredictionTemplate:
 
 
 class SplitTemplate(PredictionTemplate):
-    """Of a prediction of KServe v1."""
+    """Template of a KServe v1 prediction, whose instances may become jobs of their own."""
 
     __slots__ = ("_content_type", "_models")
 

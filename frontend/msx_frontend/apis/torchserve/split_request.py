@@ -80,7 +80,7 @@ def _all_predictions(replies: Sequence[InstanceReply]) -> Iterator[bytes | msgsp
 
 
 def _predictions(body: bytes) -> list[msgspec.Raw] | list[bytes]:
-    """Those of one reply: what stands under `predictions`, else the whole, as JSON or as a text."""
+    """Predictions of one reply: the items of its `predictions`, else the whole body, as JSON or as a text."""
     try:
         return _REPLY.decode(body).predictions
     except (msgspec.DecodeError, RecursionError):

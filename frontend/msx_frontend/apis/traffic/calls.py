@@ -1,4 +1,4 @@
-"""What REST and gRPC ask of the management of models."""
+"""Calls of REST and gRPC to the management of models."""
 
 from __future__ import annotations
 

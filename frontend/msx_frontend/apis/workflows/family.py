@@ -46,7 +46,7 @@ DESCRIBED: JsonSchema = {
 
 
 class WorkflowTemplate:
-    """What the head of a request to a workflow says of its job."""
+    """Parts of a workflow's job that its request's head decides."""
 
     def __init__(self, submit: Submit, head: Head, names: Names) -> None:
         self._submit, self._name = submit, names[NAME]

@@ -1,4 +1,4 @@
-"""What was fetched of a model: a folder below the cache, whose name is the digest of its listing."""
+"""Contents fetched from hubs: a folder each below the cache, whose name is the digest of its listing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCK = ".lock"
 """Beside the contents of a model: whoever has it is the only one that changes them."""
 _REFS = "refs.json"
 PASSABLE = 0o711
-"""Of folders that hold contents: a worker that runs as another user finds its own model, and cannot list the others."""
+"""Mode of folders of contents: a worker that runs as another user finds its own model, and cannot list others."""
 _FIRST_DAY = 946_684_800
 """The year 2000, in seconds."""
 _DAYS = 3600 * 24 * 3650
@@ -70,7 +70,7 @@ class HubContent:
         os.utime(path, ns=((at := seconds * 1_000_000_000 + nanoseconds), at))
 
     def complete(self) -> None:
-        """What stood in `part` from another listing goes; the rest is in its place at once."""
+        """Delete files of another listing from `part`, then move it to its place at once."""
         wanted = {file.path for file in self.files}
         for path in self.part.rglob("*"):
             if path.is_file() and path.relative_to(self.part).as_posix() not in wanted:

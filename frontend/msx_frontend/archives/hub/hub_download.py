@@ -22,7 +22,7 @@ PAUSES = (0.2, 1.0, 3.0, 5.0)
 
 
 class HubDownload:
-    """Of one content, by one process at a time."""
+    """Download of one content, by one process at a time."""
 
     def __init__(self, remote: Remote, content: HubContent) -> None:
         self._remote, self._content = remote, content
@@ -88,7 +88,7 @@ class HubDownload:
             raise HubError(f"{file.path} has more bytes than the {file.size} that the hub's listing says")
 
     def _rest(self, file: HubFile, before: int) -> Iterator[bytes]:
-        """What is missing, over as many connections as it needs."""
+        """Missing bytes of a file, over as many connections as it needs."""
         failures = 0
         while self._done - before < file.size:
             start = self._done
@@ -107,7 +107,7 @@ class HubDownload:
 
 
 def patiently(ask: Callable[[], object]) -> object:
-    """What `ask` returns, asked again where the connection broke. Raises HubError."""
+    """Call `ask`, again after each broken connection, and return its result. Raises HubError."""
     for attempt in range(ATTEMPTS):
         try:
             return ask()

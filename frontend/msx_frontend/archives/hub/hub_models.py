@@ -105,7 +105,7 @@ class HubModels:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _check_pinned(self, url: ArchiveUrl, wanted: HubUrl) -> None:
-        """What `require_signature` lets in: an archive, whose signature is checked, or a commit."""
+        """Reject, under `require_signature`, all but an archive, whose signature is checked, and a commit."""
         if not self._signed or wanted.is_archive or (wanted.is_pinned and not wanted.prefix):
             return
         if wanted.prefix:
@@ -133,7 +133,7 @@ class HubModels:
             raise DownloadFailed(url.shown, f"{self.root}: {why(error, self.root)}") from None
 
     async def _asked(self, url: ArchiveUrl, wanted: HubUrl, offline: str, progress: Progress) -> tuple[HubContent, str]:
-        """Of the hub, or, without it, of what its library has on this machine."""
+        """Listing of the model from its hub, or, offline, from what its library has on this machine."""
         if not offline:
             return await self._fetched(url, wanted, progress)
         missing = f"it is not in {self.root}, and {offline} forbids to ask the hub"

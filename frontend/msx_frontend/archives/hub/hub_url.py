@@ -24,7 +24,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CONTENT = re.compile(r"#sha256=([0-9a-f]{64})$")
 _NOT_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _MOST_BYTES = 1024
-"""Of a key of S3."""
+"""Longest key of S3."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class HubUrl:
 
     @property
     def name(self) -> str:
-        """Of the model's folder, or of the archive."""
+        """Name of the model's folder, or of the archive."""
         last = (self.prefix or self.place).rpartition("/")[2]
         return _NOT_IN_FILE_NAMES.sub("-", last).strip("-.") or "model"
 
     @property
     def folder(self) -> str:
-        """Of its contents: readable, and never the same for two models."""
+        """Folder name of the contents: readable, and never the same for two models."""
         whole = f"{self.place}/{self.prefix}" if self.prefix else self.place
         readable = _NOT_IN_FILE_NAMES.sub("-", whole.replace("/", "--")).strip("-.")[:100]
         return f"{self.scheme}--{readable}--{hashlib.sha256(whole.encode()).hexdigest()[:8]}"

@@ -35,7 +35,7 @@ class HuggingFace:
         self.redirects = Redirects(HF, library("huggingface_hub.constants", "hf://").ENDPOINT, allowed)
 
     def list_files(self) -> HubListing:
-        """Of the commit that the revision names now."""
+        """Files of the commit that the revision names now."""
         self._session()
         try:
             info = self._hub.HfApi().model_info(

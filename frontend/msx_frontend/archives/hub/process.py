@@ -143,7 +143,7 @@ def _tell(**report: Any) -> None:
 
 
 def limit_memory() -> None:
-    """Of this process: with more, it raises MemoryError."""
+    """Limit the memory of this process: with more, it raises MemoryError."""
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     soft = MEMORY if hard == resource.RLIM_INFINITY else min(MEMORY, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

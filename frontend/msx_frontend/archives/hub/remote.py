@@ -1,4 +1,4 @@
-"""What a hub is to those who fetch from it: a listing of files, and their bytes from any place on."""
+"""Interface of a hub: a listing of files, and their bytes from any offset on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHUNK = 1 << 16
 SILENCE = 60.0
 """Seconds without a byte."""
 MOST_FILES = 10_000
-"""Of a model: more are not one."""
+"""Most files of a model: a listing with more is not one."""
 _QUERY = re.compile(r"\?[^\s'\")]+")
 EXTRA = "pip install 'msx-serve[hub]'"
 

@@ -1,4 +1,4 @@
-"""What the checks look at."""
+"""Machine that the checks look at."""
 
 from __future__ import annotations
 

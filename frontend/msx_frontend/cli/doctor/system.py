@@ -1,4 +1,4 @@
-"""What the system gives: ports, descriptors, room on disk, the time."""
+"""Checks of the system: ports, descriptors, room on disk, the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user of `msx-serve PATH` is told: where the model answers, and how it is asked."""
+"""Message to the user of `msx-serve PATH`: where the model answers, and how to call it."""
 
 from __future__ import annotations
 

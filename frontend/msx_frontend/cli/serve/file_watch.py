@@ -49,7 +49,7 @@ def seen(folder: Path) -> Seen:
 
 
 def _names(source: Path) -> frozenset[str]:
-    """Of a folder that is served: new files count, too."""
+    """Files of a folder that is served: new ones count as changes, too."""
     if not source.is_dir():
         return frozenset()
     hidden = (".", "__pycache__")

@@ -25,7 +25,7 @@ CLEAR = "\r\x1b[K"
 
 
 class HubSession(Session):
-    """What was fetched stays in the user's cache."""
+    """Session of a model from a hub, which stays in the user's cache."""
 
     def __init__(self, options: Options, serving: Serving, folder: Path) -> None:
         self._given = options

@@ -70,7 +70,7 @@ class Session:
         return self._store / f"{self.name}-{self._number}"
 
     def _model(self) -> str:
-        """What `--models` is to load."""
+        """Value of `--models`."""
         return f"{self.name}={self._made}"
 
     def options(self, given: Options) -> Options:

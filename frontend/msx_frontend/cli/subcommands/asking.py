@@ -114,7 +114,7 @@ def scale(
 
 @contextmanager
 def _client(url: str | None, *, management: bool = False, **flags: Any) -> Iterator[Client]:
-    """What the server refuses ends the command with its sentence, and with 1."""
+    """Client of a server. An error of it ends the command with the server's sentence, and with 1."""
     with ExitStack() as stack:
         try:
             made = Client(url, management_url=url if management else None) if url else _of_this_machine(stack, **flags)

@@ -33,5 +33,5 @@ def hub_file(url: str, name: str, most: int) -> bytes:
 
 
 def last_line(stderr: bytes) -> str:
-    """Of what a process has said: in it, the reason of its end."""
+    """Last line that a process has written, with the reason of its end."""
     return stderr.decode(errors="replace").strip().rpartition("\n")[2]

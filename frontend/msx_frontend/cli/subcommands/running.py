@@ -82,7 +82,7 @@ def backup(folder: Path, **flags: Any) -> None:
 
 
 def described(info: InstanceInfo) -> dict[str, Any]:
-    """What `status --json` prints: places, pid, versions as describe has them, and whether all is well."""
+    """Object that `status --json` prints: places, pid, versions as describe has them, and whether all is well."""
     common = {"pid": info.pid, "stateFolder": str(info.state_folder), **info.places()}
     try:
         status = asked(info)

@@ -15,7 +15,7 @@ from msx_frontend.cli.options import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
 FLAGS = ("state_dir", "model_store")
-"""Of `msx-serve` itself: one table of options is behind both forms."""
+"""Options of `msx-serve` itself: one table of options is behind both forms."""
 
 
 def selects_server(command: F) -> F:

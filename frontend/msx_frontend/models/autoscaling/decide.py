@@ -16,7 +16,7 @@ CATCH_UP = 30.0
 """Seconds in which new workers should have worked off what waits when they are ready."""
 
 LESS = 0.8
-"""Of the rate of requests for which some workers were too few: below it so many may be enough."""
+"""Share of the rate of requests for which some workers were too few: below it so many may be enough."""
 
 FULL_STEP = 1.5
 """A full queue hides how many requests come: at least so many times the workers."""
@@ -70,7 +70,7 @@ class _Judgement:
 
     @property
     def queue_time(self) -> float:
-        """What the oldest has waited, or what one that comes now would wait."""
+        """Wait of the oldest request, or of one that comes now, in seconds."""
         reading = self.reading
         if not reading.queue:
             return 0.0

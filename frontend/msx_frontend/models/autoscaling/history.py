@@ -1,4 +1,4 @@
-"""What the decision on the number of workers remembers between two readings."""
+"""Memory of the decision on the number of workers between two readings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TooFew(NamedTuple):
 
 
 class History:
-    """Of one model version. It has no clock: time is what readings say."""
+    """History of one model version. It has no clock: time is what readings say."""
 
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
@@ -42,7 +42,7 @@ class History:
         self._needs: deque[tuple[float, int]] = deque()
         """Each is larger than all after it: the first one is the largest of the window."""
         self._answers = self._seconds = 0.0
-        """Of workers that had all the work they could do; older ones count less."""
+        """Answers and seconds of workers that had all the work they could do; older ones count less."""
 
     def add(self, reading: Reading) -> None:
         if self._samples:
@@ -58,7 +58,7 @@ class History:
             self._samples.popleft()
 
     def _measure(self, before: Reading, now: Reading) -> None:
-        """What workers answer while requests wait for them is what they can do."""
+        """Measure the capacity of workers, which is the rate of answers while requests wait for them."""
         passed = now.now - before.now
         if before.queue and now.queue and now.ready and before.ready == now.ready and passed > 0:
             kept = exp(-passed / MEMORY)

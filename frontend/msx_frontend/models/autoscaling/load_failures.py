@@ -10,14 +10,14 @@ FIRST, LONGEST = 1.0, 60.0
 
 
 class LoadFailures:
-    """Of a version that has no worker and starts one for the first request. Instants are the autoscaling timer's."""
+    """Load failures of a version that starts a worker for the first request. Instants are the autoscaling timer's."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._count = 0
         self._until: float | None = None
         self.refusal = ""
-        """What clients are told meanwhile; "" while a request may start a worker."""
+        """Message to clients meanwhile; "" while a request may start a worker."""
 
     def failed(self, now: float, end: GroupEnd) -> None:
         pause = min(FIRST * 2**self._count, LONGEST)

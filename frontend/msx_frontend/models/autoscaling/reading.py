@@ -1,4 +1,4 @@
-"""What the decision on the number of workers is made from, and what it is."""
+"""Input of the decision on the number of workers, and the decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Reading(NamedTuple):
     """The figures of one model version at one instant; times in seconds."""
 
     now: float
-    """Of any clock that never goes back."""
+    """Instant, on any clock that never goes back."""
     queue: int = 0
     """Requests that wait and that another worker could take."""
     oldest: float = 0.0
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
     least: int = 0
     most: int = 1
     load_seconds: float = 0.0
-    """What a worker takes to load the model; 0 while it is not known."""
+    """Seconds that a worker takes to load the model; 0 while it is not known."""
     full: bool = False
     """The queue takes no more requests."""
 
@@ -49,11 +49,11 @@ class Reading(NamedTuple):
 class Decision(NamedTuple):
     wanted: int
     before: int
-    """What was wanted until now."""
+    """Number of workers wanted until now."""
     reason: str
     """Empty where nothing changes."""
     queue_time: float
-    """What a request that comes now waits, in seconds, as far as it is known."""
+    """Wait of a request that comes now, in seconds, as far as it is known."""
     rate: float
     """Requests per second that arrive."""
     capacity: float | None

@@ -56,7 +56,7 @@ def described(
 
 
 def _lacks(wanted: int, kept: Sequence[Replica]) -> str:
-    """What the workers that are wanted wait for."""
+    """Reason why wanted workers wait."""
     waits = next((one.shortage for one in kept if one.state is ReplicaState.WAITING and one.shortage), None)
     if waits is None:
         return ""

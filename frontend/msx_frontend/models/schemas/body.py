@@ -1,4 +1,4 @@
-"""What is known of a model's bodies: from the type hints of its handler, else from its tensors."""
+"""Schemas of a model's bodies: from the type hints of its handler, else from its tensors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from msx_frontend.models.schemas.tensors import request_example, request_schema,
 JSON_TYPE, MSGPACK_TYPE = "application/json", "application/msgpack"
 BYTES: Schema = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 ANY_CONTENT: Schema = {JSON_TYPE: {"schema": {}}, **BYTES}
-"""Of bodies that only the handler knows: any content type will do, and these two are what clients can be made for."""
+"""Content types of bodies that only the handler knows: any will do, and clients can be made for these two."""
 
 
 class BodySchemas(NamedTuple):
-    """Of one method; "" is the handler's own `handle`. A schema is None where any body will do."""
+    """Body schemas of one method; "" is the handler's own `handle`. A schema is None where any body will do."""
 
     method: str
     request: Schema | None
@@ -27,11 +27,11 @@ class BodySchemas(NamedTuple):
     """The handler's types say so: there are no other bodies than JSON and MessagePack."""
     summary: str = ""
     example: Any = None
-    """Of a request; None: one is made from its schema."""
+    """Example of a request; None: one is made from its schema."""
 
 
 def body_schemas(signature: Signature | None, methods: Sequence[MethodInfo] | None) -> Iterator[BodySchemas]:
-    """Of the methods of which something is known."""
+    """Body schemas of the methods of which something is known."""
     named = {one.name: one for one in methods or () if one.name or one.request_schema or one.reply_schema}
     if "" not in named and signature is not None and (signature.inputs or signature.outputs):
         yield tensor_bodies(signature)

@@ -8,7 +8,7 @@ from typing import Any
 from msx_frontend.models.schemas.shared import PLACE
 
 DEEPEST = 8
-"""Of values in values: a schema may refer to itself."""
+"""Most levels of values in values: a schema may refer to itself."""
 
 
 class NoExample(LookupError):
@@ -47,7 +47,7 @@ def _given(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _first(choices: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """That is not null."""
+    """First choice that is not null."""
     return next((one for one in choices if one.get("type") != "null"), choices[0])
 
 
@@ -65,7 +65,7 @@ def _made(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int) 
 
 
 def _object(schema: Mapping[str, Any], components: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """What is required; of the outermost object all, where nothing is."""
+    """Example of an object's required members; of the outermost object all, where none is required."""
     members = schema.get("properties", {})
     wanted = schema.get("required") or (() if depth else members)
     return {name: example_of(members.get(name, {}), components, depth + 1) for name in wanted}

@@ -1,4 +1,4 @@
-"""What `--models` and `load_models` mean: archives of the model store, paths, URLs."""
+"""Meaning of `--models` and `load_models`: archives of the model store, paths, URLs."""
 
 from __future__ import annotations
 

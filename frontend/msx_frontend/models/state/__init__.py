@@ -1,1 +1,1 @@
-"""What a restarted server knows again."""
+"""State of the server that outlives a restart."""

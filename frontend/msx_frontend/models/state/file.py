@@ -62,7 +62,7 @@ class StateFile:
             raise
 
     def begin(self) -> None:
-        """What is changed from now on is on the disk when `commit` returns; `close` before that undoes it."""
+        """Begin a transaction: `commit` writes it to the disk; `close` before that undoes it."""
         with errors_named(self.path):
             self.db.execute("BEGIN IMMEDIATE")
 

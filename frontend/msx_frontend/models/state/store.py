@@ -1,4 +1,4 @@
-"""What a restarted server must know: the registered models, in `state.db` of the state folder (SQLite).
+"""State that outlives a restart: the registered models, in `state.db` of the state folder (SQLite).
 
 Each change is one transaction and is on the disk when its method returns. Methods block; call them from one thread
 at a time.

@@ -1,4 +1,4 @@
-"""What a model's settings say of other machines, and what a cluster makes of its other settings."""
+"""Settings of a model on other machines, and the effect of a cluster on its other settings."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from msx_frontend.models.versions.workers import VersionWorkers
 
 
 class Figures:
-    """What is the same with stages and without."""
+    """Figures of a version, the same with stages and without."""
 
     def __init__(self, labels: tuple[str, str], metrics: ModelMetrics, status: CommonStatus) -> None:
         self.labels = labels
         self._metrics, self._status = metrics, status
         self.traffic_share: float | None = None
-        """Of the requests that name no version, from 0 to 1; None where the model's traffic is not divided."""
+        """Share of the requests that name no version, from 0 to 1; None where the model's traffic is not divided."""
 
     @property
     def traces(self) -> Traces:

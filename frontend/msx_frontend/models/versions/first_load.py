@@ -47,7 +47,7 @@ class FirstLoad:
 
 
 class LoadWait:
-    """Of one request."""
+    """Wait of one request for the first load."""
 
     def __init__(
         self, go: Callable[[], None], fail: Callable[[ServiceError], None], waiting: dict[LoadWait, None]

@@ -43,7 +43,7 @@ class ModelSource:
     passes_on: bool = False
     """A stage whose results another stage is given."""
     servable: ServableStart | None = None
-    """What a start script says of it."""
+    """Servable of a start script."""
 
     @property
     def from_older_server(self) -> bool:
@@ -85,7 +85,7 @@ def make_source(archive: Path, unpacked: UnpackedModel, wanted: Registration, se
 
 
 def stage_source(source: ModelSource, stage: StageConfig, *, passes_on: bool) -> ModelSource:
-    """What a stage of the model is started with."""
+    """Source that a stage of the model is started from."""
     files = {"handler": stage.handler, "serializedFile": stage.serialized_file, "modelFile": stage.model_file}
     manifest = {**source.manifest.get("model", {}), **{key: file for key, file in files.items() if file}}
     return replace(

@@ -40,13 +40,13 @@ class ModelVersion:
 
     @property
     def paths(self) -> list[str]:
-        """Those that its `routes:` ask for."""
+        """Paths in its `routes:`."""
         pipeline = self.config.pipeline
         return [route for route in pipeline.routes if route.startswith("/")] if pipeline is not None else []
 
     @property
     def parts(self) -> list[ModelVersion]:
-        """What has workers: its stages, else the version itself."""
+        """Parts that have workers: its stages, else the version itself."""
         return list(self.stages.values()) or [self]
 
     @property

@@ -1,4 +1,4 @@
-"""What takes the requests to a model version."""
+"""Queues of a model version, which take its requests."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class VersionQueue(Entrance):
         self.dispatcher.submit(job)
 
     def pass_on(self, job: Job) -> None:
-        """What the node of a graph before this one has answered. Raises ServiceError when it cannot be taken."""
+        """Take the answer of the node of a graph before this one. Raises ServiceError when it cannot be taken."""
         if self._sleep.level:
             self._sleep.check()
         self._enter(job)

@@ -185,6 +185,6 @@ def _waits(replica: Replica) -> bool:
 
 
 def _last_to_go(replica: Replica) -> tuple[int, int]:
-    """Those that serve are the last, and the oldest of them the very last."""
+    """Order in which replicas stop: those that serve are the last, and the oldest of them the very last."""
     order = (ReplicaState.FAILED, ReplicaState.WAITING, ReplicaState.RESTARTING, ReplicaState.STARTING)
     return order.index(replica.state) if replica.state in order else len(order), -replica.number

@@ -1,4 +1,4 @@
-"""What the handler of a model version takes and returns: operations, tensors, methods, adapters."""
+"""Interface of a model version's handler: operations, tensors, methods, adapters."""
 
 from __future__ import annotations
 

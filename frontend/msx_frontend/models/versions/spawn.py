@@ -189,7 +189,7 @@ def _segments(source: ModelSource) -> SegmentLimits | None:
 
 
 def _serving_device(source: ModelSource, lease: Lease, number: int) -> dict[str, str]:
-    """What MindSpore Serving tells the workers of a start script's devices, also on a machine without devices: there
+    """Variable of MindSpore Serving for workers of a start script's devices, also on a machine without devices: there
     consecutive workers stand for the ids."""
     ids = source.config.device_ids
     if source.servable is None or not ids:

@@ -80,5 +80,5 @@ def described(pipeline: Pipeline, stages: Mapping[str, PlainParts]) -> Methods:
 
 
 def _own(stage: PlainParts) -> MethodInfo:
-    """What is known of the bodies of its `handle`."""
+    """Method info of its `handle`, with what is known of its bodies."""
     return next((one for one in stage.schema.methods or () if not one.name), MethodInfo(name=""))

@@ -1,4 +1,4 @@
-"""What takes the requests to a model version that has stages: each runs through the graph of its route."""
+"""Queue of a model version that has stages: each request runs through the graph of its route."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class StagedQueue(Entrance):
         return bool(self._running)
 
     def counts(self) -> RequestCounts:
-        """Of clients' requests: one that has begun its first stage runs, also where it waits for the next one."""
+        """Counts of clients' requests: one that has begun its first stage runs, also while it waits for the next."""
         begun = sum(one.begun for one in self._running)
         return RequestCounts(len(self._running) - begun, begun)
 

@@ -35,7 +35,7 @@ class StagedStatus(CommonStatus):
 
     @property
     def last_end(self) -> GroupEnd | None:
-        """Of the stage that is the reason."""
+        """Last end of the stage that is the reason."""
         return next((stage.status.last_end for stage in self._stages.values() if stage.status.reason), None)
 
     def judge(self) -> None:

@@ -32,7 +32,7 @@ log = logging.getLogger("msx.models")
 
 
 class VersionEvents(Protocol):
-    """What the owner of a version is told."""
+    """Events of a version, for its owner."""
 
     def judged(self) -> None:
         """Its status may have changed."""

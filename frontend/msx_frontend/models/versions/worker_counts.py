@@ -31,8 +31,8 @@ def worker_counts(version: ModelVersion, wanted: Registration, server: ServerCon
 
 
 def _bounds(version: ModelVersion, wanted: Registration, server: ServerConfig) -> tuple[int, int]:
-    """Of workers that follow the load: the same order for each of them, with 0 for a minimum of the yaml, too. Else 1,
-    and as many as TorchServe would start."""
+    """Bounds of workers that follow the load: the same order for each of them, with 0 for a minimum of the yaml, too.
+    Else 1, and as many as TorchServe would start."""
     config, said = version.config, server.defaults_of(version.source.model, version.source.version)
     at_start = version.source.at_startup
     leasts = (config.min_workers, wanted.initial_workers, said.min_workers if at_start else None, 1)

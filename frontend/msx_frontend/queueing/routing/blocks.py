@@ -1,4 +1,4 @@
-"""What a prompt begins with, as hashes: equal ones stand for equal beginnings."""
+"""Hashes of the beginning of a prompt: equal ones stand for equal beginnings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FIRST = 64
 GROWTH = 8
 """A later block is an eighth of what is before it, so that a long prompt has tens of blocks and not thousands."""
 LONGEST = 256 << 10
-"""What comes behind so many characters is not looked at."""
+"""Most characters of a prompt that are looked at."""
 TOKEN = 4
 """Characters that a token id counts as."""
 

@@ -1,4 +1,4 @@
-"""What a worker has computed, as far as the server knows: its engine's cache may have forgotten some of it."""
+"""Prompts that a worker has computed, as far as the server knows: its engine's cache may have forgotten some."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 MOST_BLOCKS = 16_384
-"""Of a worker: about 3 MiB."""
+"""Most blocks of a worker: about 3 MiB."""
 COMMON = 4
 """A beginning is common when prompts go on in so many ways behind it: the same instructions of many conversations."""
 

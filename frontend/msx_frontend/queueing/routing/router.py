@@ -22,7 +22,7 @@ W = TypeVar("W", bound=Busy)
 
 
 class Wanted(NamedTuple):
-    """What a request would like to find. `session` is a hash, None without one."""
+    """State of a worker that a request would like to find. `session` is a hash, None without one."""
 
     session: int | None
     blocks: Sequence[int]
@@ -74,7 +74,7 @@ class WorkerRouter(Generic[W]):
 
     @property
     def _load(self) -> Callable[[W], tuple[int, int]]:
-        """Of equally busy ones the one that was chosen longest ago, so that all remember something."""
+        """Order by load; of equally busy ones the one that was chosen longest ago, so that all remember something."""
         return lambda worker: (worker.busy, self._memory(worker).asked)
 
     def _memory(self, worker: W) -> Memory:

@@ -9,7 +9,7 @@ FEW = 4
 
 
 class SegmentLimits(NamedTuple):
-    """Of one worker: `size` is in bytes, of all its segments; `number` is how many there may be."""
+    """Limits of one worker: `size` is in bytes, of all its segments; `number` is how many there may be."""
 
     size: int
     number: int

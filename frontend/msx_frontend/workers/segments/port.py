@@ -62,7 +62,7 @@ class SegmentPort:
 
     @property
     def use(self) -> SegmentUse:
-        """What the worker is told."""
+        """Segment limits for the worker."""
         return SegmentUse(self.owner, self._limits.size, self._limits.number)
 
     @property
@@ -86,7 +86,7 @@ class SegmentPort:
     # -- as the owner --
 
     def value(self, keys: Iterable[Key], given: Mapping[Key, SharedSegment]) -> SharedValue:
-        """What a reply of this worker refers to: its own segments, and what its request was `given`.
+        """Value that a reply of this worker refers to: its own segments, and those its request was `given`.
 
         Raises ServiceUnavailable for what did not arrive here.
         """

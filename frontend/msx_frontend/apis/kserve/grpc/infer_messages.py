@@ -58,7 +58,7 @@ class InferMessages:
             setattr(message[name], choice, str(value) if choice == "string_param" else value)
 
     def _choice(self, value: Any) -> str:
-        """What no member takes is a text; older copies of the protocol have fewer members."""
+        """Name of the member that takes this value, else `string_param`; older protocols have fewer members."""
         choice = "string_param"
         if isinstance(value, bool):
             choice = "bool_param"
@@ -70,7 +70,7 @@ class InferMessages:
 
 
 def parameters_of(message: Any) -> dict[str, Any]:
-    """Those that are set to something."""
+    """Parameters that have a value."""
     chosen = {name: value.WhichOneof("parameter_choice") for name, value in message.items()}
     return {name: getattr(message[name], choice) for name, choice in chosen.items() if choice}
 

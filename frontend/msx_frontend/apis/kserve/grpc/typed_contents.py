@@ -23,7 +23,7 @@ _FIELDS = {
 
 
 def use_typed_contents(response: Any) -> None:
-    """Of a ModelInferResponse. It stays raw where an output has no typed form: FP16 and BF16."""
+    """Move the raw contents of a ModelInferResponse into typed fields, unless an output has none: FP16 and BF16."""
     if all(output.datatype == "BYTES" or output.datatype in _FIELDS for output in response.outputs):
         for output, raw in zip(response.outputs, response.raw_output_contents, strict=True):
             _fill(output.contents, output.datatype, raw)

@@ -28,7 +28,7 @@ _HealthResponse = message_class("org.pytorch.serve.grpc.inference.TorchServeHeal
 _PredictionResponse = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
 
 _OF_CLASSES = {priority: KeptHeaders(class_headers(priority)) for priority in NAMES.values()}
-"""What a handler sees of a call beside its inputs: its class, where that is not the usual one."""
+"""Headers that a handler sees besides its inputs, by priority class: the class, where it is not the usual one."""
 
 
 class Pings(Protocol):

@@ -72,7 +72,7 @@ class SequenceRequest:
 async def answers_in_order(
     requests: AsyncIterator[Any], ask: Callable[[Any, int], SequenceRequest]
 ) -> AsyncGenerator[SequenceRequest, None]:
-    """What `ask` makes of each request, as soon as it comes and with its number; the caller closes each that it takes.
+    """Yield the result of `ask` for each request as it comes, with its number; the caller closes each that it takes.
 
     At the end, also when the client has left, the jobs of all that were not taken are cancelled.
     """
