@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msx_archiver.sizes import human
+from msx_core.private_folder import left
 from msx_frontend.assembly.left_behind import LeftBehind, remove_folder, remove_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config.state_folder import state_folder, usual_folders
 from msx_frontend.findings import Finding, ok, warning
-from msx_mindspore_serving.packages.mindspore_serving.server.private_folder import left
 
 NAME = "left behind"
 MOST_NAMES = 8

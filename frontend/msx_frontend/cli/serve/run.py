@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from msx_archiver.errors import ArchiveError
+from msx_core.private_folder import PATH_PREFIX, PrivateFolder
 from msx_core.service_errors import ServiceError
 from msx_core.start_errors import StartError
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.session import Serving, Session
-from msx_mindspore_serving.packages.mindspore_serving.server.private_folder import PATH_PREFIX, PrivateFolder
 
 
 def serve(options: Options, serving: Serving) -> int:

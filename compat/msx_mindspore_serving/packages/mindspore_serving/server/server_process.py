@@ -13,7 +13,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from .private_folder import PrivateFolder
+from msx_core.private_folder import PrivateFolder
+
 from .server_channel import Message, ServerChannel
 from .signals import leave_to_main
 

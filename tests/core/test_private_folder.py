@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_mindspore_serving.packages.mindspore_serving.server.private_folder import (
+from msx_core.private_folder import (
     PATH_PREFIX,
     PREFIX,
     PrivateFolder,
