@@ -24,7 +24,6 @@ from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.control import CallClock, ControlThread, LoopWatch
 from msx_backend.early_heads import EarlyHeads
 from msx_backend.loading import LoadedModel
-from msx_backend.logs import log_to_stderr
 from msx_backend.open_requests import OpenRequests
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
@@ -33,6 +32,7 @@ from msx_backend.replies import ReplyWriter, utf8
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.worker_link import WorkerLink
 from msx_core.failures import is_out_of_memory, summary
+from msx_core.log_records import log_to_stderr
 from msx_core.orphan import die_with_parent
 from msx_core.runner import RAISED
 from msx_protocol import FrameReader, Load, Loaded, LoadFailed, ProtocolError, ToWorker

@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from msx_backend.logs import RECORD_SEPARATOR
+from msx_core.log_records import RECORD_SEPARATOR
 from msx_protocol import (
     Cancel,
     Chunk,

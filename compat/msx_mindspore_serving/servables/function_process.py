@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from msx_backend.logs import log_to_stderr
+from msx_core.log_records import log_to_stderr
 from msx_core.orphan import die_with_parent
 from msx_core.servables import ModelDeclaration, Servable, load_servable
 from msx_core.servables.model import ModelCallError

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from msx_backend.logs import RecordFormatter
+from msx_core.log_records import RecordFormatter
 from msx_frontend.workers.output import LONGEST_LINE, WorkerOutput
 
 

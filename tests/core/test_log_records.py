@@ -5,8 +5,8 @@ import logging
 import sys
 from typing import Any
 
-from msx_backend.logs import RECORD_SEPARATOR, RecordFormatter
 from msx_core.batch import current_request_ids
+from msx_core.log_records import RECORD_SEPARATOR, RecordFormatter
 
 
 def formatted(message: str, *args: Any, exc_info: Any = None, **extra: Any) -> dict[str, Any]:
