@@ -12,6 +12,7 @@ import msgspec
 
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import HealthService
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.assembly.grpc_services import ManagesAll, grpc_services
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -77,6 +78,7 @@ async def lists(folder: Path, **config: Any) -> AsyncIterator[Lists]:
             None,
             HeldBytes(),
             WorkflowRegistry(),
+            installed_apis(),
         )
         names = [one.name for one in services]
         probes = [HealthService(harness.registry, harness.health, names).service()]

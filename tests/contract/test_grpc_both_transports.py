@@ -19,6 +19,7 @@ from msx_core.held_bytes import HeldBytes
 from msx_core.kserve.message import join
 from msx_core.kserve.types import Signature
 from msx_core.service_errors import DeadlineExceeded, HandlerFailed, InvalidKey, Overloaded
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
 from msx_frontend.config import ServerConfig
@@ -143,7 +144,8 @@ def services_of(
     good = AnsweringRegistry(), Health(), ModelOperations(), KnownArchives()
     parts: tuple[Any, ...] = tuple(Broken() for _ in good) if broken else good
     registry, health, models, repository = parts
-    return registry, grpc_services(config, registry, health, models, repository, access_log, held, WorkflowRegistry())
+    own = (config, registry, health, models, repository, access_log, held, WorkflowRegistry())
+    return registry, grpc_services(*own, installed_apis())
 
 
 class Bench:

@@ -14,6 +14,7 @@ import httpx
 from grpc import StatusCode
 
 from msx_core.held_bytes import HeldBytes
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_frontend.assembly.grpc_server import GrpcServer
 from msx_frontend.assembly.grpc_services import grpc_services
@@ -47,6 +48,7 @@ async def server(folder: Path, *, keys: bool = False, **settings: Any) -> AsyncI
             None,
             HeldBytes(),
             WorkflowRegistry(),
+            installed_apis(),
         )
         grpc_server = GrpcServer(harness.config, services, one.registry, harness.health, one.tokens)
         calls = [*front.answer_calls(grpc_server.calls_of)]

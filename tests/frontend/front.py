@@ -8,6 +8,7 @@ from typing import cast
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.served_models import ServedModels
@@ -40,6 +41,7 @@ def front_of(
         keys=SimpleNamespace(tokens=tokens, named=False),
         tls=SimpleNamespace(of=lambda listener: tls),
         plugins=PluginEndpoints([], View(harness.config, harness.registry), 10),
+        apis=installed_apis(),
         monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
         access_log=FakeAccessLog(),
         held=held or HeldBytes(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from msx_frontend.assembly.server import Server
+from msx_frontend.embedding import Server
 from msx_mindspore_serving.script.channel import CommandError, Message
 from msx_mindspore_serving.script.endpoints import OpenEndpoint, ScriptEndpoints
 from msx_mindspore_serving.script.servables import LoadServables, ScriptServables

@@ -12,11 +12,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from msx_core.start_errors import StartError
-from msx_frontend.assembly.server import LISTENER_LIMIT, Server
-from msx_frontend.config import ServerConfig
-from msx_frontend.config.connections import connection_limits
+from msx_frontend.embedding import LISTENER_LIMIT, Server, ServerConfig, connection_limits
 from msx_mindspore_serving.family.family import mindspore_serving_alone
 from msx_mindspore_serving.family.grpc.service import SERVICE
+from msx_mindspore_serving.family.servables import Servables
 from msx_mindspore_serving.script.channel import CommandError
 from msx_net.grpc.listen import GrpcListen, GrpcListener
 from msx_net.listening.address import Address
@@ -91,7 +90,7 @@ class ScriptEndpoints:
     def _rest(self, wanted: OpenEndpoint, place: _ListenAt, tls: ListenerTls | None) -> Listener:
         """Raises ListenError."""
         context, front = self._context, self._server.front
-        exchange = front.open_to_all(mindspore_serving_alone(front.servables, wanted.limit), wanted.limit)
+        exchange = front.open_to_all(mindspore_serving_alone(Servables(context.registry), wanted.limit), wanted.limit)
         return Listener(
             "serving_rest",
             Address("https" if tls else "http", place.host, place.port),

@@ -19,11 +19,7 @@ from msx_archiver.linked_servable import linked_servable
 from msx_core.errors import HandlerLoadError
 from msx_core.servable_start import ServableStart
 from msx_core.service_errors import ServiceError
-from msx_frontend.models.management import Management
-from msx_frontend.models.registration import Registration
-from msx_frontend.models.versions.model_version import ModelVersion
-from msx_frontend.workers.group_end import GroupEnd
-from msx_frontend.workers.replica import Replica, ReplicaState
+from msx_frontend.embedding import GroupEnd, Management, ModelVersion, Registration, Replica, ReplicaState
 from msx_mindspore_serving.script.channel import CommandError
 
 log = logging.getLogger("msx.script")

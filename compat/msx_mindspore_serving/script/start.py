@@ -9,10 +9,7 @@ from contextlib import AsyncExitStack
 import msgspec
 
 from msx_core.service_errors import ServiceUnavailable
-from msx_frontend.assembly.server import UNFINISHED, Server, start_server
-from msx_frontend.config.load import GivenSettings
-from msx_frontend.config.tls_listeners import GRPC, HTTP
-from msx_frontend.logs.output import LogOutput
+from msx_frontend.embedding import GRPC, HTTP, UNFINISHED, GivenSettings, LogOutput, Server, start_server
 from msx_mindspore_serving.script.commands import ScriptCommands
 from msx_mindspore_serving.script.endpoints import ScriptEndpoints
 from msx_mindspore_serving.script.servables import ScriptServables

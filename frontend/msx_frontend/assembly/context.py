@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from msx_core.plugins import ENDPOINTS
 from msx_core.start_errors import StartError
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
+from msx_frontend.apis.served_api import ServedApi, installed_apis
 from msx_frontend.assembly.instance import Instance
 from msx_frontend.assembly.monitoring import Monitoring
 from msx_frontend.assembly.tracing import start_tracing
@@ -64,6 +66,7 @@ class ServerContext:
     keys: ServerKeys
     tls: ServerTls | None
     plugins: PluginEndpoints
+    apis: Sequence[ServedApi]
     registry: Registry
     health: Health
     held: HeldBytes
@@ -127,6 +130,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         keys=keys,
         tls=tls,
         plugins=plugins,
+        apis=installed_apis(),
         registry=registry,
         health=Health(registry, strict=config.readyz_strict),
         held=held,

@@ -17,6 +17,7 @@ from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
+from msx_frontend.apis.served_api import ServedApi
 from msx_frontend.apis.sleep.family import sleep
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
@@ -37,8 +38,6 @@ from msx_frontend.models.registry import Registry
 from msx_frontend.workers.workplace import Report
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.workflow import WorkflowRegistry
-from msx_mindspore_serving.family.family import mindspore_serving
-from msx_mindspore_serving.family.servables import Servables
 from msx_net.http.family import Family
 
 
@@ -58,6 +57,7 @@ class Parts(NamedTuple):
     plugins: PluginEndpoints
     texts: TextModels
     adapters: LoadedAdapters
+    apis: Sequence[ServedApi]
     cluster: Report | None = None
     console: ServerConsole | None = None
 
@@ -77,7 +77,7 @@ def families(parts: Parts) -> Sequence[Family]:
         tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),
         kserve_generate(parts.texts),
-        mindspore_serving(Servables(parts.registry), config.max_request_size),
+        *(family for api in parts.apis for family in api.families(config, parts.registry)),
         management(parts.models, parts.tokens),
         cluster_api(parts.cluster),
         traffic(parts.models),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.kserve.grpc.open_inference import TORCHSERVE_PACKAGE, OpenInferenceService
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.served_api import ServedApi
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
 from msx_frontend.apis.traffic.calls import DividesTraffic
@@ -17,8 +19,6 @@ from msx_frontend.models.health import KnowsReadiness
 from msx_frontend.models.registry import Registry
 from msx_frontend.workflows.by_name import ModelsAndWorkflows
 from msx_frontend.workflows.workflow import WorkflowRegistry
-from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
-from msx_mindspore_serving.family.servables import Servables
 from msx_net.grpc.context import LogsCalls
 from msx_net.grpc.service import Service
 from msx_net.grpc.status import details, standard_code
@@ -41,6 +41,7 @@ def grpc_services(
     access_log: LogsCalls | None,
     held: HeldBytes,
     workflows: WorkflowRegistry,
+    apis: Sequence[ServedApi],
 ) -> list[Service]:
     open_inference = partial(OpenInferenceService, registry, health, repository, access_log=access_log, held=held)
     services = [
@@ -55,7 +56,7 @@ def grpc_services(
         open_inference().service(),
         ManagementService(models, access_log).service(),
         TrafficService(models, access_log).service(),
-        mindspore_serving_service(Servables(registry), config.max_response_size, access_log, held),
+        *(service for api in apis for service in api.services(config, registry, access_log, held)),
     ]
     if config.ts_open_inference_protocol:
         torchserve = partial(open_inference, package=TORCHSERVE_PACKAGE, code_of=standard_code, details_of=details)

@@ -29,7 +29,6 @@ from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.workflows.api import WorkflowApi
-from msx_mindspore_serving.family.servables import Servables
 from msx_net.http.cors import Cors
 from msx_net.http.exchange import Exchange
 from msx_net.http.family import Family, ListenerName
@@ -75,6 +74,7 @@ class HttpFront:
                 predictions=self.predictions,
                 texts=TextModels(registry, config.default_llm or "", config.text_limits, self._heartbeats),
                 adapters=LoadedAdapters(management, AdapterFolder(config)),
+                apis=context.apis,
                 models=self.model_api,
                 workflows=models.workflows.registry,
                 workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),
@@ -119,10 +119,6 @@ class HttpFront:
                 calls = calls_of(kinds)
                 http2.answer_calls(calls)
                 yield calls
-
-    @property
-    def servables(self) -> Servables:
-        return Servables(self._registry)
 
     def open_to_all(self, family: Family, limit: int) -> Exchange:
         """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""

@@ -131,7 +131,9 @@ async def _start_grpc(
     config, registry, health, held = context.config, context.registry, context.health, context.held
     calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
     workflows = models.workflows.registry
-    services = grpc_services(config, registry, health, front.model_api, front.repository, calls, held, workflows)
+    services = grpc_services(
+        config, registry, health, front.model_api, front.repository, calls, held, workflows, context.apis
+    )
     grpc = GrpcServer(
         config,
         services,

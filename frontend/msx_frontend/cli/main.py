@@ -13,6 +13,7 @@ from click.shell_completion import CompletionItem
 
 from msx_frontend import __version__
 from msx_frontend.cli.first_process import is_first_process, run_below
+from msx_frontend.cli.process_env import prepare_process
 
 COMPLETE = "_MSX_SERVE_COMPLETE"
 """Variable of click, set by the shell that completes a line."""
@@ -198,11 +199,10 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     if served is not None:
         sys.exit(_serve(settled, served, flags))
     if channel is not None:
-        from msx_frontend.cli.script_server import run_for_script
-
-        sys.exit(run_for_script(settled, channel))
+        prepare_process()
+        sys.exit(_of_scripts("serve")(settled, channel))
     if script is not None:
-        from msx_frontend.cli.script import FLAGS_BEFORE, run_script
+        from msx_frontend.cli.script_arguments import FLAGS_BEFORE, server_flags
 
         if (_ACTION in ctx.meta and action != "start") or _given(ctx) - {"script", "foreground", *FLAGS_BEFORE}:
             raise click.UsageError(
@@ -210,8 +210,18 @@ def main(ctx: click.Context, /, **options: Any) -> None:
                 "what follows its file is the script's.",
                 ctx,
             )
-        sys.exit(run_script(settled, script, ctx.meta[_SCRIPT_ARGUMENTS]))
+        sys.exit(_of_scripts("run")(script, ctx.meta[_SCRIPT_ARGUMENTS], server_flags(settled), settled.env))
     sys.exit(getattr(commands, action)(settled))
+
+
+def _of_scripts(name: str) -> Callable[..., int]:
+    """A function for start scripts of MindSpore Serving, from the package that knows them."""
+    from msx_core.entry_points import load_named
+
+    function: Callable[..., int] | None = load_named("msx.start_scripts", name)
+    if function is None:
+        raise click.UsageError("No installed package knows start scripts: install msx-serve anew.")
+    return function
 
 
 def _served(ctx: click.Context, action: str, options: dict[str, Any], flags: dict[str, Any]) -> Path | str | None:

@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from msx_frontend.apis.plugins.family import PluginEndpoints
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.config import ServerConfig
@@ -28,6 +29,7 @@ def all_families(*plugins: Any) -> list[Family]:
         workflow_api=unused,
         metrics=unused,
         console=unused,
+        apis=installed_apis(),
         plugins=PluginEndpoints(plugins, unused, 1.0),
     )
     return list(families(parts))

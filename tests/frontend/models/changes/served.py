@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ServiceError
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.assembly.grpc_services import ManagesAll, grpc_services
 from msx_frontend.models import loaded_adapters
 from msx_frontend.models.adapter_folder import FILES
@@ -61,6 +62,7 @@ class Served:
             None,
             HeldBytes(),
             WorkflowRegistry(),
+            installed_apis(),
         )
         self.methods = {method.target: method for service in services for method in service.methods}
 

@@ -9,32 +9,37 @@ import shutil
 import sys
 from contextlib import AsyncExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
+import uvloop
 
 from msx_core.start_errors import StartError
-from msx_frontend.cli.process_env import prepare_process
+from msx_frontend.embedding import (
+    GivenSettings,
+    HumanFormatter,
+    Lifecycle,
+    LogOutput,
+    Options,
+    Server,
+    TerminalFormatter,
+    file_mode,
+    load_settings,
+    log_location,
+    set_mode,
+    set_up_logging,
+    settle_logs,
+    state_folder,
+)
 from msx_mindspore_serving.packages.mindspore_serving.server.server_process import SCRIPT
-
-if TYPE_CHECKING:
-    from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.server import Server
-    from msx_frontend.cli.options import Options
-    from msx_frontend.config.load import GivenSettings
-    from msx_frontend.logs.output import LogOutput
-    from msx_mindspore_serving.script.channel import ScriptChannel
+from msx_mindspore_serving.script.channel import ScriptChannel
+from msx_mindspore_serving.script.start import start_for_script
 
 LARGEST_MESSAGE = 512 << 20
 """Bytes of a reply: what MindSpore Serving's endpoints may be told to allow."""
 
 
 def run_for_script(options: Options, descriptor: int) -> int:
-    prepare_process()
-    import uvloop
-
-    from msx_mindspore_serving.script.channel import ScriptChannel
-
+    """Serve what the script says over the socket `descriptor`; return the exit code."""
     channel = ScriptChannel(descriptor)
     try:
         uvloop.run(_serve(options, channel))
@@ -64,9 +69,6 @@ async def _serve(options: Options, channel: ScriptChannel) -> None:
 
 
 async def _run(settings: GivenSettings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
-    from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_mindspore_serving.script.start import start_for_script
-
     reading: list[asyncio.Task[None]] = []
     script = os.environ.pop(SCRIPT, "a script")
 
@@ -99,7 +101,6 @@ _ENDING: set[asyncio.Future[None]] = set()
 
 def _settings(options: Options) -> GivenSettings:
     """Nothing of a script's server outlives it: it keeps no state. Raises StartError."""
-    from msx_frontend.config.load import load_settings
 
     found = load_settings(options.overrides(), options.ts_config, options.env)
     own = {"snapshots": False, "load_models": (), "servables": (), "huggingface": (), "model_snapshot": None}
@@ -110,10 +111,6 @@ def _settings(options: Options) -> GivenSettings:
 def _logging(settings: GivenSettings) -> LogOutput:
     """The log goes to stdout, which is a file; what is wrong goes to the console of the script, too. Raises
     StartError."""
-    from msx_frontend.config.state_folder import state_folder
-    from msx_frontend.config.surroundings import log_location, settle_logs
-    from msx_frontend.logs.file_mode import file_mode, set_mode
-    from msx_frontend.logs.output import HumanFormatter, TerminalFormatter, set_up_logging
 
     state = state_folder(settings.config)
     state.make()
