@@ -5,7 +5,6 @@ Provisional: they may change in any minor release. Import it after `prepare_proc
 
 from msx_frontend.assembly.lifecycle import Lifecycle
 from msx_frontend.assembly.server import LISTENER_LIMIT, UNFINISHED, Server, start_server
-from msx_frontend.cli.options import Options
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.load import GivenSettings, load_settings
@@ -32,7 +31,6 @@ __all__ = [
     "LogOutput",
     "Management",
     "ModelVersion",
-    "Options",
     "Registration",
     "Replica",
     "ReplicaState",

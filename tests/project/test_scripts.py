@@ -60,7 +60,9 @@ def test_start_in_the_background_imports_no_server() -> None:
 
 
 def test_server_imports_grpc_while_the_first_workers_start() -> None:
-    modules = imported("msx_frontend.assembly.server", "msx_frontend.assembly.lifecycle")
+    modules = imported(
+        "msx_frontend.assembly.server", "msx_frontend.assembly.lifecycle", "msx_mindspore_serving.family.api"
+    )
     assert not modules & {
         "cryptography",
         "google.protobuf",

@@ -7,7 +7,7 @@ from typing import Any
 
 from msx_core.packed import InvalidPacked, unpack_tensors
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.instances import InstanceAnswer, InstanceReply
+from msx_frontend.plugins.families import InstanceAnswer, InstanceReply
 from msx_mindspore_serving.family.errors import FAILED, SYSTEM_ERROR, ErrorText, Spec, error_text
 
 Outputs = Mapping[str, Any]

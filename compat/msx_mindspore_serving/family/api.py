@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msx_core.held_bytes import HeldBytes
-from msx_frontend.apis.served_api import ServedApi
-from msx_frontend.config import ServerConfig
-from msx_frontend.models.registry import Registry
+from msx_frontend.plugins.families import Registry, ServedApi, ServerConfig
 from msx_mindspore_serving.family.family import mindspore_serving
-from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
 from msx_mindspore_serving.family.servables import Servables
-from msx_net.grpc.context import LogsCalls
-from msx_net.grpc.service import Service
 from msx_net.http.family import Family
+
+if TYPE_CHECKING:
+    from msx_net.grpc.context import LogsCalls
+    from msx_net.grpc.service import Service
 
 
 def _families(config: ServerConfig, registry: Registry) -> Sequence[Family]:
@@ -23,6 +23,8 @@ def _families(config: ServerConfig, registry: Registry) -> Sequence[Family]:
 def _services(
     config: ServerConfig, registry: Registry, access_log: LogsCalls | None, held: HeldBytes
 ) -> Sequence[Service]:
+    from msx_mindspore_serving.family.grpc.service import mindspore_serving_service
+
     return [mindspore_serving_service(Servables(registry), config.max_response_size, access_log, held)]
 
 

@@ -12,7 +12,7 @@ from msx_core.priorities import NORMAL
 from msx_core.replies.sink import Sink
 from msx_core.replies.stream_credit import StreamCredit
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+from msx_frontend.plugins.families import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.answers import reply_size
 from msx_mindspore_serving.family.servables import Servables
 from msx_net.http.failures import reported

@@ -12,7 +12,7 @@ import msgspec
 
 from msx_core.non_finite import NULL, first_place
 from msx_core.packed import OneBytes, OneText, Tensor
-from msx_frontend.queueing.instances import InstanceAnswer
+from msx_frontend.plugins.families import InstanceAnswer
 from msx_mindspore_serving.family.answers import Outputs, outputs_of
 from msx_mindspore_serving.family.errors import ErrorText, Spec, same_for_all
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msx_core.priorities import priority_of
 from msx_core.replies.sink import Sink
 from msx_core.service_errors import ServiceError
-from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+from msx_frontend.plugins.families import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.calls import LARGE, MANY, ServingCall
 from msx_mindspore_serving.family.errors import ServingError, Spec, error_text
 from msx_mindspore_serving.family.json_instances import parse_instances, read_document

@@ -9,11 +9,15 @@ from typing import Any
 from msx_core.methods import PACKED_METHOD, MethodInfo
 from msx_core.packed import PACKED, pack
 from msx_core.service_errors import ModelNotFound
-from msx_frontend.job import Field, KeptHeaders
-from msx_frontend.models.registry import Registry
-from msx_frontend.models.versions.model_version import ModelVersion
-from msx_frontend.queueing.instances import InstanceRequest, InstancesSink
-from msx_frontend.queueing.refusals import too_large
+from msx_frontend.plugins.families import (
+    Field,
+    InstanceRequest,
+    InstancesSink,
+    KeptHeaders,
+    ModelVersion,
+    Registry,
+    too_large,
+)
 from msx_mindspore_serving.family.errors import ServingError, Spec, unavailable
 from msx_mindspore_serving.family.values import InvalidTensor
 

@@ -7,8 +7,11 @@ import logging
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
 
 import msgspec
 import uvloop
@@ -19,7 +22,6 @@ from msx_frontend.embedding import (
     HumanFormatter,
     Lifecycle,
     LogOutput,
-    Options,
     Server,
     TerminalFormatter,
     file_mode,
@@ -34,11 +36,22 @@ from msx_mindspore_serving.packages.mindspore_serving.server.server_process impo
 from msx_mindspore_serving.script.channel import ScriptChannel
 from msx_mindspore_serving.script.start import start_for_script
 
+
+class ScriptOptions(Protocol):
+    """Flags of `msx-serve`, of which the script gives some. `overrides` are settings by the names of their keys."""
+
+    model_store: Path | None
+    ts_config: Path | None
+    env: Mapping[str, str]
+
+    def overrides(self) -> dict[str, Any]: ...
+
+
 LARGEST_MESSAGE = 512 << 20
 """Bytes of a reply: what MindSpore Serving's endpoints may be told to allow."""
 
 
-def run_for_script(options: Options, descriptor: int) -> int:
+def run_for_script(options: ScriptOptions, descriptor: int) -> int:
     """Serve what the script says over the socket `descriptor`; return the exit code."""
     channel = ScriptChannel(descriptor)
     try:
@@ -58,7 +71,7 @@ _DEFAULTS = {
 """MindSpore Serving waits for its workers without an end."""
 
 
-async def _serve(options: Options, channel: ScriptChannel) -> None:
+async def _serve(options: ScriptOptions, channel: ScriptChannel) -> None:
     try:
         settings = _settings(options)
         output = _logging(settings)
@@ -68,7 +81,7 @@ async def _serve(options: Options, channel: ScriptChannel) -> None:
         sys.stderr.write(f"{error}\n")
 
 
-async def _run(settings: GivenSettings, options: Options, output: LogOutput, channel: ScriptChannel) -> None:
+async def _run(settings: GivenSettings, options: ScriptOptions, output: LogOutput, channel: ScriptChannel) -> None:
     reading: list[asyncio.Task[None]] = []
     script = os.environ.pop(SCRIPT, "a script")
 
@@ -99,7 +112,7 @@ def _end(channel: ScriptChannel, lifecycle: Lifecycle, reason: str) -> None:
 _ENDING: set[asyncio.Future[None]] = set()
 
 
-def _settings(options: Options) -> GivenSettings:
+def _settings(options: ScriptOptions) -> GivenSettings:
     """Nothing of a script's server outlives it: it keeps no state. Raises StartError."""
 
     found = load_settings(options.overrides(), options.ts_config, options.env)

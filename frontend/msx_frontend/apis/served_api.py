@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.config import ServerConfig
 from msx_frontend.installed_plugins import PluginError, load_plugins
 from msx_frontend.models.registry import Registry
-from msx_net.grpc.context import LogsCalls
-from msx_net.grpc.service import Service
 from msx_net.http.family import Family
+
+if TYPE_CHECKING:
+    from msx_net.grpc.context import LogsCalls
+    from msx_net.grpc.service import Service
 
 GROUP = "msx.apis"
 """Entry points whose values are `ServedApi`s."""
@@ -28,7 +30,10 @@ class MakesServices(Protocol):
 
 
 class ServedApi(NamedTuple):
-    """Both functions are called once a server. `config` holds limits, `held` counts bytes of bodies."""
+    """Both functions are called once a server, the second when gRPC is imported.
+
+    `config` holds limits, `held` counts bytes of bodies.
+    """
 
     families: MakesFamilies
     services: MakesServices
@@ -41,5 +46,5 @@ def installed_apis() -> list[ServedApi]:
 
 def _checked(label: str, value: object) -> ServedApi:
     if not isinstance(value, ServedApi):
-        raise PluginError(f"The plugin {label} is not a msx_frontend.plugins.ServedApi.")
+        raise PluginError(f"The plugin {label} is not a msx_frontend.plugins.families.ServedApi.")
     return value

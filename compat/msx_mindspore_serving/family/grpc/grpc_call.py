@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_core.replies.sink import Sink
 from msx_core.service_errors import DeadlineExceeded, ServiceError
-from msx_frontend.queueing.instances import InstanceAnswer, InstanceRequest
+from msx_frontend.plugins.families import InstanceAnswer, InstanceRequest
 from msx_mindspore_serving.family.answers import Outputs, outputs_of
 from msx_mindspore_serving.family.calls import ServingCall
 from msx_mindspore_serving.family.errors import ErrorText, ServingError, Spec, error_text, same_for_all
