@@ -24,7 +24,7 @@ from tests.adversary.rig import Attack, Door
 from tests.adversary.wires import Http1, Http2
 from tests.frontend.front import front_of
 from tests.frontend.harness import open_harness
-from tests.frontend.jobs import run
+from tests.loops import run
 
 pytestmark = pytest.mark.long
 

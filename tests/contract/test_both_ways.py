@@ -40,8 +40,8 @@ from tests.contract.raw_requests import REQUESTS, exchanged
 from tests.frontend.front import front_of
 from tests.frontend.generation.speaker import ALL, words
 from tests.frontend.harness import FakeGroup, Harness, open_harness
-from tests.frontend.jobs import run
 from tests.http2_transport import Http2Transport
+from tests.loops import run
 
 LIMIT = 5000
 """Bytes of a request."""

@@ -13,7 +13,7 @@ import pytest
 from backports import zstd
 
 from tests.contract.test_both_ways import INPUTS, LIMIT, Ask, served
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PREDICT, INFER = "/predictions/m", "/v2/models/m/infer"
 MAKE: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstd.compress}

@@ -37,7 +37,8 @@ from msx_net.keys import Kind
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
 from tests.frontend.keys.some import some_key
-from tests.net.grpc.harness import AccessLog, Health, Model, ModelOperations, Registry
+from tests.frontend.net.grpc.harness import Health, Model, ModelOperations, Registry
+from tests.net.grpc.access_log import AccessLog
 from tests.raw_grpc import RawAnswer, RawCall, framed
 
 LIMIT = 2_000

@@ -34,7 +34,7 @@ from tests.contract.test_grpc_both_transports import (
     serving,
 )
 from tests.frontend.harness import until
-from tests.net.grpc.harness import AccessLog
+from tests.net.grpc.access_log import AccessLog
 from tests.raw_grpc import RawAnswer, framed
 
 WAYS = get_args(Way)

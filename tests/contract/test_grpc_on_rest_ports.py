@@ -22,9 +22,9 @@ from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.messages import message_class
 from msx_net.listening.address import Address
 from tests.contract.test_both_ways import Ask, Served, served
-from tests.frontend.jobs import run
+from tests.frontend.net.grpc.harness import Request, Response
 from tests.http2_transport import Http2Transport
-from tests.net.grpc.harness import Request, Response
+from tests.loops import run
 
 MANAGEMENT = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 LIST = message_class("org.pytorch.serve.grpc.management.ListModelsRequest")

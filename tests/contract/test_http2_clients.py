@@ -17,7 +17,7 @@ from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
 from tests.contract.test_both_ways import Served, served
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def needs(program: str) -> pytest.MarkDecorator:

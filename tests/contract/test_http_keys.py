@@ -14,7 +14,7 @@ import pytest
 from msx_core.held_bytes import UNCOUNTED
 from tests.contract.test_both_ways import LIMIT, Ask, Served, served
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.raw_grpc import RawCall
 
 BODY = bytes((LIMIT + UNCOUNTED) // 2)

@@ -1,3 +1,17 @@
-from tests.net.conftest import long_turns, transport
+import pytest
+
+from tests.frontend.net.grpc.harness import TRANSPORT
+from tests.net.conftest import long_turns
 
 __all__ = ["long_turns", "transport"]
+
+
+@pytest.fixture(params=["own", "grpcio"])
+def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Our own HTTP/2, then grpc.aio: for tests of what they do themselves.
+
+    All else of gRPC runs by the first. tests/contract/test_grpc_both_transports.py shows that both answer calls alike.
+    """
+    chosen: str = request.param
+    monkeypatch.setattr(TRANSPORT, "chosen", chosen)
+    return chosen

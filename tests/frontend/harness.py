@@ -44,9 +44,10 @@ from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.launcher import GroupSpec
 from msx_protocol import Loaded, LoadProgress
 from msx_sdk.generation import Capabilities
-from tests.frontend.jobs import make_job, run
+from tests.frontend.jobs import make_job
 from tests.frontend.packing import pack_model
 from tests.frontend.workers.fake_launcher import FakeLauncher, FakeRank
+from tests.loops import run
 
 FAILED = GroupEnd(
     "The model could not be loaded: no weights", group_end.load_too_slow(1, "").error, traceback="Traceback: no weights"

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
-
-import uvloop
+from typing import Any
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.job import Field, Job
-
-WATCHDOG = 120.0
-"""Seconds after which a test that waits is lost; a table of hundreds of requests took 30 on a busy machine."""
-
-T = TypeVar("T")
 
 
 class RecordingSink:
@@ -63,9 +54,3 @@ def error_of(job: Job) -> ServiceError:
     error = sink_of(job).error
     assert error is not None, f"{job.id} has not failed"
     return error
-
-
-def run(test: Coroutine[Any, Any, T], loop: str = "asyncio") -> T:
-    """Run a test's coroutine, on the loop of that name, for at most WATCHDOG seconds."""
-    with_limit = asyncio.wait_for(test, WATCHDOG)
-    return uvloop.run(with_limit) if loop == "uvloop" else asyncio.run(with_limit)

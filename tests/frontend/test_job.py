@@ -10,7 +10,8 @@ import pytest
 
 from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, WorkerDied
 from msx_frontend.job import Job, answer_all
-from tests.frontend.jobs import Listener, error_of, make_job, run, sink_of
+from tests.frontend.jobs import Listener, error_of, make_job, sink_of
+from tests.loops import run
 
 
 class Holder:

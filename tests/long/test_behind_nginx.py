@@ -18,7 +18,7 @@ import pytest
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.free_ports import free_ports
-from tests.net.grpc.harness import Request, Response
+from tests.frontend.net.grpc.harness import Request, Response
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 

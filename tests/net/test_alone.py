@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,10 @@ def test_it_serves_without_the_server() -> None:
         asyncio.run(check(*process.stdout.readline().split()))
         process.communicate(timeout=LIMIT)
     assert process.returncode == 0
+
+
+def test_its_tests_run_without_the_server() -> None:
+    others = re.compile(r"(from|import) (msx_frontend|tests\.frontend)")
+    files = [path for path in Path(__file__).parent.rglob("*.py") if path != Path(__file__)]
+    found = [str(path) for path in files if others.search(path.read_text())]
+    assert found == []

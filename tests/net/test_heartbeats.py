@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import count
 
 from msx_net.heartbeats import AT_ONCE, OFF, StreamHeartbeats
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_a_silent_stream_beats_again_and_again() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from msx_frontend.apis.openapi.family import openapi
 from tests.frontend.apis.families import of_listener
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

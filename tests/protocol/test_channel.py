@@ -12,7 +12,7 @@ import pytest
 from msx_frontend.workers.local_streams import SocketStream
 from msx_protocol import LARGE, PREFIX, Chunk, Dropped, Ping, ProtocolError, ToFrontend, encode_frame
 from msx_protocol.channel import Channel
-from tests.frontend.jobs import run
+from tests.loops import run
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 

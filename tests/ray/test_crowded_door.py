@@ -13,7 +13,7 @@ from msx_ray.dial import DialTarget, dial
 from msx_ray.door import Door
 from msx_ray.source_limits import SILENT, SPEAKING, SourceLimits
 from msx_ray.tls import server_context
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.ray.crowd import HERE, crowd
 
 STREAMS = 5

@@ -20,7 +20,7 @@ from msx_ray.dial import DialTarget, dial
 from msx_ray.door import Door, StreamName
 from msx_ray.tls import client_context, server_context
 from msx_ray.unverified_connection import UnverifiedConnection
-from tests.frontend.jobs import run
+from tests.loops import run
 
 HERE = "127.0.0.1"
 

@@ -11,7 +11,7 @@ import pytest
 
 from msx_ray.driver_process import DriverProcess
 from msx_ray.messages import Unreachable
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_a_driver_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.failures.overload import target
 from benchmarks.load.client import Address
 from benchmarks.load.retries import Turn, ask_all, by_milliseconds, by_seconds, own_back_off
-from tests.frontend.jobs import run
+from tests.loops import run
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 FULL = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"

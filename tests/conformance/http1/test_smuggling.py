@@ -12,10 +12,11 @@ from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
 from tests.conformance.http1.cases import CASES, PIPELINES, Case
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry
+from tests.frontend.net.predictions import FakeRegistry, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
 from tests.net.http.direct_client import FakeTransport, connect
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 
 
 class Served:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from msx_core.replies.reader_patience import ReaderPatience
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_a_reader_is_not_late_while_the_server_is_held_up() -> None:

@@ -13,7 +13,7 @@ from msx_net.http.cors import Cors
 from msx_net.http.family import Family, JobRoute, Route
 from msx_net.http.router import Router
 from tests.frontend.apis.families import of_listener
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

@@ -14,7 +14,7 @@ from msx_frontend.apis.sleep.family import sleep
 from msx_frontend.models.model_api import StatusMessage
 from msx_net.http.family import Reply
 from msx_net.http.request import Request
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 class FakeModels:

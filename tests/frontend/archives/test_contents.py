@@ -14,8 +14,8 @@ from msx_archiver.cache import ArchiveCache
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import InvalidModel
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
+from tests.loops import run
 
 
 @pytest.fixture

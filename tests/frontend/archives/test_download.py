@@ -22,8 +22,8 @@ from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
 from tests.disks import small_disk
 from tests.file_server import FileServer, file_server
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
+from tests.loops import run
 
 DATA = os.urandom((1 << 20) + 17)
 

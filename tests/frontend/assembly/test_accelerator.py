@@ -20,8 +20,8 @@ from msx_frontend.models.describe import describe
 from tests.frontend.assembly.in_process import config_of, started
 from tests.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelerator, add_accelerator
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
+from tests.loops import run
 
 pytestmark = pytest.mark.usefixtures("_own_environment")
 

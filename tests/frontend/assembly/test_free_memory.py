@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from msx_frontend.assembly.free_memory import WORTHWHILE, FreeMemory, of_glibc
-from tests.frontend.jobs import run
+from tests.loops import run
 
 MB = 1 << 20
 

@@ -14,7 +14,7 @@ from msx_net.connections.limits import ConnectionLimits
 from msx_net.grpc.aio.listener import options
 from msx_net.grpc.listen import GrpcListen, GrpcListenError
 from msx_net.grpc.reflection import NAMES
-from tests.net.grpc.harness import TRANSPORT, Health, Registry, serving
+from tests.frontend.net.grpc.harness import TRANSPORT, Health, Registry, serving
 
 pytestmark = pytest.mark.usefixtures("transport")
 

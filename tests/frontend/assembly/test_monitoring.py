@@ -1,9 +1,9 @@
 from msx_frontend.assembly.monitoring import CountedCalls, CountedReplies
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ServerMetrics
-from tests.frontend.jobs import run
 from tests.frontend.logs.test_access_log import Call
 from tests.frontend.metrics.test_server import exposed
+from tests.loops import run
 
 
 def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:

@@ -19,8 +19,8 @@ from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
 from tests.free_ports import free_port
 from tests.frontend.assembly.in_process import config_of, started
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
+from tests.loops import run
 
 pytestmark = pytest.mark.usefixtures("_own_environment")
 

@@ -17,7 +17,7 @@ from msx_net.listening.address import Address
 from msx_net.page_guard import SAFE
 from tests.free_ports import free_port
 from tests.frontend.assembly.in_process import config_of, started
-from tests.frontend.jobs import run
+from tests.loops import run
 
 pytestmark = pytest.mark.usefixtures("_own_environment")
 

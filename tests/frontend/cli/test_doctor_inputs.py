@@ -18,8 +18,8 @@ from msx_frontend.findings import Finding, Level
 from msx_net.listening.address import Address
 from tests.certificates import Certificate, write_pem
 from tests.frontend.assembly.in_process import config_of, started
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
+from tests.loops import run
 
 HTTPS = Address("https", "127.0.0.1", 0)
 Made = Callable[[Path], dict[str, Any]]

@@ -23,8 +23,8 @@ from msx_net.tls import listeners as tls_listeners
 from msx_net.tls.identity import TlsError
 from msx_net.tls.listeners import ServerTls
 from tests.certificates import Certificate, write_keystore, write_pem
-from tests.frontend.jobs import run
-from tests.net.grpc.harness import serving
+from tests.frontend.net.grpc.harness import serving
+from tests.loops import run
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 HTTPS = Address("https", "127.0.0.1", 0)

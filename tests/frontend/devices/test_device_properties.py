@@ -13,7 +13,7 @@ from msx_core.service_errors import ServiceError
 from msx_frontend.devices.errors import DevicesHeldError
 from msx_frontend.workers import group_end
 from tests.frontend.harness import Harness, open_harness, until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 NPUS = 6
 CONFIGS = {

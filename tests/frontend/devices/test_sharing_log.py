@@ -9,7 +9,7 @@ import pytest
 from msx_frontend.devices.accelerator import Device, DeviceStatus
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.sharing_log import SharingLog
-from tests.frontend.jobs import run
+from tests.loops import run
 
 DEVICES = tuple(Device(id, "910B") for id in "456")
 STATUSES = {"4": DeviceStatus("OK", True, 0, 5536, 65536), "5": DeviceStatus("OK", True)}

@@ -23,7 +23,7 @@ from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.models.versions.model_source import ModelSource
 from tests.backend.harness import wait_until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 Pip = Callable[[Path], Awaitable[None]]
 

@@ -11,7 +11,8 @@ from msx_frontend.job import Job
 from msx_frontend.queueing.routing.blocks import blocks_of
 from msx_sdk.generation import Capabilities, TokenizeReply
 from tests.frontend.generation.speaker import ALL, Speaker, words
-from tests.frontend.jobs import make_job, run
+from tests.frontend.jobs import make_job
+from tests.loops import run
 
 LONG = " ".join(map(str, range(200)))
 CHAT, TEXTS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"

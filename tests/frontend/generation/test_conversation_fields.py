@@ -7,7 +7,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities, GenerateDelta, GenerateRequest, Token, Usage
 from tests.frontend.generation.speaker import ALL, Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange
 
 CHAT, RESPONSES = "/v1/chat/completions", "/v1/responses"

@@ -15,7 +15,7 @@ from msx_frontend.models.versions.first_load import FirstLoad
 from msx_sdk.generation import GENERATE, Capabilities
 from tests.frontend.generation.speaker import Speaker, words
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 BODIES = {"/v1/chat/completions": CHAT, "/generate": {"inputs": "x"}, "/v2/models/m/generate": {"text_input": "x"}}

@@ -11,7 +11,7 @@ from msx_frontend.generation import text_route
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.text_route import TextTemplate
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 BODY = {"prompt": "x" * 64}
 SMALL = {"prompt": "x"}

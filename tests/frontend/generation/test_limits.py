@@ -18,7 +18,7 @@ from msx_frontend.config import ServerConfig
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker, refused
 from tests.frontend.generation.test_text_routes import ROUTES
-from tests.frontend.jobs import run
+from tests.loops import run
 
 SOURCES = Path(__file__).parents[3] / "frontend" / "msx_frontend"
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))

@@ -10,7 +10,7 @@ from msx_core.service_errors import BadRequest, HandlerFailed, ServiceUnavailabl
 from msx_frontend.generation.parameter_names import parameter_of, renamed
 from msx_sdk.generation import ContextLengthExceeded
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}

@@ -15,7 +15,7 @@ from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.unserved import UNSERVED, unserved
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PAGE = (Path(__file__).parents[3] / "docs" / "language-models.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| (\S+) \| (\S+) \| (\S+) \|", re.MULTILINE)

@@ -10,7 +10,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 CHAT = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}

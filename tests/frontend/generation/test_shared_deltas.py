@@ -11,7 +11,7 @@ from msx_core.generation.wire import encode
 from msx_frontend.generation import generation
 from msx_sdk.generation import GenerateDelta, Token, Usage
 from tests.frontend.generation.speaker import Speaker, events
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PATHS = {
     "/v1/completions": {"prompt": "x", "stream": True},

@@ -13,7 +13,7 @@ from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, events, say, say_so_far, words
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange
 from tests.net.http.direct_client import begin_direct
 from tests.net.http.v2.client import begin_http2

@@ -12,7 +12,7 @@ from msx_core.service_errors import WorkerDied
 from msx_frontend.job import Job
 from msx_net.http.wire import StreamBroken
 from tests.frontend.generation.speaker import Speaker, events, say_so_far, words
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.direct_client import connect, request
 
 PATH = "/v1/completions"

@@ -14,8 +14,8 @@ from msx_frontend.generation.turns import AT_ONCE
 from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.frontend.generation.speaker import Speaker, events, say, say_so_far, words
-from tests.frontend.jobs import run
 from tests.frontend.keys.some import some_key
+from tests.loops import run
 from tests.retry import told_wait
 
 STREAMED = {"prompt": "x", "stream": True}

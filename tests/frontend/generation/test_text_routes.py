@@ -17,9 +17,9 @@ from msx_frontend.keys.key import Key
 from msx_net.http.family import Family, Route
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.http.client import FakeRegistry, as_registry
+from tests.frontend.net.predictions import FakeRegistry, as_registry
+from tests.loops import run
 
 DOCS = Path(__file__).parents[3] / "docs" / "language-models.md"
 TEXTS = TextModels(as_registry(FakeRegistry()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 NAMES = ["parse", "queue", "batch", "handler", "rest"]
 BODIES: dict[str, dict[str, object]] = {

@@ -16,7 +16,7 @@ from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.apis.tgi.request import Parameters
 from msx_frontend.generation.chat_request import ChatRequest
 from tests.frontend.generation.speaker import Speaker, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 WIDE = 10**30
 MESSAGES = [{"role": "user", "content": "hi"}]

@@ -8,7 +8,7 @@ import pytest
 from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.keys.api_keys_file import KeysFileError
 from msx_frontend.keys.opening import open_keys
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_a_key_beside_an_open_server_is_a_contradiction(tmp_path: Path) -> None:

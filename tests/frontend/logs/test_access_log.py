@@ -14,7 +14,7 @@ import pytest
 from msx_frontend.logs.access_lines import LONGEST_TARGET, MOST_DURATIONS, MOST_REQUESTS, AccessLines
 from msx_frontend.logs.access_log import FLUSH_AT, AccessLog
 from msx_net.logged_calls import Entry
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 @dataclass

@@ -19,8 +19,8 @@ from msx_frontend.logs.output import set_up_logging
 from msx_frontend.logs.rotating import KEPT
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.workers.output import RECORD_SEPARATOR, WorkerOutput
-from tests.frontend.jobs import run
 from tests.frontend.logs.test_access_log import Call
+from tests.loops import run
 
 MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{3}"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.generation import Meter, TextMetrics
 from msx_sdk.generation import GenerateDelta, Token, Usage
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.prometheus import samples
 
 ONE = (Token(id=1, text="a"),)

@@ -9,8 +9,9 @@ from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.family import MetricFamily
 from msx_frontend.metrics.log import AT_ONCE, MetricLine, MetricLog, MetricLogs
 from msx_protocol import MetricSample
-from tests.frontend.jobs import make_job, run
+from tests.frontend.jobs import make_job
 from tests.frontend.metrics.test_server import exposed, sample
+from tests.loops import run
 
 
 def logged(tmp_path: Path, mode: str) -> tuple[ServerMetrics, dict[str, list[str]], list[str]]:

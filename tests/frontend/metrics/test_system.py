@@ -12,8 +12,8 @@ from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import SystemMetrics, of_command, of_machine
 from msx_protocol import MetricSample
-from tests.frontend.jobs import run
 from tests.frontend.metrics.test_server import exposed
+from tests.loops import run
 
 HOST = {
     "CPUUtilization",

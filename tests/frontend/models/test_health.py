@@ -12,7 +12,7 @@ from msx_frontend.models.startup.startup import Startup
 from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workers import group_end
 from tests.frontend.harness import FakeGroup, Harness, Scenario, open_harness, until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 DIED = group_end.exited(0, 1, 3, "")
 

@@ -22,7 +22,7 @@ from msx_frontend.models.adapter_folder import FILES, AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_sdk.generation import GENERATE, AdapterFiles, Capabilities, LoadAdapterReply, LoadAdapterRequest
 from tests.frontend.harness import FakeGroup, Harness, open_harness
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

@@ -18,7 +18,8 @@ from msx_core.service_errors import (
 from msx_frontend.job import Field, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse
 from tests.frontend.harness import Harness, Scenario, open_harness
-from tests.frontend.jobs import RecordingSink, run
+from tests.frontend.jobs import RecordingSink
+from tests.loops import run
 
 
 def in_harness(folder: Path, test: Scenario) -> None:

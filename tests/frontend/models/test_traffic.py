@@ -15,7 +15,7 @@ from msx_frontend.job import DESCRIBE
 from msx_frontend.management_errors import TrafficInUse
 from msx_frontend.models.traffic import TrafficRule, TrafficSplit, traffic_rule
 from tests.frontend.harness import Harness, Scenario, open_harness
-from tests.frontend.jobs import run
+from tests.loops import run
 
 pytestmark = pytest.mark.hypothesis
 

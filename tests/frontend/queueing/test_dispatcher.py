@@ -20,7 +20,8 @@ from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import UNHEARD, Dispatcher
 from msx_frontend.queueing.events import QueueEvents
-from tests.frontend.jobs import error_of, make_job, run
+from tests.frontend.jobs import error_of, make_job
+from tests.loops import run
 from tests.retry import told_wait
 
 

@@ -11,8 +11,8 @@ from msx_frontend.job import Field
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
 from tests.frontend.harness import Harness, open_harness
-from tests.frontend.jobs import run
 from tests.frontend.queueing.instance_requests import Answers
+from tests.loops import run
 
 
 def test_the_limit_can_be_changed_and_holds_for_those_to_come() -> None:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from msx_frontend.resources import starts
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Start, Starts
-from tests.frontend.jobs import run
+from tests.loops import run
 
 MB = 10**6
 

@@ -30,8 +30,9 @@ from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank
 from msx_protocol import MetricInfo, MetricSample
-from tests.frontend.jobs import error_of, make_job, run, sink_of
+from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.handlers import ranks_of, spec_of
+from tests.loops import run
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 

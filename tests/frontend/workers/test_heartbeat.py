@@ -13,7 +13,7 @@ from msx_frontend.workers import heartbeat as module
 from msx_frontend.workers.heartbeat import Heartbeat
 from msx_protocol import FrameReader, Ping
 from tests.frames import fed
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 class Bench:

@@ -28,9 +28,10 @@ from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import LoadProgress, MetricInfo, MetricSample
-from tests.frontend.jobs import error_of, make_job, run, sink_of
+from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.fake_launcher import MEMORY, PID, FakeLauncher, FakeRank, spec_of
 from tests.frontend.workers.test_replica import resources_of
+from tests.loops import run
 
 FOLDER = Path(__file__).parents[3] / "frontend" / "msx_frontend" / "workers"
 

@@ -34,8 +34,8 @@ from msx_protocol import (
     encode_frame,
 )
 from tests.backend.harness import request
-from tests.frontend.jobs import run
 from tests.frontend.workers.handlers import spec_of
+from tests.loops import run
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msx_frontend.workers import lockstep as module
 from msx_frontend.workers.lockstep import Lockstep
 from msx_protocol import CallDone
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 class Bench:

@@ -8,7 +8,7 @@ import pytest
 
 from msx_frontend.workers import memory_watch
 from msx_frontend.workers.memory_watch import MemoryWatch
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from msx_frontend.workers import output as module
 from msx_frontend.workers.local_streams import PipeStream
 from msx_frontend.workers.output import LINES_PER_SECOND, LONGEST_LINE, LONGEST_RECORD, RECORD_SEPARATOR, WorkerOutput
 from msx_protocol import MetricSample
-from tests.frontend.jobs import run
+from tests.loops import run
 
 LABELS = {"model": "m", "version": "1.0", "rank": 0}
 

@@ -31,8 +31,8 @@ from msx_protocol import (
     encode_frame,
 )
 from tests.backend.harness import request
-from tests.frontend.jobs import run
 from tests.frontend.workers.handlers import ranks_of, spec_of
+from tests.loops import run
 
 ECHO = """
 def handle(data, context):

@@ -29,8 +29,8 @@ from msx_frontend.workers.launcher import GroupSpec, Launcher
 from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 from msx_protocol import LoadFailed
 from tests.frontend.devices.fake_accelerator import npu_pool
-from tests.frontend.jobs import run
 from tests.frontend.workers.fake_launcher import FakeLauncher, spec_of
+from tests.loops import run
 
 DIED = group_end.exited(0, 1, 3, "")
 STOPPED = group_end.asked_to_stop()

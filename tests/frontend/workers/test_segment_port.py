@@ -23,7 +23,7 @@ from msx_frontend.workers.local_streams import segment_socket
 from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol.segments import OFFERED, SegmentMade, send_segment_message
-from tests.frontend.jobs import run
+from tests.loops import run
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="memfd_create(2) is Linux's")
 

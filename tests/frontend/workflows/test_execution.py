@@ -22,7 +22,7 @@ from msx_core.service_errors import (
 from msx_core.workflow_spec import parse_workflow_spec
 from msx_frontend.job import Field, Job
 from msx_frontend.workflows.workflow import Workflow
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.retry import told_wait
 
 Behaviour = Callable[[Job], None]

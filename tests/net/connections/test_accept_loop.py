@@ -20,7 +20,7 @@ from msx_net.connections.refuse import refuse_new
 from msx_net.listening.address import Address
 from msx_net.listening.bind import bind
 from tests.certificates import Certificate, write_pem
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.connections.echoing import accepting, listening
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

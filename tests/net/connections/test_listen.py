@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from msx_net.connections.listen import BACKLOG, TRIES, bind, listen, open_all
-from tests.frontend.jobs import run
+from tests.loops import run
 
 IN_USE = os.strerror(errno.EADDRINUSE)
 OPENERS = pytest.mark.parametrize("opened", [bind, listen])

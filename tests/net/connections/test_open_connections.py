@@ -18,7 +18,7 @@ from msx_net.connections import sweep
 from msx_net.connections.connection import forgiven
 from msx_net.connections.descriptors import Descriptors, RaisedLimit
 from msx_net.connections.open_connections import ListenerConnections, OpenConnections
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.connections.echoing import Accepting, Echoing, accepting
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

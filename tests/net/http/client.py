@@ -1,19 +1,15 @@
-"""A client of an ASGI app without a network, and a registry whose jobs the test answers itself."""
+"""A client of an ASGI app without a network."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 from starlette.types import ASGIApp
 
-from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError
-from msx_frontend.job import Job
-from msx_frontend.models.registry import Registry
 from msx_net.http.exchange import Exchange as Served
 from msx_net.http.wire import Message, Scope
 from msx_net.logged_calls import Entry
@@ -123,54 +119,6 @@ def begin(app: ASGIApp, method: str, target: str, body: bytes | None = b"", **he
 
 async def ask(app: ASGIApp, method: str, target: str, body: bytes = b"", **headers: str) -> Exchange:
     return await begin(app, method, target, body, **headers).finish()
-
-
-class FakeRegistry:
-    """Knows model `m` in version 1.0, and takes every job of it unless `refusal` is set."""
-
-    def __init__(self) -> None:
-        self.refusal: ServiceError | None = None
-        self._jobs: asyncio.Queue[Job] = asyncio.Queue()
-
-    def find(self, name: str, version: str | None = None) -> Any:
-        if name != "m":
-            raise ModelNotFound(name)
-        if version not in (None, "1.0"):
-            raise ModelVersionNotFound(name, version)
-        return SimpleNamespace(schema=SimpleNamespace(signature=None, methods=None))
-
-    def submit(self, job: Job) -> None:
-        self.find(job.model_name, job.version)
-        if self.refusal is not None:
-            raise self.refusal
-        self._jobs.put_nowait(job)
-
-    async def next_job(self) -> Job:
-        return await self._jobs.get()
-
-    @property
-    def idle(self) -> bool:
-        return self._jobs.empty()
-
-
-def as_registry(fake: FakeRegistry) -> Registry:
-    return cast(Registry, fake)
-
-
-def answer(
-    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
-) -> None:
-    """As a worker group does it, to the end."""
-    begin_answer(job, *chunks, status=status, phrase=phrase, headers=headers)
-    job.finish(status)
-
-
-def begin_answer(
-    job: Job, *chunks: bytes, status: int = 200, phrase: str = "", headers: list[tuple[str, str]] | None = None
-) -> None:
-    job.sink.start(status, phrase, headers or [])
-    for chunk in chunks:
-        job.sink.chunk(chunk)
 
 
 class FakeAccessLog:

@@ -18,7 +18,7 @@ from msx_net.http.wire import (
     request_id_of,
     send_whole,
 )
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange
 
 

@@ -17,7 +17,7 @@ from msx_net.http2.header_blocks import encode_headers
 from msx_net.http2.headers import Headers
 from msx_net.http2.limits import Limits
 from msx_net.http2.stream import Stream
-from tests.frontend.jobs import run
+from tests.loops import run
 
 P = ParamSpec("P")
 

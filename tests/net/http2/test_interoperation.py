@@ -20,7 +20,7 @@ from msx_net.http2.headers import Headers
 from msx_net.http2.limits import Limits
 from msx_net.http2.stream import Stream
 from tests.certificates import Certificate
-from tests.frontend.jobs import run
+from tests.loops import run
 
 HEAD = encode_headers([(b":status", b"200"), (b"content-type", b"application/grpc")])
 STATUS = encode_headers([(b"grpc-status", b"0")])

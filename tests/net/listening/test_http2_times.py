@@ -19,7 +19,7 @@ from msx_net.http2 import frames
 from msx_net.http2.frames import frame
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener, ListenerContext
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http2.peer import Frame
 
 

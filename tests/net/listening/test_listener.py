@@ -15,7 +15,7 @@ from msx_net.http.wire import Receive, Scope, Send, StreamBroken, send_whole
 from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
 from msx_net.listening.listener import Listener
-from tests.frontend.jobs import run
+from tests.loops import run
 
 ANY_PORT = Address("http", "127.0.0.1", 0)
 

@@ -13,7 +13,7 @@ from msx_net.listening.protocol_choice import ProtocolChoice
 from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.connections.echoing import Echoing, accepting
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

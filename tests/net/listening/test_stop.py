@@ -20,7 +20,7 @@ from msx_net.http2.frames import PREFACE
 from msx_net.http2.header_blocks import encode_headers
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.connections.echoing import Echoing
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

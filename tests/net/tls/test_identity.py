@@ -5,15 +5,26 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from msx_frontend.config import ServerConfig
 from msx_net.tls.identity import TlsError, TlsIdentity, load_identity
 from tests.certificates import Certificate, write_keystore, write_pem
+
+
+@dataclass(frozen=True)
+class Files:
+    """Settings of a server."""
+
+    keystore: Path | None = None
+    keystore_pass: str = "changeit"
+    keystore_type: str = "PKCS12"
+    private_key_file: Path | None = None
+    certificate_file: Path | None = None
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +34,7 @@ def own() -> Certificate:
 
 def refusal(**settings: Any) -> str:
     with pytest.raises(TlsError) as error:
-        load_identity(ServerConfig(**settings))
+        load_identity(Files(**settings))
     return str(error.value)
 
 
@@ -58,12 +69,12 @@ def trusting(own: Certificate) -> ssl.SSLContext:
 
 def test_pem(own: Certificate, tmp_path: Path) -> None:
     key, certificate = write_pem(own, tmp_path)
-    identity = load_identity(ServerConfig(private_key_file=key, certificate_file=certificate))
+    identity = load_identity(Files(private_key_file=key, certificate_file=certificate))
     assert shake_hands(identity, trusting(own)) == "TLSv1.3"
 
 
 def test_a_keystore_beats_pem(own: Certificate, tmp_path: Path) -> None:
-    config = ServerConfig(keystore=write_keystore(own, tmp_path), private_key_file=Path("gone"))
+    config = Files(keystore=write_keystore(own, tmp_path), private_key_file=Path("gone"))
     assert load_identity(config) == TlsIdentity(own.key_pem, own.pem)
 
 
@@ -71,7 +82,7 @@ def test_a_chain_stays_in_order(own: Certificate, tmp_path: Path) -> None:
     key, certificate = write_pem(own, tmp_path)
     other = Certificate.make()
     certificate.write_bytes(own.pem + other.pem)
-    identity = load_identity(ServerConfig(private_key_file=key, certificate_file=certificate))
+    identity = load_identity(Files(private_key_file=key, certificate_file=certificate))
     assert identity.chain == own.pem + other.pem
 
 

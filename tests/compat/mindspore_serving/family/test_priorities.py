@@ -6,7 +6,7 @@ import pytest
 
 from msx_core.priorities import HIGH, LOW, NORMAL
 from tests.compat.mindspore_serving.family.fakes import FakeServables, begin_grpc, begin_rest, request_of
-from tests.frontend.jobs import run
+from tests.loops import run
 
 HEADER = b"x-msx-priority"
 

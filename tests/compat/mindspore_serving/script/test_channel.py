@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_mindspore_serving.packages.mindspore_serving.server.server_channel import ServerChannel
 from msx_mindspore_serving.script.channel import MOST_BYTES, CommandError, Message, ScriptChannel
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def serving(script: Callable[[ServerChannel], Any], obey: Callable[[Message], Any]) -> tuple[Any, list[str]]:

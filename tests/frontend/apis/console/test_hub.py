@@ -12,7 +12,7 @@ from msx_frontend.apis.console import hub
 from msx_frontend.apis.console.hub import Hub
 from tests.frontend.apis.console.consoles import events, open_console
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_a_stream_has_all_parts_then_what_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

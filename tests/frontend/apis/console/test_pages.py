@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend.apis.console.family import console
 from msx_frontend.apis.console.pages import FOLDER, TYPES, StaticFiles
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

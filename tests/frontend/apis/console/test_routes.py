@@ -10,7 +10,7 @@ import pytest
 from msx_core.service_errors import WorkerDied
 from msx_frontend.metrics.history import FIELDS, POINTS
 from tests.frontend.apis.console.consoles import open_console
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def test_the_history_of_a_version_and_of_all(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from tests.frontend.apis.console.consoles import open_console
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, ask
 
 ON = {"enable_model_api": True, "console_upload": True}

@@ -15,17 +15,10 @@ from msx_frontend.job import INFER, PREDICT
 from msx_frontend.keys.key import Key
 from msx_frontend.models.health import Health
 from msx_net.keys import Kind
-from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.http.client import (
-    Exchange,
-    FakeAccessLog,
-    FakeRegistry,
-    answer,
-    as_registry,
-    begin,
-    begin_answer,
-)
+from tests.frontend.net.predictions import FakeRegistry, answer, as_registry, begin_answer
+from tests.loops import run
+from tests.net.http.client import Exchange, FakeAccessLog, begin
 from tests.net.http.exchanges import exchange_of
 from tests.retry import told_wait
 

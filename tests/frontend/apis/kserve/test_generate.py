@@ -6,7 +6,7 @@ import pytest
 
 from msx_sdk.generation import SamplingParams
 from tests.frontend.generation.speaker import Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PATH = "/v2/models/m/generate"
 HEAD = {"model_name": "m", "model_version": "1.0"}

@@ -7,7 +7,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities, GenerateDelta, GenerateRequest, SamplingDefaults, SamplingParams, Token
 from tests.frontend.generation.speaker import Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PATH = "/v1/chat/completions"
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}

@@ -6,7 +6,7 @@ import pytest
 
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams, Token, TopToken
 from tests.frontend.generation.speaker import Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PATH = "/v1/completions"
 

@@ -10,8 +10,8 @@ import pytest
 from msx_core.service_errors import HandlerFailed
 from msx_sdk.generation import EmbedReply, EmbedRequest, TokenizeReply
 from tests.frontend.generation.speaker import Speaker, refused
-from tests.frontend.jobs import run
 from tests.frontend.metrics.test_server import exposed
+from tests.loops import run
 
 PATH = "/v1/embeddings"
 

@@ -11,7 +11,7 @@ from msx_net.http.router import Router
 from tests.frontend.apis.families import all_families
 from tests.frontend.apis.openapi.test_document import operations
 from tests.frontend.generation.speaker import Speaker, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "/v1/completions": ("POST", {"model": "m", "prompt": "a"}),

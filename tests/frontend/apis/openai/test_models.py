@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from msx_sdk.generation import AdapterFiles, Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker
-from tests.frontend.jobs import run
+from tests.loops import run
 
 MODELS = {"m": ALL, "e": Capabilities(embed=True), "plain": Capabilities(), "unknown": None}
 

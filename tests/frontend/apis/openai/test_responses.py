@@ -7,7 +7,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 PATH = "/v1/responses"
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": True}

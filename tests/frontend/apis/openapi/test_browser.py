@@ -11,7 +11,7 @@ from msx_frontend.apis.openapi.family import openapi
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family
 from tests.frontend.apis.families import of_listener
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

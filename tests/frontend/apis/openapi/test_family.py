@@ -14,7 +14,7 @@ from msx_net.http.family import Family, Reply, Route
 from msx_net.http.request import Request
 from msx_sdk.kserve import Signature, TensorMeta
 from tests.frontend.apis.families import of_listener
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.exchanges import exchange_of
 

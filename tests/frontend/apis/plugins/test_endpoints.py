@@ -15,7 +15,7 @@ from msx_frontend.apis.plugins.endpoints import MOST_CALLS, PluginEndpoint, make
 from msx_frontend.installed_plugins import Plugin
 from msx_sdk.plugins import Endpoint, EndpointRequest, EndpointResponse, PredictionError
 from msx_sdk.request import Headers
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def made(get: Callable[[Any, EndpointRequest], Any], limit: float = 30.0) -> PluginEndpoint:

@@ -8,7 +8,7 @@ from grpc import StatusCode
 from msx_frontend.apis.probes import grpc_health as health
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE as INFERENCE
 from msx_net.grpc.messages import message_class
-from tests.net.grpc.harness import Model, Served, failure, serving
+from tests.frontend.net.grpc.harness import Model, Served, failure, serving
 
 Request = message_class("grpc.health.v1.HealthCheckRequest")
 Response = message_class("grpc.health.v1.HealthCheckResponse")

@@ -7,7 +7,7 @@ import pytest
 
 from msx_sdk.generation import EmbedReply, EmbedRequest
 from tests.frontend.generation.speaker import Speaker, refused
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def reply(*numbers: float) -> list[EmbedReply]:

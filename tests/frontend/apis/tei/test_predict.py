@@ -6,7 +6,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest
 from tests.frontend.generation.speaker import Speaker, refused
-from tests.frontend.jobs import run
+from tests.loops import run
 
 LABELS = Capabilities(classify=True, labels=("good", "bad"), max_input_tokens=40)
 REPLY = ClassifyReply(scores=(0.25, 0.75), prompt_tokens=3)

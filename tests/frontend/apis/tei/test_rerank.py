@@ -10,7 +10,7 @@ import pytest
 from msx_core.service_errors import HandlerFailed
 from msx_sdk.generation import Capabilities, ClassifyReply, ClassifyRequest, EmbedReply
 from tests.frontend.generation.speaker import Answer, Speaker, refused
-from tests.frontend.jobs import run
+from tests.loops import run
 
 RERANKS = Capabilities(classify=True, rerank=True, labels=("LABEL_0",), max_input_tokens=40)
 LLM = Capabilities(generate=True)

@@ -9,7 +9,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities, ClassifyReply, EmbedReply
 from tests.frontend.generation.speaker import Speaker
-from tests.frontend.jobs import run
+from tests.loops import run
 
 EMBEDS = Capabilities(embed=True, tokenize=True)
 RANKS = Capabilities(classify=True, rerank=True, tokenize=True, labels=("LABEL_0",))

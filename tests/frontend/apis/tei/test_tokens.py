@@ -8,7 +8,7 @@ import pytest
 
 from msx_sdk.generation import Capabilities, TextSpan, TokenizeReply, TokenizeRequest
 from tests.frontend.generation.speaker import Speaker, refused
-from tests.frontend.jobs import run
+from tests.loops import run
 
 LLM = Capabilities(generate=True, tokenize=True)
 EMBEDS = Capabilities(embed=True, tokenize=True)

@@ -15,7 +15,7 @@ from msx_sdk.generation import (
     Usage,
 )
 from tests.frontend.generation.speaker import ALL, Speaker, events, refused, words
-from tests.frontend.jobs import run
+from tests.loops import run
 
 END = Token(id=2, text="</s>", logprob=-0.1, special=True)
 

@@ -11,17 +11,11 @@ from msx_core.service_errors import DeadlineExceeded, HandlerFailed, RequestCanc
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job
 from msx_net.http.router import Router
 from msx_net.http.wire import StreamBroken
-from tests.frontend.jobs import run
-from tests.net.http.client import (
-    Exchange,
-    FakeAccessLog,
-    FakeRegistry,
-    answer,
-    ask,
-    begin_answer,
-)
+from tests.frontend.net.predictions import FakeRegistry, answer, begin_answer, predictions
+from tests.loops import run
+from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.direct_client import begin_direct
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import begin_http2
 from tests.retry import told_wait
 

@@ -16,8 +16,9 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.torchserve.split_request import joined, split
 from msx_frontend.job import Field, Job
 from msx_frontend.queueing.instances import InstanceReply, InstanceRequest
-from tests.frontend.jobs import run
-from tests.net.http.client import Exchange, FakeAccessLog, FakeRegistry, answer, as_registry, begin
+from tests.frontend.net.predictions import FakeRegistry, answer, as_registry
+from tests.loops import run
+from tests.net.http.client import Exchange, FakeAccessLog, begin
 from tests.net.http.exchanges import exchange_of
 
 JSON = "application/json"

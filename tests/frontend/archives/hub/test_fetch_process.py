@@ -10,7 +10,7 @@ import pytest
 from msx_frontend.archives.hub import fetch_process
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
 from tests.frontend.archives.hub.test_sources import environment
-from tests.frontend.jobs import run
+from tests.loops import run
 
 ANSWER = 'print(\'{"id": "x", "revision": "y"}\', flush=True)'
 FAILS = 'print(\'{"error": "no room"}\', flush=True)'

@@ -26,9 +26,9 @@ from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed, InvalidModel
 from tests.archiver.test_signatures import write_keys
 from tests.frontend.archives.hub.test_sources import environment
-from tests.frontend.jobs import run
 from tests.frontend.packing import pack_model
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.loops import run
 from tests.s3_server import s3_server
 
 COMMIT, NEWER = "a" * 40, "b" * 40

@@ -15,8 +15,8 @@ from msx_frontend.archives.hub.redirects import Redirects
 from msx_frontend.archives.hub.remote import HubError
 from tests.file_server import file_server
 from tests.frontend.archives.hub.test_sources import FILES, READ, environment, fetched, of_hub, refused
-from tests.frontend.jobs import run
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.loops import run
 from tests.public_hub import PUBLIC
 from tests.s3_server import KEYS
 

@@ -16,8 +16,8 @@ import pytest
 from msx_frontend.archives.hub import remote as module
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
 from msx_frontend.archives.hub.hub_url import HubUrl
-from tests.frontend.jobs import run
 from tests.hub_server import HubServer, Repository, hub_server
+from tests.loops import run
 from tests.s3_server import S3Server, s3_server
 
 WEIGHTS = os.urandom(3 << 20)

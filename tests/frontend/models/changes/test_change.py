@@ -19,7 +19,7 @@ from msx_frontend.models.registration import Registration
 from msx_frontend.models.state.state import State, UnsavedState
 from msx_frontend.models.traffic import TrafficRule
 from tests.frontend.harness import Harness, in_harness, until
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 class Steps(Change):

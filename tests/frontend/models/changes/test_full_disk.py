@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.frontend.jobs import run
 from tests.frontend.models.changes.served import Call, Served, archive, arrange, started
+from tests.loops import run
 
 MANAGEMENT = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 REPOSITORY = "inference.GRPCInferenceService"

@@ -16,7 +16,8 @@ from msx_frontend.models.versions.sleep import Asleep, VersionSleep
 from msx_frontend.models.versions.states import ModelState
 from msx_frontend.models.versions.status import VersionStatus
 from msx_sdk.generation import GENERATE
-from tests.frontend.jobs import make_job, run
+from tests.frontend.jobs import make_job
+from tests.loops import run
 
 
 class Parts:

@@ -16,7 +16,7 @@ from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.models.versions import worker_rights
 from msx_frontend.models.versions.worker_rights import WorkerRights
 from msx_frontend.workers.confinement import FREE, Confinement
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.other_user import UID, needs_root
 
 

@@ -11,8 +11,7 @@ from hpack import Decoder
 
 from msx_core.held_bytes import HeldBytes
 from msx_core.replies.sink import Sink
-from msx_core.service_errors import BadRequest, ServiceError
-from msx_frontend.job import Field, Job
+from msx_core.service_errors import BadRequest, RequestCancelled, ServiceError
 from msx_net.grpc.admission import Admission, ChecksTokens
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.direct.call_connection import CallConnection
@@ -24,7 +23,7 @@ from msx_net.http2.connection import Http2Protocol
 from msx_net.http2.headers import Headers
 from msx_net.http2.stream import Stream
 from msx_net.http2.stream_events import StreamEvents
-from tests.net.grpc.harness import AccessLog
+from tests.net.grpc.access_log import AccessLog
 
 LIMIT = 100
 BUG = "%0Aorg.pytorch.serve.http.InternalServerException"
@@ -95,13 +94,41 @@ class FakeStream:
         return found
 
 
+class FakeJob:
+    """What the service makes of a request; the test answers it."""
+
+    credit = None
+
+    def __init__(self, id: str, request: bytes, deadline: float | None, sink: Sink) -> None:
+        self.id, self.request, self.deadline, self.sink = id, request, deadline, sink
+        self.done = self.cancelled = False
+
+    def answer(self, status: int, phrase: str, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.done = True
+        self.sink.answer(status, phrase, headers, data)
+
+    def finish(self, status: int) -> None:
+        self.done = True
+        self.sink.end()
+
+    def fail(self, error: ServiceError) -> None:
+        if not self.done:
+            self.done = True
+            self.sink.fail(error)
+
+    def cancel(self, error: ServiceError | None = None) -> None:
+        if not self.done:
+            self.cancelled = True
+            self.fail(error or RequestCancelled())
+
+
 class FakeService:
     """Messages are bytes. `Job` answers by a job, the others by what `script` says."""
 
     def __init__(self, tokens: ChecksTokens | None = None) -> None:
         self.admission = Admission(tokens)
         self.access_log = AccessLog()
-        self.jobs: list[Job] = []
+        self.jobs: list[FakeJob] = []
         self.refusal: Exception | None = None
         self.response: Callable[[bytes], Any] = bytes
         self.script: Callable[[Any, CallContext], Coroutine[Any, Any, Any]] = _echo
@@ -119,10 +146,10 @@ class FakeService:
     async def _play(self, request: Any, context: CallContext) -> Any:
         return await self.script(request, context)
 
-    def _submit(self, request: Any, id: str, deadline: float | None, sink: Sink) -> Job:
+    def _submit(self, request: Any, id: str, deadline: float | None, sink: Sink) -> FakeJob:
         if self.refusal is not None:
             raise self.refusal
-        self.jobs.append(Job(id, "m", None, [Field("data", None, request)], [], sink, deadline=deadline))
+        self.jobs.append(FakeJob(id, request, deadline, sink))
         return self.jobs[-1]
 
 

@@ -13,7 +13,7 @@ from msx_net.grpc.listen import GrpcListen, GrpcServed
 from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 from msx_net.http2.header_blocks import encode_headers
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http2.peer import Frame
 
 DROPPED = 1000

@@ -11,7 +11,7 @@ from msx_net.grpc.direct.compression import IDENTITY
 from msx_net.grpc.direct.framing import framed
 from msx_net.grpc.direct.request_messages import RequestMessages
 from msx_net.grpc.refused import Refused
-from tests.frontend.jobs import run
+from tests.loops import run
 
 
 def messages_of(data: bytes) -> tuple[RequestMessages, list[int]]:

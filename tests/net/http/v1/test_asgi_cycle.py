@@ -16,7 +16,7 @@ from msx_net.connections import connection as any_connection
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.settings import Http1Settings
 from msx_net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.direct_client import FakeTransport, connect
 
 GET = b"GET /a%20b?c=%20 HTTP/1.1\r\nhost: x\r\n\r\n"

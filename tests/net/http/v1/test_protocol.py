@@ -9,7 +9,7 @@ import pytest
 from msx_net.http.wire import Receive, Scope, Send, read_body, send_whole
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
-from tests.frontend.jobs import run
+from tests.loops import run
 
 OFFER = b"connection: Upgrade, close, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAA\r\n"
 

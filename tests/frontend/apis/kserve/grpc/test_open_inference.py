@@ -26,8 +26,8 @@ from msx_net.grpc.listen import GrpcListen, GrpcServed
 from msx_net.grpc.messages import message_class
 from msx_net.keys import ClientKey, Kind
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.grpc.harness import Health, answer, begin, failure, told
-from tests.net.http.client import FakeRegistry, as_registry
+from tests.frontend.net.grpc.harness import Health, answer, begin, failure, told
+from tests.frontend.net.predictions import FakeRegistry, as_registry
 from tests.retry import told_wait
 
 Request = message_class("inference.ModelInferRequest")

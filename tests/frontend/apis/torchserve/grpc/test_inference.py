@@ -27,7 +27,7 @@ from msx_frontend.job import PREDICT, STREAM, Field
 from msx_frontend.keys.key import Key
 from tests.frontend.harness import until
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.grpc.harness import Request, Served, answer, begin, failure, request, serving, told
+from tests.frontend.net.grpc.harness import Request, Served, answer, begin, failure, request, serving, told
 from tests.retry import told_wait
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -12,7 +12,7 @@ from msx_frontend.keys.key import Key
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, ModelApiDisabled, WorkersNotStarted
 from msx_net.grpc.messages import POOL, message_class
 from tests.frontend.keys.some import some_key
-from tests.net.grpc.harness import Served, failure, serving
+from tests.frontend.net.grpc.harness import Served, failure, serving
 
 PACKAGE = "org.pytorch.serve.grpc.management"
 Response = message_class(f"{PACKAGE}.ManagementResponse")

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from msx_core.priorities import HIGH, LOW, NORMAL
-from tests.net.grpc.harness import answer, request, serving
+from tests.frontend.net.grpc.harness import answer, request, serving
 
 
 @pytest.mark.parametrize(("text", "priority"), [("high", HIGH), ("normal", NORMAL), ("low", LOW)])

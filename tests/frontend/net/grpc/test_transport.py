@@ -9,7 +9,7 @@ import pytest
 from grpc import StatusCode
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from tests.net.grpc.harness import Request, Served, answer, begin, failure, request, serving
+from tests.frontend.net.grpc.harness import Request, Served, answer, begin, failure, request, serving
 
 pytestmark = pytest.mark.usefixtures("transport")
 

@@ -13,9 +13,10 @@ from msx_net.http.v2.listener import RestHttp2, http2_limits
 from msx_net.http2.limits import LARGEST_WINDOW
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
+from tests.frontend.net.predictions import FakeRegistry, answer, begin_answer, predictions
 from tests.http2_transport import Http2Transport
-from tests.net.http.client import FakeAccessLog, FakeRegistry, answer, begin_answer
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.client import FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import Client, head
 from tests.net.http2.peer import in_loop
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from msx_core.replies.reply_buffer import STALL_LIMIT
-from tests.frontend.jobs import run
+from tests.frontend.net.http.v1.test_limits import Bench, turns
+from tests.loops import run
 from tests.net.http.direct_client import request
-from tests.net.http.v1.test_limits import Bench, turns
 
 ASK = request("POST", "/predictions/m", b"hello")
 HEALTH = request("GET", "/nothing", b"")

@@ -11,7 +11,7 @@ import msx_net
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.service import Rpc, describe
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 BUILT = ROOT / "frontend/msx_net/grpc/descriptors.binpb"
 
 FOREIGN_CODE = """

@@ -12,18 +12,11 @@ from msx_net.http.family import Family, Reply, Route
 from msx_net.http.replies import json_reply
 from msx_net.http.request import Request
 from msx_net.keys import Kind
-from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.http.client import (
-    Exchange,
-    FakeAccessLog,
-    FakeRegistry,
-    answer,
-    ask,
-    begin,
-    scope,
-)
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.frontend.net.predictions import FakeRegistry, answer, predictions
+from tests.loops import run
+from tests.net.http.client import Exchange, FakeAccessLog, ask, begin, scope
+from tests.net.http.exchanges import exchange_of
 
 
 async def show(request: Request) -> Reply:

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.direct import Direct
 from msx_net.http.exchange import Exchange
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry
+from tests.frontend.net.predictions import FakeRegistry, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
 from tests.net.http.direct_client import connect
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 
 LIMITS = ConnectionLimits(max_request_head_size=1024, max_request_headers=10, max_refused_body_size=2000)
 

@@ -11,8 +11,8 @@ import pytest
 
 from tests.frontend.apis.torchserve.test_predictions import Bench, way  # noqa: F401  # a fixture
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
-from tests.net.http.client import answer
+from tests.frontend.net.predictions import answer
+from tests.loops import run
 from tests.net.http.direct_client import connect, request
 from tests.retry import told_wait
 

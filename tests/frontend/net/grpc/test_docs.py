@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.net.grpc.harness import answer, serving
+from tests.frontend.net.grpc.harness import answer, serving
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs/grpc.md").read_text()
 PROTOS = ROOT / "frontend/msx_net/grpc/protos"
 

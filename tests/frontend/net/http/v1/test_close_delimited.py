@@ -12,9 +12,10 @@ from msx_core.service_errors import WorkerDied
 from msx_frontend.job import Job
 from msx_net.listening.address import Address
 from msx_net.listening.listener import Listener
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.frontend.net.predictions import FakeRegistry, begin_answer, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 
 REQUEST = b"POST /predictions/m HTTP/1.0\r\ncontent-length: 1\r\n\r\nx"
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])

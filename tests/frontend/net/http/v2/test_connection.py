@@ -15,8 +15,9 @@ from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 from msx_net.http2.limits import Limits
 from tests.frontend.keys.some import some_key
-from tests.net.http.client import FakeAccessLog, FakeRegistry, answer, begin_answer
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.frontend.net.predictions import FakeRegistry, answer, begin_answer, predictions
+from tests.net.http.client import FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import Client, head
 from tests.net.http2.peer import in_loop
 

@@ -18,9 +18,10 @@ from msx_net.listening.listener import Listener
 from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls
 from tests.certificates import Certificate
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.frontend.net.predictions import FakeRegistry, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 
 LARGE = b"x" * (8 << 20)
 """More than the buffers of two sockets."""

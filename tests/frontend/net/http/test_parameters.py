@@ -15,7 +15,7 @@ from msx_net.http.family import Family, Reply, Route
 from msx_net.http.parameters import parameters
 from msx_net.http.replies import json_reply, status_reply
 from msx_net.http.request import Request
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import Exchange, FakeAccessLog, ask, begin
 from tests.net.http.exchanges import exchange_of
 from tests.retry import told_wait

@@ -7,7 +7,7 @@ import pytest
 from grpc import StatusCode
 
 from msx_core.service_errors import HandlerFailed
-from tests.net.grpc.harness import Served, answer, failure, request, serving
+from tests.frontend.net.grpc.harness import Served, answer, failure, request, serving
 from tests.net.silence import Silence
 
 pytestmark = pytest.mark.usefixtures("transport")

@@ -21,7 +21,7 @@ from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.status import details, standard_code, status_message, torchserve_code
 
-PAGE = (Path(__file__).parents[3] / "docs/grpc.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs/grpc.md").read_text()
 
 OURS = {service_errors.__name__, inference.__name__, reply_buffer.__name__}
 

@@ -18,7 +18,7 @@ from msx_net.http.request import Request
 from msx_net.keys import ClientKey
 from msx_net.listening.listener import Listener
 from msx_net.page_guard import PageGuard
-from tests.frontend.jobs import run
+from tests.loops import run
 from tests.net.http.client import FakeAccessLog
 from tests.net.http.exchanges import exchange_of
 from tests.net.listening.test_listener import ANY_PORT

@@ -14,10 +14,11 @@ from msx_frontend.job import Job
 from msx_frontend.logs.access_log import AccessLog
 from msx_net.http.wire import StreamBroken
 from tests.frontend.harness import until
-from tests.frontend.jobs import run
-from tests.net.http.client import Exchange, FakeAccessLog, FakeRegistry, begin_answer
+from tests.frontend.net.predictions import FakeRegistry, begin_answer, predictions
+from tests.loops import run
+from tests.net.http.client import Exchange, FakeAccessLog
 from tests.net.http.direct_client import begin_direct
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import begin_http2
 from tests.net.silence import COMMENT, Silence
 

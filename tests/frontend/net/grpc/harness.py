@@ -19,11 +19,11 @@ from msx_frontend.job import Job
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
 from msx_net.grpc.admission import ChecksTokens
-from msx_net.grpc.context import Call
 from msx_net.grpc.messages import message_class
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.page_guard import PageGuard
 from msx_net.tls.listeners import ServerTls
+from tests.net.grpc.access_log import AccessLog
 
 PACKAGE = "org.pytorch.serve.grpc.inference"
 Request = message_class(f"{PACKAGE}.PredictionsRequest")
@@ -131,14 +131,6 @@ class ModelOperations:
     async def set_default(self, name: str, number: str) -> StatusMessage:
         self._asked("set_default", name, number)
         return StatusMessage("Set.")
-
-
-class AccessLog:
-    def __init__(self) -> None:
-        self.lines: asyncio.Queue[tuple[Call, int]] = asyncio.Queue()
-
-    def write(self, call: Call, status: int) -> None:
-        self.lines.put_nowait((call, status))
 
 
 class Served:

@@ -16,8 +16,8 @@ from msx_net.grpc.direct.head import CallHead
 from msx_net.grpc.served import served_methods
 from msx_net.grpc.service import Service
 from msx_net.page_guard import PageGuard
+from tests.frontend.net.grpc.harness import Served, failure, serving
 from tests.net.grpc.direct.fakes import FakeService
-from tests.net.grpc.harness import Served, failure, serving
 
 GUARD = PageGuard(lambda origin: origin == "https://good.example", ())
 HERE, ELSEWHERE = ("127.0.0.1", 7071), ("10.0.0.5", 7071)

@@ -11,10 +11,11 @@ from msx_frontend.config.load import load_server_config
 from msx_net.http.cors import Cors, with_cors
 from msx_net.http.head import Head
 from msx_net.http.wire import RawHeaders
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry, begin
+from tests.frontend.net.predictions import FakeRegistry, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog, begin
 from tests.net.http.direct_client import connect, request
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 
 LIST = "https://a.example, https://B.example:8443"
 A, B = b"https://a.example", b"https://b.example:8443"

@@ -25,11 +25,12 @@ from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.v1.kept_head import KeptHead
 from msx_net.http.v1.usual_head import UsualHead
 from msx_net.page_guard import PageGuard
-from tests.frontend.jobs import run
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.net.http.client import FakeAccessLog, FakeRegistry, begin_answer
+from tests.frontend.net.predictions import FakeRegistry, begin_answer, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
 from tests.net.http.direct_client import connect, request
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 
 KEYS = ("inference",)
 

@@ -14,10 +14,11 @@ from msx_net.connections.limits import ConnectionLimits
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.lingering import LONGEST, QUIET
 from msx_net.http.wire import Receive, Scope, Send, read_body, send_whole
-from tests.frontend.jobs import run
-from tests.net.http.client import FakeAccessLog, FakeRegistry
+from tests.frontend.net.predictions import FakeRegistry, predictions
+from tests.loops import run
+from tests.net.http.client import FakeAccessLog
 from tests.net.http.direct_client import FakeTransport, connect, request
-from tests.net.http.exchanges import exchange_of, predictions
+from tests.net.http.exchanges import exchange_of
 
 LIMITS = ConnectionLimits(max_request_head_size=4096, max_request_headers=20)
 HEAD = b"POST /predictions/m HTTP/1.1\r\nhost: x\r\n"

@@ -10,9 +10,9 @@ import pytest
 from msx_net.connections import turns
 from msx_net.http.v1.reader import LARGEST_PIECE, SMALL_PIECE
 from msx_net.http.wire import Receive, Scope, Send, send_whole
-from tests.frontend.jobs import run
+from tests.frontend.net.http.v1.test_limits import CHUNKED, LIMITS, Bench
+from tests.loops import run
 from tests.net.http.direct_client import connect, request
-from tests.net.http.v1.test_limits import CHUNKED, LIMITS, Bench
 
 TINY = b"1\r\na\r\n"
 END = b"0\r\n\r\n"

@@ -28,7 +28,7 @@ def test_a_call() -> None:
     def test(peer: Peer, service: FakeService) -> None:
         stream = peer.ask("Job", b"in", headers=((b"x-request-id", b"mine"),))
         [job] = service.jobs
-        assert (job.id, job.fields[0].data, job.deadline) == ("mine", b"in", None)
+        assert (job.id, job.request, job.deadline) == ("mine", b"in", None)
         assert not stream.ended.is_set()
         job.answer(200, "", [], b"out")
         assert (stream.messages, stream.status) == ([b"out"], (0, ""))
@@ -52,7 +52,7 @@ def test_a_request_that_comes_in_pieces(size: int) -> None:
         for at in range(0, len(data), size):
             peer.say(stream, data[at : at + size])
         peer.end(stream)
-        assert service.jobs[0].fields[0].data == b"in pieces"
+        assert service.jobs[0].request == b"in pieces"
         assert stream.consumed_bytes == len(data)
 
     with_peer(test)
