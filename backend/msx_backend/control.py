@@ -94,7 +94,7 @@ class ControlThread(threading.Thread):
         self.metrics: Metrics | None = None
         self.watch: LoopWatch | None = None
         self.on_ping: list[Callable[[], None]] = []
-        """What else is to be done about once a second."""
+        """Callables to run about once a second."""
         self._dropped = 0
 
     def run(self) -> None:

@@ -17,7 +17,7 @@ class GatheredAnswers:
         self._shared: ReplyHead | None = None
         """The head, if it is one of those that do not change."""
         self.numbers: list[int] = []
-        """Of the requests whose replies it holds."""
+        """Numbers of the requests whose replies it holds."""
         self._sizes: list[int] = []
         self._body = bytearray()
 
@@ -48,7 +48,7 @@ class GatheredChunks:
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
-        """Of the requests whose pieces it holds."""
+        """Numbers of the requests whose pieces it holds."""
         self._sizes: list[int] = []
         self._body = bytearray()
 

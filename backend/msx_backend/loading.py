@@ -100,7 +100,7 @@ class LoadedModel:
             )
 
     def capabilities(self) -> dict[str, Any]:
-        """What the handler offers besides predictions. Raises HandlerLoadError if it is not a `Capabilities`."""
+        """Features of the handler besides predictions. Raises HandlerLoadError if it is not a `Capabilities`."""
         announce = self.handler.capabilities
         if announce is None:
             return {}

@@ -1,4 +1,4 @@
-"""What a worker's loop reads requests from, and what it writes replies to."""
+"""A worker's connection to the server: requests come in, replies go out."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ UNUSED = (
     "prompt_logprobs",
     "constraint",
 )
-"""What would change the choice or the end of a text. Defaults of the model's own for sampling are passed over."""
+"""Parameters that change the choice or the end of a text. The model's own defaults for sampling are passed over."""
 SAMPLING = ("top_k", "top_p", "min_p", "typical_p")
 
 

@@ -66,7 +66,7 @@ class BlockPool(Protocol):
         """Frees the slot. Its content is kept as long as there is room."""
 
     def forget(self) -> None:
-        """What is kept of texts that have ended is not in the memory any more."""
+        """Drop what is cached of finished texts: the memory no longer holds it."""
 
     def scrap(self, slot: int) -> list[Step]:
         """Frees a slot in which a step failed. -> Harmless steps that test whether the runner still works."""

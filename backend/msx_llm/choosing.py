@@ -36,7 +36,7 @@ class DeviceChoices:
         plan.step = msgspec.structs.replace(plan.step, choices=tuple(choices), before=tuple(before))
 
     def _recount(self, text: TokenSequence) -> list[Recount]:
-        """What makes the device's counts those of the text."""
+        """Updates that make the device's counts those of the text."""
         assert text.slot is not None
         if self._counted.get(text.slot) is text.sampler:
             return []

@@ -63,8 +63,8 @@ def load_draft_model(
     report: Callable[[str], None],
     chooses: bool = True,
 ) -> DraftModel:
-    """Of as many slots and positions as the engine has; for the first rank of a group. `chooses`: see `load_runner`.
-    Raises HandlerLoadError."""
+    """Load it for the engine's slots and positions, on the first rank of a group. `chooses`: see `load_runner`. Raises
+    HandlerLoadError."""
     if limits.context > config.context:
         raise HandlerLoadError(
             f"maxTotalTokens: {limits.context} is more than the {config.context} tokens that speculative.model "

@@ -79,7 +79,7 @@ class DraftModel:
         prepare(self._runner, Wake())
 
     def _has_room(self, text: Drafting) -> bool:
-        """What slots hold of texts that are not to be continued now gives way, the oldest first."""
+        """Make room for the text: drop the oldest slots of texts that are not in this call."""
         if self._blocks is None:
             return True
         while not self._blocks.reach(text.slot, text.length + text.count):

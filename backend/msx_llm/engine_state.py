@@ -42,7 +42,7 @@ class EngineState:
         self.wake()
 
     def verified(self, sequence: TokenSequence, drafted: int, accepted: int) -> None:
-        """Of a text's drafted tokens, so many were right."""
+        """Note how many of a text's draft tokens were accepted."""
         if drafted and (speculator := self.scheduler.speculator) is not None:
             speculator.note(sequence, drafted, accepted)
 

@@ -65,7 +65,7 @@ class EngineGauges:
         self._tell_adapters(stats.adapters)
 
     def _tell_adapters(self, adapters: dict[str, tuple[int, int]]) -> None:
-        """Those that were told last, too: an adapter that was unloaded has no texts any more."""
+        """Update the gauges by adapter. Adapters of the last call begin at 0: an unloaded one has no texts any more."""
         for adapter, texts in {**dict.fromkeys(self._told, (0, 0)), **adapters}.items():
             for state, count in zip(("running", "waiting"), texts, strict=True):
                 self._texts.update(count, adapter=adapter, state=state)

@@ -72,8 +72,8 @@ FEW_WORDS = 16
 
 
 class EngineConfig(Protocol):
-    """What the engine asks of a model's configuration. `native`: in a longer prompt than this the keys depend on its
-    length, if they `stretches`."""
+    """The members of a model's configuration that the engine reads. `native`: in a longer prompt than this the keys
+    depend on its length, if they `stretches`."""
 
     @property
     def vocab_size(self) -> int: ...

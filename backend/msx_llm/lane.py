@@ -27,7 +27,7 @@ log = logging.getLogger("msx.llm")
 
 
 class LaneOptions(NamedTuple):
-    """What all lanes of an engine have in common: see `Engine`. `give_up` is called with the error after which the
+    """Options that all lanes of an engine share: see `Engine`. `give_up` is called with the error after which the
     runner no longer works. `choices`: if the runner takes them."""
 
     run: Run

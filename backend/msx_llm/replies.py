@@ -22,7 +22,7 @@ class TextEnd(NamedTuple):
 
 
 class SharedDelta(NamedTuple):
-    """What a token adds to a text that shows it as it is, and the same encoded."""
+    """The delta of a token whose text is shown as it is, and the same encoded."""
 
     delta: GenerateDelta
     data: bytes

@@ -235,7 +235,7 @@ class Scheduler:
         return self._launch(Mixed(tuple(chunks), before=preparation(batch)), batch, drafts) if batch else None
 
     def _drafts(self, batch: list[TokenSequence], room: int) -> Drafts:
-        """Those for which there is room in the cache, too."""
+        """Propose draft tokens; clear a draft for which the cache has no room."""
         drafts = [] if self.speculator is None else self.speculator.drafts(batch, room)
         for sequence, draft in zip(batch, drafts, strict=False):
             assert sequence.slot is not None

@@ -19,7 +19,7 @@ HOPE = 0.5
 """The expected rate before anything is known."""
 PRIOR_WEIGHT = 0.02
 COST_WEIGHT, OUTLIER = 0.1, 2.0
-"""Of a new measurement, which counts as at most this many times the usual one."""
+"""The weight of a new measurement, which counts as at most this many times the usual one."""
 TRIAL = 0.01
 """The share of time that trials may cost where drafts do not pay: each step without adds this part of a step."""
 
@@ -81,7 +81,7 @@ class Speculator:
         return [proposal[:count] for proposal, count in zip(proposals, counts, strict=True)] if counts else []
 
     def note(self, sequence: TokenSequence, drafted: int, accepted: int) -> None:
-        """Of a text's drafted tokens, so many were accepted."""
+        """Note how many of a text's draft tokens were accepted."""
         self.drafted += drafted
         self.accepted += accepted
         self._rate = learned(self._rate, drafted, accepted, PRIOR_WEIGHT)
@@ -123,7 +123,7 @@ class Speculator:
         return sorted({min(bucket, whole) for bucket in self._buckets if bucket > rows})
 
     def _cost(self, rows: int, plain: float) -> float:
-        """What was never measured is taken to cost what a smaller one does, so that it is tried."""
+        """Cost of a step; one that was never measured is taken to cost what a smaller one does, so that it is tried."""
         known = [self._costs[it] for it in self._buckets if it <= self._bucket(rows) and it in self._costs]
         return max(known[-1] if known else plain, plain)
 

@@ -8,7 +8,7 @@ from msx_llm.step import Decode, Preparation, TokenChunk
 
 
 def preparation(batch: list[TokenSequence]) -> tuple[Preparation, ...]:
-    """What must be done before their step. They forget it."""
+    """Take the steps that must be done before the batch's."""
     steps = tuple(step for sequence in batch for step in sequence.before)
     for sequence in batch:
         sequence.before.clear()

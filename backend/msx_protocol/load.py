@@ -54,7 +54,7 @@ class Load(WireMessage, tag=1, kw_only=True):
     log_calls: bool = False
     """Send the PredictionTime of each call, because each is logged, and not only the last one."""
     servable: ServableStart | None = None
-    """What a start script says of the servable."""
+    """The servable as a start script declares it."""
     max_value_size: int = 0
     """In bytes, of one Chunk for the next stage, where that is more than `max_response_size`."""
     max_request_size: int = 6553500

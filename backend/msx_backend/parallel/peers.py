@@ -1,4 +1,4 @@
-"""What a rank does when another rank of its group has ended."""
+"""Exit of a rank after the end of another rank of its group."""
 
 from __future__ import annotations
 

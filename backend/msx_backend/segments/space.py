@@ -84,7 +84,7 @@ class SegmentSpace:
     # -- what it reads --
 
     def memory(self, key: Key) -> mmap.mmap:
-        """Of a segment that a request refers to: its descriptor came before the request. Raises SegmentRefused."""
+        """Memory of a segment whose descriptor came before the request. Raises SegmentRefused."""
         found = self._mapped.get(key)
         if found is None:
             self._arrives(key)
@@ -120,7 +120,7 @@ class SegmentSpace:
         self._kept[id(reference)] = reference
 
     def take_returned(self, *, collect: bool = True) -> list[Key]:
-        """What is given back since the last call. `collect`: cycles may be looked for, on this thread."""
+        """Segments given back since the last call. `collect`: garbage may be collected on this thread."""
         if collect and self._kept and time.monotonic() - self._collected > COLLECT_EVERY:
             self._collected = time.monotonic()
             gc.collect()  # the traceback of a failed call may hold its arrays

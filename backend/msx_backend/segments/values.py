@@ -27,7 +27,7 @@ class RequestValues:
         self._inputs: dict[Key, Any] = {}
         """Whole segments as arrays: what handlers get are views of them."""
         self.lent: list[Key] = []
-        """What the reply that is sent next refers to."""
+        """Segments that the next reply refers to."""
 
     # -- reading --
 

@@ -49,7 +49,7 @@ class AdapterCatalog:
 
 
 def packed_adapters(model: Path, options: AdapterOptions | None) -> AdapterCatalog:
-    """Those of the folders beside the model's weights. Raises HandlerLoadError for one that is not served."""
+    """Adapters in the folders beside the model's weights. Raises HandlerLoadError for one that is not served."""
     options = options or AdapterOptions()
     place = (model / options.folder).resolve()
     if not place.is_relative_to(model.resolve()):

@@ -52,7 +52,7 @@ def check_pairs(adapter: Adapter, config: DecoderConfig) -> None:
 
 
 def most_bytes(config: DecoderConfig, rank: int) -> int:
-    """Of a file with adapters of all layers that may have some."""
+    """Largest size of a file whose adapters change every layer that may have some."""
     names = adaptable(config)
     values = sum(
         sum(shape) * rank

@@ -37,7 +37,7 @@ ACTIVATIONS: dict[str, Activation] = {"Identity": identity, "Sigmoid": sigmoid, 
 
 @dataclass(frozen=True)
 class Scales:
-    """What each scale of a request does to the logits [labels]."""
+    """Functions that a request's scale applies to the logits [labels]."""
 
     model: Activation
     probability: Activation

@@ -1,1 +1,1 @@
-"""What a device computes: a package for each kind, behind the Protocol `Kernels` of `models/kernels.py`."""
+"""The computations of each kind of device, a package for each, behind the Protocol `Kernels` of `models/kernels.py`."""

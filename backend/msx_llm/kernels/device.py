@@ -13,9 +13,9 @@ from msx_llm.models.kernels import Kernels
 
 
 class DevicePeaks(NamedTuple):
-    """What MindSpore sees as one device. `memory` in bytes, `bandwidth` of it and `link` to another device of the same
-    machine in bytes a second, `flops` in 16 bits a second; None: not known. `doubt`: which number is not certain, and
-    why."""
+    """Figures of one device as MindSpore sees it. `memory` in bytes, `bandwidth` of it and `link` to another device of
+    the same machine in bytes a second, `flops` in 16 bits a second; None: not known. `doubt`: which number is not
+    certain, and why."""
 
     memory: int
     bandwidth: float | None = None

@@ -17,7 +17,7 @@ Place = tuple[slice, slice]
 
 
 class FirstProducts(nn.Cell):  # type: ignore[misc]
-    """Of linear layers with one input: x [T, in], columns -> x A * columns of each layer [T, width].
+    """First products of linear layers with one input: x [T, in], columns -> x A * columns of each layer [T, width].
 
     A has the adapters side by side, `width` ranks in all, and the layers side by side, too: one product for all of
     them. `columns` [T, width * layers] are 1 where a rank belongs to the adapter of the token's text: plain products

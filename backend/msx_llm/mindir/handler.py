@@ -30,7 +30,7 @@ log = logging.getLogger("msx.llm")
 
 @dataclass(frozen=True)
 class ExportedConfig:
-    """What the engine asks of a model's configuration."""
+    """Configuration of an exported graph, as the engine reads it: see `EngineConfig`."""
 
     vocab_size: int
     model_type: str = "mindir"

@@ -1,4 +1,4 @@
-"""What each input of an exported graph means, and the arrays for it."""
+"""Roles of an exported graph's inputs, and the arrays for them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class GraphInputs:
         return [row.last + 1 for row in rows] if role == VALID_LENGTH else self._positions(rows, spec)
 
     def _positions(self, rows: Sequence[TextRow], spec: TensorSpec) -> Any:
-        """Of each token where there is room for that, else of each text's last token."""
+        """Positions of all tokens if the input has room for them, else of each text's last token."""
         if self.length == 1 or int(np.prod(spec.shape)) == self.batch:
             return [row.last for row in rows]
         return [np.minimum(row.start + np.arange(self.length), row.last) for row in rows]

@@ -1,4 +1,4 @@
-"""What adapters add to a decoder's linear layers."""
+"""Linear layers of a decoder that adapters change."""
 
 from __future__ import annotations
 

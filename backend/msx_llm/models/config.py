@@ -1,4 +1,4 @@
-"""What the network is built from."""
+"""Configuration of a decoder's network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_llm.models.latent import LatentConfig
 from msx_llm.models.quantised.scheme import Quantisation
 
 MULTIPLE = 16
-"""Of the numbers of a head that an NPU's attention takes."""
+"""An NPU's attention takes heads whose size is a multiple of this."""
 
 
 def with_sink(head_size: int) -> int:
@@ -72,11 +72,11 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The factor of the scores; None: one over the root of a head's size."""
     embedding_scale: float = 1.0
     activation: str = "silu"
-    """Of the MLP's gate: silu or gelu_tanh."""
+    """The activation of the MLP's gate: silu or gelu_tanh."""
     fused: tuple[str, ...] = ()
     """Linear layers that are one tensor in the files: see `weights.FUSED`."""
     experts: ExpertsConfig | None = None
-    """Of the layers that `sparse` names."""
+    """Experts of the layers that `sparse` names."""
     latent: LatentConfig | None = None
     """Keys and values are made of a short vector, and `head_dim` is what turns of a head."""
     causal: bool = True
@@ -114,7 +114,7 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         return with_sink(self.head_dim) if self.sinks and target != "CPU" else self.head_dim
 
     def cache_numbers(self, shards: int, target: str = "CPU") -> int:
-        """Of one token in one layer, on one rank."""
+        """Numbers that the cache holds for one token in one layer, on one rank."""
         return self.cache_size(target) * (2 * self.kv_heads_of(shards) if self.latent is None else 1)
 
     def kv_copies(self, shards: int) -> int:

@@ -44,7 +44,7 @@ class ExpertWeights(nn.Cell):  # type: ignore[misc]
         self.make((hidden, 2 * self.inner), (self.inner, hidden), dtype)
 
     def make(self, up: tuple[int, int], down: tuple[int, int], dtype: Any) -> None:
-        """Of shapes [in, out]."""
+        """Create the weights, in shapes [in, out]."""
         self.gate_up = Parameter(initializer("zeros", (self.count, *up), dtype), name="gate_up")
         self.down = Parameter(initializer("zeros", (self.count, *down), dtype), name="down")
 

@@ -59,14 +59,14 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The intermediate size of the MLP beside them that every token takes; 0: there is none."""
     shared_name: str = "shared_expert"
     gated: bool = False
-    """That MLP has a gate."""
+    """The shared MLP has a gate."""
     sigmoid: bool = False
     """Scores are sigmoids with a bias for the choice; else a softmax."""
     groups: int = 1
     chosen_groups: int = 1
     """A token's experts are of that many groups."""
     factor: float = 1.0
-    """Of the weights."""
+    """The factor of the experts' weights."""
     clamp: tuple[float, float] | None = None
     """The factor in the gate's sigmoid, and the limit of gate and up. Such experts lie in one tensor for all, gate and
     up in turns, and they and their router have biases."""

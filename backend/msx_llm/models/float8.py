@@ -44,7 +44,7 @@ def place_of(path: Path, name: str) -> tuple[int, tuple[int, int]]:
 
 
 def _numbers() -> Array:
-    """What each of the 256 codes is: a sign, 4 bits of exponent, 3 of the fraction; two are not numbers."""
+    """The values of the 256 codes: a sign, 4 bits of exponent, 3 of the fraction; two are not numbers."""
     codes = np.arange(256)
     exponent, fraction = codes >> 3 & 15, codes & 7
     normal = np.ldexp(1 + fraction / 8, exponent - 7)

@@ -58,7 +58,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
 
 
 def ropes(hub: HubConfig) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Of layers that see all, and of those with a window. Newer files have both in `rope_parameters`."""
+    """Ropes of layers that see all, and of those with a window. Newer files have both in `rope_parameters`."""
     given = hub.rope_parameters or {}
     whole = {"rope_theta": hub.rope_theta or GLOBAL} | (given.get("full_attention") or {}) | (hub.rope_scaling or {})
     local = {"rope_theta": hub.rope_local_base_freq or LOCAL} | (given.get("sliding_attention") or {})

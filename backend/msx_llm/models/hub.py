@@ -1,4 +1,4 @@
-"""What `config.json` says of a model.
+"""The keys of a model's `config.json`.
 
 Keys, and what they mean where they are missing, are those of Hugging Face transformers. `members` says what becomes
 of those that are not read.

@@ -30,7 +30,7 @@ class Heads:
     keys: int
     size: int
     factor: float | None = None
-    """Of the scores, where it is not one over the root of the size."""
+    """The factor of the scores; None: one over the root of the size."""
 
     @property
     def scale(self) -> float:

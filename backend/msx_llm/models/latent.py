@@ -89,7 +89,7 @@ def latent_of(keys: LatentKeys) -> LatentConfig:
 
 
 def read_absorbed(weights: Any, name: str, latent: LatentConfig, heads: slice) -> tuple[Any, Any]:
-    """What makes keys [heads, still, rank] and values [heads, value, rank] of the vector, of a rank's heads."""
+    """Read the rank's matrices from the vector to keys [heads, still, rank] and to values [heads, value, rank]."""
     size = latent.still + latent.value
     whole = weights.read(f"{name}.weight", slice(heads.start * size, heads.stop * size))
     whole = whole.reshape(-1, size, latent.rank)

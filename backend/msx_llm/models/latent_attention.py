@@ -14,7 +14,7 @@ from msx_llm.models.latent import LatentConfig, read_absorbed
 from msx_sdk.mindspore.parallel import Parallel
 
 EPS = 1e-6
-"""Of the norms of short vectors, whatever `rms_norm_eps` says."""
+"""Epsilon in the norms of short vectors, whatever `rms_norm_eps` says."""
 
 
 class LatentAttention(nn.Cell):  # type: ignore[misc]

@@ -22,9 +22,9 @@ class NamedAs:
     remedy: str
     root: str = "model.layers."
     tensors: Mapping[str, str] = field(default_factory=dict)
-    """Of a layer, with the tensor's last name."""
+    """Names of a layer's tensors here, by their names in the file without the layer."""
     others: tuple[str, ...] = ()
-    """Of layers that guess further tokens: nothing runs them."""
+    """Names of tensors in layers that predict further tokens: nothing runs them."""
 
 
 LLAMA = NamedAs(

@@ -57,7 +57,7 @@ class DividedHeads:
         return (self.heads * sum(self.sizes), *of(self.names[0])[1:])
 
     def read(self, read: Read, index: tuple[slice, ...]) -> Array:
-        """Of the file, the rows of the heads alone that the wanted rows belong to."""
+        """Read the rows of those heads alone that the wanted rows belong to."""
         numbers, (rows, *others) = sum(self.sizes), index or (slice(None),)
         start, stop, _ = rows.indices(self.heads * numbers)
         first, last = start // numbers, -(-stop // numbers)
@@ -90,7 +90,7 @@ class OfStack:
         return len(range(outputs)[self.first : self.last]), inputs
 
     def read(self, read: Read, index: tuple[slice, ...]) -> Array:
-        """Of the file, what is wanted alone; slices are not negative."""
+        """Read the wanted part alone; slices are not negative."""
         rows, columns = (*index, slice(None), slice(None))[:2]
         stop = self.last if rows.stop is None else self.first + rows.stop
         outputs = slice(self.first + (rows.start or 0), stop)

@@ -1,4 +1,4 @@
-"""What all families make of a model's keys: sizes, angles and windows."""
+"""Keys that all families read in the same way: sizes, angles and windows."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from msx_llm.models.neutral import neutral, rope_of, turning_of, windows_of
 
 ORIGINAL = 4096
 LONGROPE = ("su", "yarn", "longrope")
-"""What older files call LongRoPE."""
+"""Names of LongRoPE in older and newer files."""
 MEMBERS = ConfigMembers(
     READ | {"sliding_window", "layer_types", "partial_rotary_factor"},
     {**NEUTRAL, "full_attn_mod": (None, 1), "interpolate_factor": (None, 1)},

@@ -58,7 +58,7 @@ def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
 
 
 def tables_of_all(config: DecoderConfig, length: int) -> list[tuple[Array, Array]]:
-    """Those of each of `config.ropes`."""
+    """Tables of each of `config.ropes`."""
     return [rope_tables(replace(config, rope=rope), length) for rope in config.ropes]
 
 

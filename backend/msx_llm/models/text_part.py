@@ -29,7 +29,7 @@ TEXT_PARTS = {
 SHARED = ("dtype", "torch_dtype", "quantization_config", "tie_word_embeddings")
 """Keys that stand beside `text_config` and hold for it, too."""
 PREFIXES = ("language_model.model.", "model.language_model.")
-"""Of the part's tensors, in older and in newer files."""
+"""Prefixes of the part's tensors, in older and in newer files."""
 OTHERS = tuple(f"{root}{part}." for root in ("", "model.") for part in ("vision_tower", "multi_modal_projector"))
 """How names of the other parts' tensors begin."""
 

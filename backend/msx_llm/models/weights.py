@@ -88,7 +88,7 @@ class Checkpoint(Weights):
         return super().shape(name) if one is None else one.shape(super().shape)
 
     def read(self, name: str, *index: slice) -> Any:
-        """Of a quantised layer's weight the numbers that its integers stand for."""
+        """Read a tensor; a quantised layer's weight is read as the numbers that its integers stand for."""
         if (form := self._form(name)) is not None:
             rows, columns = (*index, slice(None), slice(None))[:2]
             outputs, inputs = self.shape(name)
@@ -144,7 +144,7 @@ class Checkpoint(Weights):
 
 
 class StoredTensors:
-    """Those of a checkpoint as they are in its files, by their names there."""
+    """A checkpoint's tensors as its files store them, by their names there."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint

@@ -37,7 +37,7 @@ class Adjustments:
 
     @property
     def counts(self) -> dict[int, int]:
-        """Of each token that the text has: see `Recount`."""
+        """Count of each token in the text: see `Recount`."""
         made = {token: TOKEN_MADE * count for token, count in self._counts.items()}
         return dict.fromkeys(self._seen.tolist(), 1) | made
 

@@ -1,11 +1,11 @@
-"""What a device needs to choose a token."""
+"""The parameters with which a device chooses a token."""
 
 from __future__ import annotations
 
 import msgspec
 
 TOKEN_MADE = 2
-"""What a token counts in the device's table each time that it is made; one that only stands in the prompt counts 1."""
+"""Added to a token's count on the device each time that it is made; one that only stands in the prompt counts 1."""
 
 
 class TokenChoice(msgspec.Struct, frozen=True, array_like=True):

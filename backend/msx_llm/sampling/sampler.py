@@ -83,12 +83,12 @@ class Sampler:
 
     @property
     def counts(self) -> dict[int, int]:
-        """Of the tokens that count for penalties: see `Recount`."""
+        """Counts of the tokens that penalties apply to: see `Recount`."""
         return {} if self._adjust is None else self._adjust.counts
 
     def order(self) -> TokenChoice:
-        """What a device needs to choose the next token. It takes the text's next random number, so that `take` must
-        follow. Only if `is_plain`."""
+        """Parameters with which the device chooses the next token. It takes the text's next random number, so that
+        `take` must follow. Only if `is_plain`."""
         params = self._params
         penalties = params.frequency_penalty, params.presence_penalty, params.repetition_penalty
         if self._dice is None:

@@ -70,7 +70,7 @@ class _Walk:
         self._place, self._step = min(self._sample.place(whole - wanted), SAMPLE - 1), 0
         self._above = keys >= self._sample.key(self._place)
         self._sums = sums_where(weight, self._above)
-        """Of the keys `above`, those not below the place's key; they have `reached` so much."""
+        """Block sums of the keys `above`, which are not below the place's key; their total is `reached`."""
         self._most = self._reached = float(self._sums.sum())
 
     def share(self) -> KeptShare:

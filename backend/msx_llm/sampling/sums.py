@@ -11,7 +11,7 @@ from msx_llm.sampling.largest import Ids, Row
 SHIFT = 8
 BLOCK = 1 << SHIFT
 Sums = NDArray[np.float64]
-"""Of each `BLOCK` weights; the last block may have fewer."""
+"""A sum for each `BLOCK` weights; the last block may have fewer."""
 MANY = 64
 """A share of the weights above 1/64 costs less as a product over all than when it is put together."""
 
@@ -35,6 +35,6 @@ def sums_where(weights: Row, kept: NDArray[np.bool_]) -> Sums:
 
 
 def sums_of(weights: Row, ids: Ids, size: int) -> Sums:
-    """Of some weights of `size`; those that are missing count 0."""
+    """Block sums of some weights of `size`; those that are missing count 0."""
     sums: Sums = np.bincount(ids >> SHIFT, weights, -(-size // BLOCK)).astype(np.float64, copy=False)
     return sums

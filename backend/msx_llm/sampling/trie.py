@@ -16,7 +16,7 @@ BYTES_OF_PIECES = {
         {"type": "Fuse"},
     ],
 }
-"""What `Metaspace` means for single tokens, as llguidance can read it."""
+"""A decoder that llguidance can read, with the meaning of `Metaspace` for single tokens."""
 
 
 def trie_tokenizer(tokenizer: str, eos: Iterable[int], vocab_size: int) -> LLTokenizer:

@@ -148,7 +148,7 @@ def _whole(step: StepTime) -> float:
 
 
 def _sum(steps: list[StepTime]) -> StepTime:
-    """Of stages that wait for each other."""
+    """Time of stages that wait for each other."""
     exchanges = [step.exchange for step in steps if step.exchange is not None]
     return StepTime(
         memory=sum(step.memory for step in steps),

@@ -18,13 +18,13 @@ from msx_llm.sizing.quantised import weight_bytes
 from msx_sdk.mindspore.parallel import Parallel
 
 PROCESS = 900 << 20
-"""Of a worker without its weights: MindSpore, its graphs and the tokenizer, as measured on a CPU."""
+"""Bytes of a worker without its weights: MindSpore, its graphs and the tokenizer, as measured on a CPU."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Of a model on such devices. Of a small model for drafts, the first rank has all; of adapters, each rank has the
-    parts that it has of the layers."""
+    """Memory of a model on such devices. The first rank has all of a small model for drafts; each rank has the parts of
+    adapters that it has of the layers."""
 
     config: DecoderConfig
     product: Product
@@ -78,7 +78,7 @@ def first_ranks(group: Parallel) -> Iterator[Parallel]:
 
 
 def _reserve(device: EngineDevice, memory: int, weights: int) -> int:
-    """What the engine's own sizing keeps from the cache: see `llm.memory`."""
+    """Bytes that the engine's own sizing keeps from the cache: see `llm.memory`."""
     if device.shares_memory:
         return max(int(memory * (1 - HOST_FRACTION)) - weights, 0)
     return int(max(memory - weights, 0) * (1 - DEVICE_FRACTION))

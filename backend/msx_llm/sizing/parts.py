@@ -112,7 +112,7 @@ def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, cont
 
 
 def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
-    """Of a token between the products of an MLP, or of its experts."""
+    """Width of a token between the products of an MLP, or of its experts."""
     inner, experts = config.intermediate_size, config.experts
     if experts is not None:
         rows = experts.chosen * (2 * experts.inner + 2 * config.hidden_size * parallel.tp_size)
@@ -121,7 +121,7 @@ def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
 
 
 def graph_bytes(config: DecoderConfig, parallel: Parallel) -> int:
-    """What graphs keep beside weights."""
+    """Bytes that graphs keep beside weights."""
     most = engine_device(parallel.target).layer_graphs
     size = itemsize(config, parallel.target)
     layers = own_layers(config, parallel)

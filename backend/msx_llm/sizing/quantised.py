@@ -1,4 +1,4 @@
-"""What quantised weights leave out of a rank's memory."""
+"""Memory that quantised weights save on a rank."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def weight_bytes(config: DecoderConfig, parallel: Parallel) -> int:
 
 
 def saved_bytes(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
-    """Of a rank's layers, beside weights of the data type of the computation; with so many experts of each layer that
-    has some, else with all."""
+    """Bytes that a rank's layers save against weights of the computation's data type; with so many experts of each
+    layer that has some, else with all."""
     layers = own_layers(config, parallel)
     read = 1.0 if experts is None or config.experts is None else experts / config.experts.count
     saved = (it for layer in layers for it in _saved(config, parallel, layer))

@@ -49,7 +49,7 @@ def _time(peaks: DevicePeaks, bytes: float, flops: float, exchange: float | None
 
 
 def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
-    """Of a token and a position that it sees, in one layer: scores and mix, a multiplication and an addition each."""
+    """Operations for one token and one position in a layer: a multiplication and an addition each for score and mix."""
     heads = config.heads // parallel.tp_size
     if config.latent is not None:
         return 2 * heads * (config.latent.width + config.latent.rank)
@@ -57,7 +57,7 @@ def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
 
 
 def _token_numbers(config: DecoderConfig, parallel: Parallel) -> int:
-    """What one token is multiplied with in the rank's layers."""
+    """Numbers that one token is multiplied with in the rank's layers."""
     return layers_parameters(config, parallel, config.experts.chosen if config.experts else None)
 
 

@@ -45,7 +45,7 @@ class TextDrafts:
         return draft
 
     def _watch(self, tokens: Sequence[int]) -> None:
-        """What was proposed and not drafted costs nothing, and tells as well whether it would have been accepted."""
+        """Learn from a proposal that was not drafted: it costs nothing, and shows whether it would be accepted."""
         if self._guess is not None and len(tokens) > self._guess[0]:
             place, token = self._guess
             self.rate = learned(self.rate, 1, int(tokens[place] == token), WEIGHT)

@@ -19,8 +19,8 @@ class NgramIndex:
         self._read = max(self._read, stop)
 
     def draft(self, tokens: Sequence[int], most: int) -> list[int]:
-        """What followed the last tokens before. Where that reaches the end of the text, the text repeats itself, and
-        is taken to go on repeating."""
+        """Tokens that followed the last ones before. Where they reach the end of the text, it is taken to go on
+        repeating itself."""
         self.read(tokens, len(tokens))
         place = self._ends.get(tuple(tokens[-self._size :]))
         if place is None or most < 1:

@@ -1,4 +1,4 @@
-"""What a request's messages or texts are to the model: a prompt, and its tokens."""
+"""The prompt of a request's messages or texts, and its tokens."""
 
 from __future__ import annotations
 

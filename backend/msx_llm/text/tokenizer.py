@@ -124,7 +124,7 @@ class Tokenizer:
         return encoding.ids[: max(body - over, 0)] + encoding.ids[body:], end
 
     def token_id(self, token: str) -> int | None:
-        """Of a token by its text in tokenizer.json."""
+        """Id of a token by its text in tokenizer.json."""
         return self._id(token)
 
     def spans(self, text: str, add_special_tokens: bool = True) -> list[TextSpan]:
@@ -161,7 +161,7 @@ class Tokenizer:
         return {id: self._special[id] for id in ids if id in self._special}
 
     def token_bytes(self, token: int) -> bytes:
-        """What the token stands for in the middle of a text; b"" for one that does not exist."""
+        """Bytes of the token in the middle of a text; b"" for one that does not exist."""
         return self._vocabulary[token]
 
     def token_text(self, token: int) -> str:
@@ -202,7 +202,7 @@ class Tokenizer:
         return None if text is None else self._tokenizer.token_to_id(text)
 
     def _frame(self) -> tuple[list[int], list[int]]:
-        """What the post-processor puts before and after a text."""
+        """Tokens that the post-processor puts before and after a text."""
         inner, whole = (self._tokenizer.encode("a", add_special_tokens=special).ids for special in (False, True))
         for start in range(len(whole) - len(inner) + 1):
             if whole[start : start + len(inner)] == inner:

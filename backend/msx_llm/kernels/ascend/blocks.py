@@ -78,7 +78,7 @@ class BlockTables:
         self._tables[slot, : len(blocks)] = blocks
 
     def places(self, slots: Sequence[int], starts: Sequence[int], counts: Sequence[int]) -> FlatArrays:
-        """Those of `counts[i]` tokens from position `starts[i]` on of each of B slots."""
+        """Places of `counts[i]` tokens from position `starts[i]` on of each of B slots."""
         first, more = np.array(starts, np.int32), np.array(counts, np.int32)
         lengths = first + more
         tables = self._tables[np.array(slots), : -(-int(lengths.max()) // self.size)]
@@ -100,7 +100,7 @@ class BlockTables:
         return np.append(first, np.arange((columns - 1) * self.size))
 
     def filled(self, slots: Sequence[int], starts: Sequence[int], size: int) -> FlatArrays:
-        """Those of one token of each slot and, up to `size` of them, tokens that keep nothing and read block 0; tables
+        """Places of one token of each slot, filled up to `size` with tokens that keep nothing and read block 0; tables
         with all columns, so that steps of a size have the same shapes."""
         arrays, missing = self.places(slots, starts, [1] * len(slots)), size - len(slots)
         tables = np.zeros((size, self._tables.shape[1]), np.int32)

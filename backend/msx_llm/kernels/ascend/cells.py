@@ -89,4 +89,4 @@ def causal_triangle(dtype: Any) -> Any:
 
 TRIANGLE = 128
 DROP = -10000.0
-"""What PagedAttention's masks have for tokens that are not seen, and FlashAttentionScore's in float16."""
+"""The value of unseen tokens in PagedAttention's masks, and in FlashAttentionScore's in float16."""

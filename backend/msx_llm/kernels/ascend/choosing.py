@@ -12,7 +12,7 @@ from mindspore import Tensor, nn, ops
 from msx_llm.sampling.choice import TokenChoice
 
 COLDEST = 1e-30
-"""What the host divides by at least, too."""
+"""The lowest divisor of logits, on the host as well."""
 NO_TOKEN = -1
 """Where logits are not finite."""
 BLOCK = 512

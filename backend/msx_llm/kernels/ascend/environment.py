@@ -1,4 +1,4 @@
-"""What MindSpore and CANN must find in the environment when they are imported, for the operators that the engine calls.
+"""Variables that MindSpore and CANN read at import, for the operators that the engine calls.
 
 Values are those of vllm-mindspore 0.5.1 (scripts.py) and mindformers 2.1.0 (core/context/build_context.py), which run
 the same operators.

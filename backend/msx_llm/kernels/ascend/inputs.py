@@ -1,4 +1,4 @@
-"""What all layers of an NPU's decoder need of a step, made once."""
+"""The inputs of a step that all layers of an NPU's decoder share, made once."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class IntegerStack(nn.Cell):  # type: ignore[misc]
         self.grouped = operators.GroupedMatmulV4()
 
     def put(self, matrices: Iterator[QuantisedMatrix]) -> None:
-        """Of each expert, one after the other."""
+        """Store the matrices of all experts, in their order."""
         codes, numbers = np.empty(self.codes.shape, np.int8), dict[str, list[Any]]()
         for expert, matrix in enumerate(matrices):
             codes[expert] = matrix.codes
@@ -87,7 +87,7 @@ def stack_of(form: LinearFormat, dtype: Any) -> type[IntegerStack]:
 
 
 class RoutedIntegerExperts(RoutedExperts):
-    """Of a format that is `by_output`."""
+    """Experts of a format that is `by_output`."""
 
     def make(self, up: tuple[int, int], down: tuple[int, int], dtype: Any) -> None:
         assert self.form is not None

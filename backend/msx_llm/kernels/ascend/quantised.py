@@ -24,7 +24,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
 MULTIPLE = 32
-"""Of the inputs in a group."""
+"""The number of inputs in a group is a multiple of this."""
 
 
 class WideningProduct(nn.Cell):  # type: ignore[misc]

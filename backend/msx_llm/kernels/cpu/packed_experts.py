@@ -54,7 +54,7 @@ class PackedStack(nn.Cell):  # type: ignore[misc]
         return self.product(first[0], first[1]) + self.product(second[0], second[1])
 
     def put(self, matrices: Iterator[QuantisedMatrix]) -> None:
-        """Of each expert, one after the other."""
+        """Store the matrices of all experts, in their order."""
         codes = np.empty(self.codes.shape, np.uint8 if self.nibbles else np.int8)
         scales, zeros = (np.empty(self.scales.shape, np.float32) for _ in range(2))
         for expert, matrix in enumerate(matrices):

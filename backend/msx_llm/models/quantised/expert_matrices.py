@@ -24,7 +24,7 @@ def expert_matrices(
 
 
 def side_by_side(matrices: list[QuantisedMatrix]) -> QuantisedMatrix:
-    """Of the same inputs."""
+    """Join matrices of the same inputs into one."""
     codes, scales = (np.concatenate([getattr(it, kind) for it in matrices], axis=1) for kind in ("codes", "scales"))
     zeros = [it.zeros for it in matrices if it.zeros is not None]
     return QuantisedMatrix(codes, scales, np.concatenate(zeros, axis=1) if zeros else None)

@@ -83,7 +83,7 @@ def in_heads(array: Array, order: Array) -> Array:
 
 
 class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method's formats have in common. `name` is that of the layer in the files."""
+    """Format of a quantised linear layer, whatever the method. `name` is that of the layer in the files."""
 
     bits: Literal[4, 8] = 8
     group: int | None = None
@@ -109,7 +109,7 @@ class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def further(self) -> frozenset[str]:
-        """Those that a file may have beside them."""
+        """Tensors that a file may have beside the required ones."""
         return frozenset()
 
     def read(self, files: Tensors, name: str, inputs: slice, outputs: slice) -> QuantisedMatrix:

@@ -102,7 +102,7 @@ class ModelSlimFormat(LinearFormat, frozen=True, kw_only=True):
 
 
 def _factors(array: Array) -> Array:
-    """Those of float16 models are int64, with the bits of a float32."""
+    """Convert to float32; factors of float16 models are int64 that hold the bits of a float32."""
     if array.dtype == np.int64:
         return array.astype(np.uint32).view(np.float32)
     return array.astype(np.float32)

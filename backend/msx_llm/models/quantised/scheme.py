@@ -14,12 +14,12 @@ LAYERS = re.compile(r"layers\.\d+\..*_proj")
 
 
 ROOT = "model."
-"""Of the names here, whatever the files have before `layers`."""
+"""The prefix of names here, whatever the files have before `layers`."""
 
 
 class Quantisation(msgspec.Struct, frozen=True):
     format: LinearFormat | None
-    """Of all layers, but for those that `kept` or `formats` name."""
+    """The format of all layers, but for those that `kept` or `formats` name."""
     kept: tuple[str, ...] = ()
     """Regular expressions, which match names of layers from their beginning on."""
     formats: Mapping[str, LinearFormat | None] = {}
