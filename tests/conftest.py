@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import sys
 from collections.abc import Generator
 from functools import cache
 from importlib.metadata import distribution
@@ -75,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Modules and tests live as long as the process. Each look at them takes 0.3 s, and MindSpore has the garbage
     collected for every graph that it compiles."""
+    if mindspore := sys.modules.get("mindspore"):
+        mindspore.runtime.launch_blocking()  # as the worker does; behind a first operator it has no effect
     gc.collect()
     gc.freeze()
 
