@@ -1,4 +1,4 @@
-"""What the server and the agents on nodes tell each other: frames over TLS. No message has an instant of a clock."""
+"""Messages between the server and the agents on nodes: frames over TLS. No message has an instant of a clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Hello(msgspec.Struct, frozen=True):
 
 
 RANK_STREAMS = ("data", "control", "stdout", "stderr")
-"""Those of a rank to the server."""
+"""Streams of a rank to the server."""
 CONTENT = "content"
 """The kind of a stream on which an agent asks for contents."""
 
@@ -90,7 +90,7 @@ class AgentInfo(WireMessage, tag=20):
 
 
 class Progress(WireMessage, tag=21):
-    """What the agent does before it is ready, in words: `fetching the archive (120 of 500 MB)`."""
+    """Progress of the agent before it is ready, in words: `fetching the archive (120 of 500 MB)`."""
 
     generation: int
     phase: str

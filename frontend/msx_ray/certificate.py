@@ -24,7 +24,7 @@ class Identity(NamedTuple):
 
 
 def make_identity() -> Identity:
-    """Of this process: nobody signs it, the other side gets its pin by another way."""
+    """Make the identity of this process: nobody signs it, the other side gets its pin by another way."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -95,7 +95,7 @@ class VersionInCluster:
 
     @property
     def unhealthy_devices(self) -> Sequence[UnhealthyDevice]:
-        """Those of nodes are Ray's to leave out."""
+        """Unhealthy devices of nodes are Ray's to leave out."""
         return ()
 
     @property
@@ -114,7 +114,7 @@ class ClusterClaim(ClaimState):
         self.model_key, self.config = model_key, config
         self._cluster, self._released = cluster, released
         self.bundles: Bundles | None = None
-        """What it has asked for; None while the cluster is not known yet."""
+        """Bundles requested from Ray; None while the cluster is not known yet."""
         self._reservation: Reservation | None = None
         self._closed = False
         self._granted_at = self._not_before = 0.0
@@ -156,7 +156,7 @@ class ClusterClaim(ClaimState):
             self.look()
 
     def look(self) -> None:
-        """What it lacks, after something has changed in the cluster or with its reservation."""
+        """Look for what it lacks, after something has changed in the cluster or with its reservation."""
         if self._closed or self.lease is not None:
             return
         if self._reservation is not None and self._reservation.lost:

@@ -1,4 +1,4 @@
-"""What an agent asks on a stream for contents, and how the server answers. The agent asks, so that it sets the pace."""
+"""Requests of an agent for contents on a stream, and the server's answers. The agent asks, so that it sets the pace."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MAX_MESSAGE = 1 << 20
 
 
 class GenerationEvents(Protocol):
-    """What a generation is told of the agent of a share."""
+    """Events of the agent of a share, for its generation."""
 
     number: int
 

@@ -39,7 +39,7 @@ class _Knock(asyncio.Protocol):
         self.welcome: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.transport: asyncio.Transport | None = None
         self.rest = b""
-        """What came with the welcome, for the protocol that takes the place of this one."""
+        """Bytes that came with the welcome, for the protocol that takes the place of this one."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)

@@ -39,7 +39,7 @@ ANEW = 75
 
 
 class _Output(asyncio.Protocol):
-    """What Ray prints, and what the driver says that fails: its last line is `last_words`."""
+    """Output of Ray and of a driver that fails: its last line is `last_words`."""
 
     def __init__(self) -> None:
         self.last_words = ""
@@ -71,7 +71,7 @@ class DriverProcess:
         return None if self._process is None else self._process.pid
 
     def send(self, message: WireMessage) -> None:
-        """What is sent while no driver runs is dropped: `started` tells when one does."""
+        """Send a message, or drop it while no driver runs: `started` tells when one does."""
         if self._channel is not None:
             self._channel.write(encode_frame(message))
 

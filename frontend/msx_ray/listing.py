@@ -1,4 +1,4 @@
-"""What a content consists of: the files of a folder, so that a node knows what to fetch and whether it has it."""
+"""Listing of a content: the files of a folder, so that a node knows what to fetch and whether it has it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def own_platform() -> str:
-    """What requirements are made for."""
+    """Platform that requirements are made for."""
     return f"Python {sys.version_info[0]}.{sys.version_info[1]} on {sys.platform}-{platform.machine()}"
 
 

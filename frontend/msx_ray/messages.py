@@ -1,4 +1,4 @@
-"""What the server and its driver, the child process that talks to Ray, tell each other: frames over a socket pair."""
+"""Messages between the server and its driver, the child process that talks to Ray: frames over a socket pair."""
 
 from __future__ import annotations
 

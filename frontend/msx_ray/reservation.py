@@ -13,7 +13,7 @@ CPU = "CPU"
 
 @dataclass(frozen=True)
 class Bundles:
-    """What a group needs: a bundle is on one node. `ranks` says how many ranks each bundle has."""
+    """Bundles of a group, each on one node. `ranks` says how many ranks each bundle has."""
 
     resources: tuple[dict[str, float], ...]
     ranks: tuple[int, ...]
@@ -40,7 +40,7 @@ class Reservation:
         self.places: Sequence[Place] = ()
         """In the order of the ranks; empty until it has been granted."""
         self.waits_for = ""
-        """What is missing, a sentence without its full stop; "" when nothing is, or that is not known yet."""
+        """Missing resources, a sentence without its full stop; "" when nothing is missing, or that is not known yet."""
         self.lost = ""
         """Why it must be released, a sentence without its full stop: a node has left, say."""
         self.changed: Callable[[], None] = lambda: None

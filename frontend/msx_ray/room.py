@@ -9,8 +9,8 @@ from msx_ray.reservation import Bundles
 
 
 def missing_room(bundles: Bundles, nodes: Sequence[ClusterNode]) -> str:
-    """What the group needs and what there is, a sentence's predicate: the cluster may never have it, as it is, or not
-    now."""
+    """Resources that the group needs and those there are, a sentence's predicate: the cluster may never have them, as
+    it is, or not now."""
     device = bundles.resource
     alive = [node for node in nodes if node.alive]
     return _never(bundles, device, alive) or _not_now(bundles, device, alive)

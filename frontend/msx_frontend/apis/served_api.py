@@ -40,7 +40,7 @@ class ServedApi(NamedTuple):
 
 
 def installed_apis() -> list[ServedApi]:
-    """Those of installed packages, by name. Raises PluginError."""
+    """APIs of installed packages, by name. Raises PluginError."""
     return [_checked(plugin.label, plugin.value) for plugin in load_plugins(GROUP)]
 
 

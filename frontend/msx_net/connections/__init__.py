@@ -1,1 +1,1 @@
-"""What every connection has, whatever it speaks."""
+"""Connections, whatever protocol they speak."""

@@ -36,7 +36,7 @@ _OF_CLIENT = frozenset(
         errno.EOPNOTSUPP,
     }
 )
-"""What accept(2) says of one connection, which is gone: the next one may be well."""
+"""Errors of accept(2) about one connection, which is gone: the next one may be well."""
 
 Connect = Callable[[], asyncio.Protocol]
 """Makes the protocol of a connection, which adds itself to the listener's connections."""
@@ -87,7 +87,7 @@ class AcceptLoop:
                 pass
 
     def close(self) -> None:
-        """Of sockets from which nothing was accepted yet: those who have connected are reset."""
+        """Close sockets from which nothing was accepted yet: those who have connected are reset."""
         for sock in self._sockets:
             sock.close()
 
@@ -97,7 +97,7 @@ class AcceptLoop:
                 self._loop.add_reader(sock.fileno(), self._accept_batch, sock)
 
     def _pause(self, reason: str = "") -> None:
-        """Those who connect wait in the kernel."""
+        """Stop accepting; those who connect wait in the kernel."""
         if not self._stopped:
             self._stop_reading()
             self._of_server.wait_for_room(self._resume, reason)
@@ -139,7 +139,7 @@ class AcceptLoop:
             Handshake(self._connect, accepted, client, self._tls, self._handshake_timeout, self._connections).start()
 
     def _run(self, connecting: Coroutine[Any, Any, object], _: object = None) -> None:
-        """What a task would do, for a third of its cost: a connection waits for the loop's next turn only."""
+        """Run like a task, for a third of its cost: a connection waits for the loop's next turn only."""
         try:
             awaited = connecting.send(None)
         except StopIteration:

@@ -26,7 +26,7 @@ class Descriptors:
 
     @property
     def reserve(self) -> int:
-        """What workers, archives, logs and the state may need: a sixteenth of all, at least 128 and at most 1024; of
+        """Descriptors for workers, archives, logs and the state: a sixteenth of all, at least 128 and at most 1024; of
         few descriptors the half."""
         return min(self.limit // 2, max(LEAST_RESERVE, min(MOST_RESERVE, self.limit // RESERVE_SHARE)))
 

@@ -1,4 +1,4 @@
-"""What a client may hold of a listener without a request that is being answered."""
+"""Limits of a client without a request that is being answered, on one listener."""
 
 from __future__ import annotations
 

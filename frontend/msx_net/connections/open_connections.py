@@ -28,7 +28,7 @@ SAY_EVERY = 60.0
 
 
 class ListenerConnections(set[Connection]):
-    """Those of one listener. A connection adds itself when it is made, and discards itself when it is lost."""
+    """Connections of one listener. One adds itself when it is made, and discards itself when it is lost."""
 
     def __init__(self, of_server: OpenConnections | None = None, listener: str = "") -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class ListenerConnections(set[Connection]):
         self.of_server = of_server or OpenConnections()
         self.of_server.listeners.append(self)
         self.ending = False
-        """Those that are made from now on are told so at once."""
+        """Whether a new connection shuts down at once."""
         self._emptied: asyncio.Event | None = None
 
     def add(self, connection: Connection) -> None:
@@ -61,7 +61,7 @@ class ListenerConnections(set[Connection]):
 
 
 class OpenConnections:
-    """Those of all listeners: at most `limit`, or as many as there are descriptors for."""
+    """Connections of all listeners: at most `limit`, or as many as there are descriptors for."""
 
     def __init__(self, descriptors: Descriptors | None = None, limit: int | None = None) -> None:
         descriptors = descriptors or Descriptors.of_process()
@@ -77,7 +77,7 @@ class OpenConnections:
         self._scarce = False
         """The last connection took one of the last descriptors."""
         self._waiting: list[Callable[[], None]] = []
-        """What accepts again when there is room."""
+        """Callbacks of those who accept again when there is room."""
         self._retry: asyncio.TimerHandle | None = None
         self._said = -SAY_EVERY
         self._sweep = sweep.Sweep(self.all, sweep.EVERY)

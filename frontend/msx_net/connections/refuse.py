@@ -12,7 +12,7 @@ import socket
 import struct
 
 _SO_ATTACH_FILTER = 26
-"""Of Linux on x86 and ARM; the module `socket` does not name it."""
+"""Option of Linux on x86 and ARM; the module `socket` does not name it."""
 
 _DROP_SYN = ((0x30, 0, 0, 13), (0x45, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
 """Load the flags of the TCP header; if there is SYN, drop the packet; else it passes (classic BPF: linux/filter.h)."""

@@ -1,4 +1,4 @@
-"""What a method knows of its call and how it answers a stream; also what the access log reads of a call."""
+"""View of a call for its method, which also answers a stream by it; the access log's view of a call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CallContext(Protocol):
 
 
 class Call(NamedTuple):
-    """What the access log reads of a call; `started` is a time.monotonic() instant."""
+    """Call as the access log reads it; `started` is a time.monotonic() instant."""
 
     client: str
     target: str

@@ -57,7 +57,7 @@ class GrpcListen:
 
 @dataclass(frozen=True)
 class GrpcServed:
-    """What a port serves, and to whom. `on_stop` ends calls that would not end by themselves.
+    """Services of a port, and who may call them. `on_stop` ends calls that would not end by themselves.
 
     With `tls` the port speaks nothing else. `held` counts what clients send, `connections` are those of all listeners.
     """

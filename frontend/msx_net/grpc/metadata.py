@@ -7,4 +7,4 @@ from collections.abc import Iterable
 Metadata = Iterable[tuple[str, str | bytes]]
 
 REQUEST_ID = "x-request-id"
-"""Of requests, where the client may choose the id of its call, and of all answers."""
+"""Key of requests, where the client may choose the id of its call, and of all answers."""

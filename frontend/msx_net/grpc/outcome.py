@@ -15,16 +15,16 @@ from msx_net.grpc.service import Service
 from msx_net.grpc.status import metadata
 
 reported = partial(reported_to, logging.getLogger("msx.grpc"))
-"""What a client of gRPC is told of an error."""
+"""Error for a client of gRPC."""
 
 
 class Outcome(NamedTuple):
     code: Code
     message: str = ""
     metadata: Metadata = ()
-    """What goes with the status, beside the id of the request."""
+    """Metadata besides the id of the request."""
     response: bytes | None = None
-    """Of a unary method that has succeeded."""
+    """Response of a unary method that has succeeded."""
 
 
 CANCELLED = Outcome(Code.CANCELLED, "The call was cancelled.")
@@ -33,9 +33,7 @@ DEADLINE_EXCEEDED = Outcome(Code.DEADLINE_EXCEEDED, "Deadline Exceeded")
 
 
 def failure(error: Exception, service: Service, request_id: str) -> Outcome:
-    """What the client is told of an error. What is neither a ServiceError nor Refused is a bug of the server, which is
-    logged here.
-    """
+    """Outcome of an error; one that is neither a ServiceError nor Refused is a bug of the server and logged here."""
     if isinstance(error, Refused):
         return Outcome(error.code, error.message)
     return _told(reported(error, request_id), service)

@@ -35,9 +35,9 @@ class JobMethod(NamedTuple):
     """A unary method whose response is the answer of one job, so that it needs no coroutine."""
 
     submit: Callable[[Any, str, float | None, Sink], Cancellable]
-    """Of the request, its id, its deadline, and where the answer goes: a job, or several. Raises ServiceError."""
+    """Job of a request, its id, its deadline, and the sink of the answer; or several jobs. Raises ServiceError."""
     response: Callable[[bytes], Any]
-    """Of all that the job said."""
+    """Response from all output of the job."""
     limit: int
     """Bytes of that."""
     held: HeldBytes
@@ -47,7 +47,7 @@ class JobMethod(NamedTuple):
 
 
 class Rpc(NamedTuple):
-    """What a service says of one of its methods."""
+    """Method of a service."""
 
     answer: Answer | JobMethod
     key: Kind | None = "inference"

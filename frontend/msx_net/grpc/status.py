@@ -34,7 +34,7 @@ _PACKAGES = {
     "ModelNotFoundException": f"{_ARCHIVE}.model",
     "ModelVersionNotFoundException": f"{_ARCHIVE}.model",
 }
-"""Of TorchServe's classes that are not in its package http."""
+"""Packages of TorchServe's classes that are not in its package http."""
 
 LONGEST_MESSAGE = 2048
 """Bytes. Details travel as a header, three bytes for each byte that is not ASCII; clients take 8 KiB of headers."""
@@ -85,7 +85,7 @@ def open_inference_code(error: ServiceError) -> Code:
 
 
 def metadata(error: ServiceError) -> list[tuple[str, str]]:
-    """What goes with its status: when to ask again."""
+    """Metadata of an error: when to retry."""
     return retry_metadata(error.headers)
 
 

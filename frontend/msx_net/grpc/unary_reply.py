@@ -34,7 +34,7 @@ class UnaryReply:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._limit, self._size = limit, 0
         self.priority = NORMAL
-        """Of its job, as the next."""
+        """Priority of its job, like the trace below."""
         self.trace: TraceHeaders | None = None
         self.session = ""
         self._chunks: list[bytes] = []

@@ -29,7 +29,7 @@ class AppRequest(Protocol):
 
 
 async def run_app(app: AsgiApp, scope: Scope, request: AppRequest) -> None:
-    """What the app raises ends here: a bug of the server is logged. The caller ends a reply that is not complete."""
+    """Run the app, and log an error of it as a bug of the server. The caller ends a reply that is not complete."""
     scope[REQUEST] = request
     try:
         await app(scope, request.receive, request.send)

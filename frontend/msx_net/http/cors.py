@@ -39,7 +39,7 @@ class Cors:
         return self._listed.get(head.header(b"origin").lower().encode("latin-1"), b"")
 
     def headers(self, allowed: bytes) -> RawHeaders:
-        """Of a reply that allows this origin."""
+        """Headers of a reply that allows this origin."""
         varies = [(VARY, b"origin")] if self._listed and not self._only else []
         return [(ORIGIN, allowed), *self._others, *varies] if allowed else varies
 

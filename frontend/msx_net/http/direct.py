@@ -33,7 +33,7 @@ MOST_TARGETS, LONGEST_URL = 256, 512
 
 
 class Target(NamedTuple):
-    """What the first line of a request means."""
+    """Meaning of a request's first line."""
 
     match: Match
     job: JobRoute

@@ -22,7 +22,7 @@ from msx_net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, re
 
 
 class DirectReply:
-    """What a reply is. How its bytes leave is for each version of HTTP to say: the last methods below."""
+    """Reply of a job. How its bytes leave is for each version of HTTP to say: the last methods below."""
 
     __slots__ = ("_stream", "direct", "id", "job", "known", "response_complete", "started")
 

@@ -79,7 +79,7 @@ class DirectStream(ReplyBuffer):
         """Bytes of chunks that the connection has, and that its client has not taken as far as is known."""
 
     def chunk(self, data: bytes) -> None:
-        """Of a client that keeps up, as most do, a chunk is written at once: no queue, no second look at the stream."""
+        """Write the chunk at once if the client keeps up, as most do: no queue, no second look at the stream."""
         size = self._size + len(data)
         waits = self._scheduled or self._chunks or self._opening is not None or self._error is not None
         if waits or not self._streaming or size >= self._enough or not self._reply.writable:
@@ -138,7 +138,7 @@ class DirectStream(ReplyBuffer):
         self._unsent = 0
 
     def _write(self) -> None:
-        """What can be written now: the head, up to WRITTEN bytes of chunks, and the end."""
+        """Write as much as possible now: the head, up to WRITTEN bytes of chunks, and the end."""
         opening, self._opening = self._opening, None
         chunks = self._next_chunks()
         last = self._ended and not self._chunks and self._error is None

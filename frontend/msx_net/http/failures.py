@@ -1,4 +1,4 @@
-"""What a client is told when its request fails: a job's, or one that the app answers."""
+"""Replies to requests that fail: a job's, or one that the app answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHOWN = 200
 """Characters of a path."""
 
 reported = partial(reported_to, logging.getLogger("msx.http"))
-"""What a client of HTTP is told of an error."""
+"""Error for a client of HTTP."""
 
 
 def failure_reply(family: Family, error: ServiceError, request_id: str) -> tuple[int, RawHeaders, bytes]:

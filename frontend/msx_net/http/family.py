@@ -29,7 +29,7 @@ JSON: Headers = (JSON_TYPE,)
 
 
 class Reply(NamedTuple):
-    """What a route answers with.
+    """Answer of a route.
 
     `headers` are the family's or the handler's own; the exchange adds the request's id, TorchServe's cache headers and
     the framing. A `body` that is an iterator is sent as it comes. If it raises, the connection is cut, so that no
@@ -58,7 +58,7 @@ class ReplySink(Sink, Protocol):
 
 
 class JobTemplate(Protocol):
-    """What a head says of the job of its request: made once for all requests that have the same head."""
+    """Parts of a request's job that its head decides: made once for all requests that have the same head."""
 
     key: ClientKey | None
     """The key of the request; set before each `submit`. None where it needs none, or the key is good for all models."""
@@ -111,15 +111,15 @@ class Route(NamedTuple):
     queries: tuple[tuple[str, str], ...] = ()
     """Names and JSON types of query parameters."""
     request_schema: JsonSchema | type[msgspec.Struct] | None = None
-    """Of a JSON body; a struct has its own schema."""
+    """Schema of a JSON body; a struct has its own."""
     example: Any = None
     """A body that fits `request_schema`."""
     response_schema: JsonSchema | type[Any] | UnionType | None = None
-    """Of a JSON reply; a type that msgspec knows has its own schema."""
+    """Schema of a JSON reply; a type that msgspec knows has its own."""
     statuses: tuple[tuple[int, str], ...] = ((200, "The reply"),)
     """The statuses of replies that look so, and what each says."""
     events_schema: type[msgspec.Struct] | None = None
-    """Of the data of the server-sent events that a streamed reply is made of."""
+    """Schema of the data of the server-sent events that a streamed reply is made of."""
     any_method: bool = False
     """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
     model: str = "model"

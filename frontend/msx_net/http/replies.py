@@ -17,7 +17,7 @@ STATUS_SCHEMA: JsonSchema = {
     "required": ["status"],
     "properties": {"status": {"type": "string"}},
 }
-"""Of `status_reply`."""
+"""Schema of `status_reply`."""
 
 
 def status_reply(text: str, status: int = 200) -> Reply:

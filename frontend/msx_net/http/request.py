@@ -1,4 +1,4 @@
-"""What a route is given of a request."""
+"""Request, as a route sees it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the head of every reply has: CORS, and whether an error ends the connection."""
+"""Headers of every reply: CORS, and whether an error closes the connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from msx_net.http.cors import with_cors
 from msx_net.http.wire import Message, RawHeaders, Send
 
 CLOSE = (b"connection", b"close")
-"""Of a reply that ends its connection. Versions of HTTP without such a header leave it out."""
+"""Header of a reply that closes its connection. Versions of HTTP without such a header leave it out."""
 
 
 class ResponseHead:

@@ -12,7 +12,7 @@ PREFLIGHT = "OPTIONS"
 
 
 class Match(NamedTuple):
-    """What a method and path mean. `family` makes the errors, also if nothing serves the request (`route` is None):
+    """Meaning of a method and path. `family` makes the errors, also if nothing serves the request (`route` is None):
     404, or 405 where there are methods `allowed`.
     """
 

@@ -1,4 +1,4 @@
-"""What every HTTP reply has in common: TorchServe's headers, its JSON, its error body."""
+"""Format common to every HTTP reply: TorchServe's headers, its JSON, its error body."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ JSON_HEADERS = [JSON_TYPE]
 """The headers of a handler's reply that states only that it is JSON."""
 
 _NOT_IN_NAMES = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]")
-"""What is not in the name of a header (RFC 9110, 5.6.2: a token)."""
+"""Characters that the name of a header cannot have (RFC 9110, 5.6.2: a token)."""
 
 _NOT_IN_VALUES = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 """Control characters that are not in the value of a header (RFC 9110, 5.5)."""
@@ -55,7 +55,7 @@ UNBUFFERED = (b"x-accel-buffering", b"no")
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _SERVERS_OWN = {b"x-request-id", b"content-length", b"transfer-encoding", b"connection", b"ts_stream_next"}
-"""What a handler cannot set: the server knows how the reply is framed."""
+"""Headers that a handler cannot set: the server knows how the reply is framed."""
 
 B = TypeVar("B", bytes, bytearray)
 
@@ -133,7 +133,7 @@ def stream_framing(own: Iterable[tuple[str, str]], more: RawHeaders) -> RawHeade
 
 
 def own_headers(own: list[tuple[str, str]]) -> RawHeaders:
-    """What a handler may set of its `own`. Raises HandlerFailed for what is not a header, or is too large."""
+    """Headers of `own` that a handler may set. Raises HandlerFailed for one that is malformed, or too large."""
     if size_of(own) > ROOM:
         name, value = max(own, key=lambda pair: size_of([pair]))
         raise HandlerFailed(500, too_large(f"the header {name[:40]!r}", size_of([(name, value)])))

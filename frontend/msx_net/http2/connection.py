@@ -105,7 +105,7 @@ class Http2Protocol(IncomingFrames):
     # -- how it begins --
 
     def _begin(self, data: bytes) -> bytes:
-        """What stands behind the preface. Raises NotHttp2."""
+        """Bytes after the preface. Raises NotHttp2."""
         check_preface(data)
         if len(data) < len(PREFACE):
             self._keep(data)

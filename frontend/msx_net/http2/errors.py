@@ -1,4 +1,4 @@
-"""What can go wrong with a connection or with one of its streams (RFC 9113 §5.4, §7)."""
+"""Errors of a connection or of one of its streams (RFC 9113 §5.4, §7)."""
 
 from __future__ import annotations
 

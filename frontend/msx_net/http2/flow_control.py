@@ -16,19 +16,19 @@ class StreamWindows:
 
     id: int
     send_window: int
-    """What the client still takes. Negative after the client made its windows smaller."""
+    """Bytes that the client still takes. Negative after the client made its windows smaller."""
     receive_window: int
-    """What the client may still send."""
+    """Bytes that the client may still send."""
     allowed: int
-    """What the client was ever allowed to send."""
+    """Bytes that the client was ever allowed to send."""
     unannounced: int
-    """What the client may send in addition, once WINDOW_UPDATE tells it."""
+    """Bytes that the client may send in addition, once WINDOW_UPDATE tells it."""
     held: int
-    """Of the request's body: received, and not consumed by the stream's owner."""
+    """Bytes of the request's body that have been received, and not consumed by the stream's owner."""
 
     @property
     def received(self) -> int:
-        """Of the request's body, with padding."""
+        """Bytes of the request's body, with padding."""
         return self.allowed - self.receive_window
 
 
@@ -52,13 +52,13 @@ class FlowControl:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.send_window = DEFAULT_WINDOW
-        """What the client still takes, of all streams together."""
+        """Bytes that the client still takes, of all streams together."""
         self.initial_send_window = DEFAULT_WINDOW
-        """Of streams to come: the client's SETTINGS_INITIAL_WINDOW_SIZE."""
+        """Window of new streams: the client's SETTINGS_INITIAL_WINDOW_SIZE."""
         self.receive_window = limits.connection_window
         self.unannounced = 0
         self.held = 0
-        """Of all streams together."""
+        """Bytes held for all streams together."""
         self.sent_frames = 0
         """DATA frames of answers."""
 

@@ -28,7 +28,7 @@ HAS_PRIORITY: Final = 0x20
 
 HEAD_SIZE: Final = 9
 HEAD: Final = Struct(">HBBBI")
-"""Of every frame: length (16 bits, then 8), type, flags, stream."""
+"""Head of every frame: length (16 bits, then 8), type, flags, stream."""
 
 ID_MASK: Final = 0x7FFFFFFF
 LARGEST_ID: Final = 0x7FFFFFFF
@@ -66,7 +66,7 @@ def goaway(last_stream_id: int, code: ErrorCode, text: str = "") -> bytes:
 
 
 def without_padding(payload: bytes) -> bytes:
-    """Of a frame with the flag PADDED. Raises ConnectionFault."""
+    """Payload of a frame with the flag PADDED, without its padding. Raises ConnectionFault."""
     if not payload:
         raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "A padded frame does not say how long its padding is.")
     padding = payload[0]
@@ -76,7 +76,7 @@ def without_padding(payload: bytes) -> bytes:
 
 
 def header_fragment(flags: int, stream_id: int, payload: bytes) -> bytes:
-    """What is left of HEADERS without padding and priority. Raises ConnectionFault."""
+    """Payload of HEADERS without padding and priority. Raises ConnectionFault."""
     if flags & PADDED:
         payload = without_padding(payload)
     if flags & HAS_PRIORITY:

@@ -23,7 +23,7 @@ MAX_PARTS = 32
 """Frames of one block."""
 
 MAX_RESIZES = 2
-"""Of the table in one block: the smallest size, and the last (RFC 7541 §4.2)."""
+"""Most resizes of the table in one block: the smallest size, and the last (RFC 7541 §4.2)."""
 
 _FIELD = 32
 """Bytes that each field counts beyond its name and value (RFC 9113 §6.5.2)."""
@@ -52,7 +52,7 @@ _STATIC = {field: b"%c" % (0x80 | index) for index, field in enumerate(HeaderTab
 
 @dataclass(frozen=True)
 class RequestBlock:
-    """What a block says. The same block gives the same object: its headers are not to be changed."""
+    """Decoded block. The same block gives the same object: its headers are not to be changed."""
 
     headers: Headers
     content_length: int | None
@@ -87,7 +87,7 @@ class OpenBlock:
 
 
 class HeaderBlocks:
-    """Of one connection: all of its blocks have to come by here, in their order."""
+    """Decoder of one connection: all of its blocks have to come by here, in their order."""
 
     def __init__(self, max_list: int) -> None:
         self.max_list = max_list

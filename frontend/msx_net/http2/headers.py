@@ -1,4 +1,4 @@
-"""What makes a decoded header list a request (RFC 9113 §8.2, §8.3)."""
+"""Rules by which a decoded header list is a request (RFC 9113 §8.2, §8.3)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def why_malformed(headers: Headers) -> str | None:
 
 
 def _malformed_target(own: dict[bytes, bytes], headers: Headers) -> str | None:
-    """What RFC 9113 §8.3.1 demands of :path and :authority."""
+    """Reason why :path or :authority violates RFC 9113 §8.3.1."""
     path, authority = own[b":path"], own.get(b":authority")
     if not path.startswith(b"/") and not (path == b"*" and own[b":method"] == b"OPTIONS"):
         return f"The :path {_shown(path)} does not begin with a slash."

@@ -1,4 +1,4 @@
-"""What one peer may ask of a connection."""
+"""Limits of one peer on a connection."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Limits:
     head_timeout: float = 20.0
     """Until the client's preface and its SETTINGS are there; from the first byte of a header block to its end."""
     body_grace: float = 10.0
-    """Of reading a body, in which its rate does not count."""
+    """Seconds of reading a body, in which its rate does not count."""
     min_body_rate: int = 240
     """Bytes a second of a body, on average over the time in which its client was allowed to send; 0: any."""
     max_refused_body: int = 0

@@ -1,4 +1,4 @@
-"""What goes out on one connection: frames of one turn of the loop in one write, bodies as far as windows allow."""
+"""Output of one connection: frames of one turn of the loop in one write, bodies as far as windows allow."""
 
 from __future__ import annotations
 

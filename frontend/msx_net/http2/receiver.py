@@ -1,4 +1,4 @@
-"""What each frame of the client does (RFC 9113 §6)."""
+"""Effect of each frame of the client (RFC 9113 §6)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from msx_net.http2.streams import Streams
 
 
 class SlowRequests:
-    """Of one connection; `look` is called about once a second. Nothing is done for a body that comes in one piece."""
+    """Slow requests of one connection; `look` is called about once a second. A body in one piece costs nothing."""
 
     __slots__ = ("_bodies", "_head", "_head_since", "_looked", "_streams")
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 from msx_net.connections.connection import forgiven
 
 Blocked = TypeVar("Blocked")
-"""What may be blocked: a stream."""
+"""Kind of thing that may be blocked: a stream."""
 
 
 class StallWatch(Generic[Blocked]):

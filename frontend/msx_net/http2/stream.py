@@ -184,7 +184,7 @@ class Stream(StreamWindows):
 
     @property
     def needs_window(self) -> bool:
-        """What waits first is bytes of a body."""
+        """Whether bytes of a body are the first to wait."""
         if not self._queue:
             return False
         kind, _, payload = self._queue[0]

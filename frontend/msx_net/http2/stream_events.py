@@ -1,4 +1,4 @@
-"""What happens to a stream, for its owner."""
+"""Events of a stream, for its owner."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class StreamEvents(Protocol):
-    """What a stream tells its owner. Nothing comes after `lost`, nor after the owner said the last of its answer."""
+    """Events of a stream, for its owner: none after `lost`, nor after the owner said the last of its answer."""
 
     def data(self, data: bytes) -> None:
         """A piece of the body, never empty. `stream.consumed(len(data))` when it is held no longer."""

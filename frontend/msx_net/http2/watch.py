@@ -1,4 +1,4 @@
-"""What has taken too long on one connection, seen by looking at it once a second."""
+"""Timeouts of one connection, checked about once a second."""
 
 from __future__ import annotations
 

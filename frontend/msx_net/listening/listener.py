@@ -22,7 +22,7 @@ from msx_net.tls.listeners import ListenerTls
 
 
 class Http2(Protocol):
-    """What answers connections that speak HTTP/2."""
+    """Server of connections that speak HTTP/2."""
 
     def connect(self, connections: ListenerConnections) -> asyncio.Protocol:
         """The protocol of a new one, which adds itself to the connections, and discards itself."""
@@ -32,7 +32,7 @@ class Http2(Protocol):
 
 
 class ListenerContext:
-    """What all HTTP listeners of a server share."""
+    """State shared by all HTTP listeners of a server."""
 
     def __init__(self, limits: ConnectionLimits | None = None, connections: OpenConnections | None = None) -> None:
         self.limits = limits or ConnectionLimits()

@@ -19,7 +19,7 @@ from msx_core.start_errors import StartError
 from msx_net.tls.validity import Validity, validity_of
 
 MOST_BYTES = 1 << 20
-"""Of a file."""
+"""Largest file."""
 
 _JKS = b"\xfe\xed\xfe\xed"
 _CONVERT = (
@@ -112,8 +112,8 @@ def source(files: CertificateFiles) -> str:
 
 
 def authorities_of(key: str, path: Path) -> bytes:
-    """What `path`, which the configuration's `key` names, says of who may sign certificates of clients, as PEM. Raises
-    TlsError. Reads the file."""
+    """Read from `path`, which the configuration's `key` names, who may sign certificates of clients, as PEM. Raises
+    TlsError."""
     return b"".join(_certificate_pem(one) for one in _certificates_of(path, key))
 
 

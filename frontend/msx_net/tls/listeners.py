@@ -18,7 +18,7 @@ LOOK_EVERY = 2.0
 log = logging.getLogger("msx.tls")
 
 Stamp = tuple[int, ...] | None
-"""What tells a version of a file from another; None where there is no file."""
+"""Stamp of a file's version; None where there is no file."""
 
 Authorities = Mapping[str, tuple[str, Path]]
 """The key of the configuration that demands certificates of clients, and its file, by the name of the listener."""

@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _leave_streams() -> None:
-    """Those of Ray's worker, which may end before this process."""
+    """Leave the standard streams of Ray's worker, which may end before this process."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)

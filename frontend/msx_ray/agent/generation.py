@@ -139,7 +139,7 @@ class NodeGeneration:
         return self._accelerator.environment(devices) if devices else {}
 
     def _collective_ports(self) -> Mapping[str, str]:
-        """Of a group that has devices here: as on one machine, also of one process with several."""
+        """Variables of a group that has devices here: as on one machine, also of one process with several."""
         devices = self._invitation.devices
         if devices and max(self._begin.world_size, len(devices)) > 1:
             self._ports = CollectivePorts(self._accelerator)

@@ -1,4 +1,4 @@
-"""What an agent is started with: where the server is, and which share is its own."""
+"""Start arguments of an agent: where the server is, and which share is its own."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class NodeCache:
         return folder
 
     def keep(self, name: str, listing: Listing) -> Path:
-        """What was put together is whole."""
+        """Move a content that is whole to its place."""
         folder, partial = self.folder / name, self.partial(name)
         noted = record.take(
             partial, {file.path: FileEntry(size=file.size, sha256=file.sha256) for file in listing.files}

@@ -32,7 +32,7 @@ class RunFolder:
 
 
 def remove_deserted() -> None:
-    """Those of agents that were killed."""
+    """Remove the folders of agents that were killed."""
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(_parent()):
             if (fd := _locked(Path(entry.path))) is not None:

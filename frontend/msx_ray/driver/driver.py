@@ -211,7 +211,7 @@ def _free() -> dict[str, dict[str, float]]:
 
 
 def _whole(resources: dict[str, float]) -> dict[str, float]:
-    """Those that people ask for, without Ray's own of nodes, placement groups and memory."""
+    """Resources that people request, without Ray's own of nodes, placement groups and memory."""
     return {name: resources[name] for name in sorted(resources) if name in (CPU, *resources_of_devices())}
 
 

@@ -24,7 +24,7 @@ cloudpickle.register_pickle_by_value(holder)
 
 
 class Group:
-    """What it asks of Ray is asked again and again, and never blocks for long. What it raises are Ray's errors."""
+    """Placement group of Ray. Calls may be repeated, never block for long, and raise Ray's errors."""
 
     def __init__(self, id: str, bundles: list[dict[str, float]], strategy: str) -> None:
         self.id = id
@@ -38,7 +38,7 @@ class Group:
         self.inhabited = False
         """It has agents, or had."""
         self.pending = ""
-        """What has been told of why it waits."""
+        """Reason of its wait that was last reported."""
         self._asked = time.monotonic()
 
     @classmethod

@@ -140,5 +140,5 @@ class DirectCall:
             self.fail(error)
 
     def _cancel(self) -> None:
-        """What is done for the call is not needed any more."""
+        """Cancel the work for the call, which nobody needs any more."""
         raise NotImplementedError

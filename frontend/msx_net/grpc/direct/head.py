@@ -1,4 +1,4 @@
-"""What the headers of a call say (gRPC over HTTP/2, "Requests")."""
+"""Headers of a call (gRPC over HTTP/2, "Requests")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from msx_net.page_guard import PageGuard
 _TIMEOUT = re.compile(rb"([0-9]{1,8})([HMSmun])")
 _SECONDS = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 CONTENT_TYPE = re.compile(rb"application/grpc(?:[+;].*)?", re.IGNORECASE)
-"""Of calls; application/grpc-web is another protocol."""
+"""Content types of calls; application/grpc-web is another protocol."""
 
 PRIORITY, SESSION = HEADER.encode(), SESSION_TEXT.encode()
 PARENT, STATE = PARENT_TEXT.encode(), STATE_TEXT.encode()

@@ -36,7 +36,7 @@ class JobCall(DirectCall):
         self._reader: MessageReader | None = None
         self._job: Cancellable | None = None
         self.priority = NORMAL
-        """Of its job, whose sink this is."""
+        """Priority of its job, whose sink this is."""
         self._chunks: list[bytes] = []
         self._size = self._received = 0
 
@@ -59,7 +59,7 @@ class JobCall(DirectCall):
             self._read(data)
 
     def _read(self, data: bytes) -> None:
-        """What has come in pieces, or is not a message."""
+        """Read data that came in pieces, or is not a message."""
         if self._reader is None:
             self._reader = MessageReader(self._calls.limit)
         try:
@@ -101,7 +101,7 @@ class JobCall(DirectCall):
 
     @property
     def session(self) -> str:
-        """Of its job, too."""
+        """Session of its job, too."""
         return self.head.session
 
     @property

@@ -45,7 +45,7 @@ class AsgiCycle:
         self._body_taken = False
         self._chunked = self._bodyless = self._close_delimited = False
         self._owed: int | None = None
-        """What the app still owes of the content-length that it announced."""
+        """Bytes that the app still owes of the content-length that it announced."""
 
     def start(self, app: AsgiApp, scope: Scope) -> None:
         """Run the app in a task of its own."""

@@ -33,7 +33,7 @@ class IncomingRequest(msgspec.Struct, eq=False):
     size: int = 0
     """Bytes of the body that have arrived."""
     held: int = 0
-    """Those of them that were not taken yet."""
+    """Bytes in `parts`, which were not taken yet."""
     is_watched: bool = True
     """Who answers it is told of each part of the body, not only of the last."""
     head_complete: bool = False
@@ -98,13 +98,13 @@ class IncomingRequest(msgspec.Struct, eq=False):
         self.held += len(data)
 
     def take(self) -> bytes:
-        """What has arrived since the last call."""
+        """Take the bytes that have arrived since the last call."""
         parts, self.parts, self.held = self.parts, [], 0
         return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
 
 
 def unreadable(error: ServiceError) -> IncomingRequest:
-    """What stands behind the last request and cannot be read as one: it is answered in its turn."""
+    """Request for bytes that cannot be read as one: its error is answered in its turn."""
     made = IncomingRequest()
     made.complete, made.error = True, error
     return made

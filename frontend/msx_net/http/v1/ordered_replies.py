@@ -59,7 +59,7 @@ class OrderedReplies:
         self._ending = False
         """The reply to the last request that has come ends the connection."""
         self._deaf = self._unread = False
-        """What comes is not read any more; something has come, or is due, that was not read."""
+        """Whether to read nothing more; whether something has come, or is due, that was not read."""
         self._lingering: Lingering | None = None
         self._idle_since = 0.0
 
@@ -128,7 +128,7 @@ class OrderedReplies:
             reply.request_complete(request)
 
     def _known_head(self, request: IncomingRequest) -> KeptHead | None:
-        """What is known of this head, if it can be answered directly."""
+        """Known state of this head, if its request can be answered directly."""
         direct, last = self._direct, self._kept
         if direct is None or (
             last is not None and last.words == (request.url, request.method, request.version, request.headers)

@@ -224,6 +224,6 @@ def _parser(callbacks: Http1Reader) -> Any:
 
 
 def _why(error: httptools.HttpParserError) -> ServiceError:
-    """What a callback raised is the parser's context; a bug of the server is reported as one."""
+    """Error of a parser, whose context is what a callback raised; a bug of the server is reported as one."""
     cause = error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
     return BadRequest("Invalid HTTP message.") if cause is None else reported(cause, "")

@@ -1,4 +1,4 @@
-"""What a server gives each HTTP/1.1 connection, and asks of it: the interface of uvicorn's `http=`.
+"""Interface of uvicorn's `http=`: what a server passes to each HTTP/1.1 connection, and needs of it.
 
 A connection is made with the keywords `config`, `server_state`, `app_state` and `_loop`. It adds itself to
 `connections`, and its requests to `total_requests` and `tasks`; the server calls `shutdown()` when it stops.

@@ -1,4 +1,4 @@
-"""What the HTTP/1.1 connections of one listener share."""
+"""Settings shared by the HTTP/1.1 connections of one listener."""
 
 from __future__ import annotations
 

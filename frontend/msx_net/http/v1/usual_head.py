@@ -6,7 +6,7 @@ from msx_net.http.wire import CACHE_BYTES, RawHeaders
 
 
 class UsualHead:
-    """Of replies with these CORS headers."""
+    """Usual head of replies with these CORS headers."""
 
     __slots__ = ("cors", "defaults", "parts")
 
@@ -15,8 +15,7 @@ class UsualHead:
         self.defaults: RawHeaders | None = None
         """The headers of all replies, for which `parts` was made."""
         self.parts = b"", b"", b""
-        """What stands before the request's id, and from there to the length of the body; the same of a body that is
-        JSON."""
+        """Bytes before the request's id, and from there to the length of the body; the same of a body that is JSON."""
 
     def make(self, defaults: RawHeaders) -> None:
         """`defaults` are a new list every second: the date is among them."""

@@ -1,4 +1,4 @@
-"""What begins with the headers of a stream, where it is not an app of ASGI or a call of gRPC."""
+"""Handlers of a stream's headers, where it is not an app of ASGI or a call of gRPC."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JobBeginning:
 
 
 class Refusal:
-    """Of what is not a request for any family."""
+    """Refusal of a request that is for no family."""
 
     __slots__ = ("_error",)
 

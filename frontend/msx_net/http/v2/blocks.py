@@ -12,7 +12,7 @@ from msx_net.http2.header_blocks import encode_field, encode_headers
 CONTINUE = encode_headers([(b":status", b"100")])
 
 OF_CONNECTIONS = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
-"""What HTTP/2 does not have (RFC 9113 §8.2.2): a handler's are left out."""
+"""Headers that HTTP/2 does not have (RFC 9113 §8.2.2): a handler's are left out."""
 
 _JSON = encode_headers(own_headers(JSON_HEADERS))
 _SHORT = 127
@@ -32,13 +32,13 @@ class UsualBlock:
     __slots__ = ("_json", "_plain", "_second", "cors")
 
     def __init__(self, cors: RawHeaders) -> None:
-        """Of replies with these CORS headers."""
+        """Make the block of replies with these CORS headers."""
         self.cors = cors
         self._second = 0
         self._plain = self._json = b""
 
     def of(self, request_id: str, size: int, *, json: bool) -> bytes:
-        """Of a 200 without headers of its own; with `json` it states that it is JSON. `size` is that of the body."""
+        """Block of a 200 without headers of its own; with `json` it states that it is JSON. `size`: of the body."""
         if (second := int(time())) != self._second:
             self._renew(second)
         start, id, length = self._json if json else self._plain, request_id.encode(), b"%d" % size

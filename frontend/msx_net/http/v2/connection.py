@@ -19,7 +19,7 @@ KEPT_HEADS, LONGEST_HEAD = 64, 8192
 """How many heads of a connection are kept, and the bytes of the longest."""
 
 Begin = Callable[[Stream, bool], StreamEvents]
-"""Of a stream, and whether its request has no body."""
+"""Function that begins a request, from its stream and whether it has no body."""
 
 
 class RequestConnection:
@@ -42,7 +42,7 @@ class RequestConnection:
         return begin(stream, ended)
 
     def _read(self, headers: Fields) -> Begin:
-        """What begins requests with these headers."""
+        """Function that begins requests with these headers."""
         if not self._client_text:
             self._learn_ends()
         begin = self._beginning(headers)

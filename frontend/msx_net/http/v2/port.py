@@ -1,4 +1,4 @@
-"""What the HTTP/2 connections of one REST port share."""
+"""State shared by the HTTP/2 connections of one REST port."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Http2Reply(DirectReply):
         self.refuse(SlowRequest(reason))
 
     def _count(self, size: int) -> None:
-        """Of a large body; its client may send more of it, up to the limits."""
+        """Count bytes of a large body; its client may send more of it, up to the limits."""
         if self._received > (limit := self.direct.limit):
             self.refuse(request_too_large(limit))
         else:
@@ -99,7 +99,7 @@ class Http2Reply(DirectReply):
         return not self._http2.blocked
 
     def cut(self) -> None:
-        """What was written before is sent before."""
+        """Cut the reply; bytes written before are sent first."""
         self._http2.events = CutStream(self._http2)
 
     def completed(self) -> None:

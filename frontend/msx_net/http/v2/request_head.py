@@ -13,7 +13,7 @@ _PATH = re.compile(rb"/[!-~]*")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 Fields = list[tuple[bytes, bytes]]
-"""Of a header block: pseudo-headers first, names in lower case."""
+"""Fields of a header block: pseudo-headers first, names in lower case."""
 
 
 class Http2Head(NamedTuple):
