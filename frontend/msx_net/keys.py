@@ -39,6 +39,9 @@ class ClientKey(Protocol):
     def check_model(self, model: str) -> None:
         """Raises ModelNotAllowed."""
 
+    def check_app(self, app: str) -> None:
+        """Raises AppNotAllowed."""
+
     def allows(self, model: str) -> bool: ...
 
 

@@ -12,7 +12,7 @@ ServiceError
 ├── UnknownEncoding, EncodingSwitchedOff       its Content-Encoding
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
-├── ModelNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
+├── ModelNotAllowed, AppNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
 ├── ForeignHost, ForeignPage                   a web page of others has made a browser send it
 ├── ServiceUnavailable                         no worker, draining
 │   └── Overloaded                             no ticket, queue full
@@ -155,6 +155,15 @@ class ModelNotAllowed(ServiceError):
 
     def __init__(self, key: str, model: str, allowed: list[str]) -> None:
         super().__init__(f'The key "{key}" is not for model {model}, but for: {", ".join(allowed)} (api_keys_file).')
+
+
+class AppNotAllowed(ServiceError):
+    """The key is valid, but not for this app."""
+
+    status, type, grpc_code = 403, "InvalidKeyException", "PERMISSION_DENIED"
+
+    def __init__(self, key: str, app: str) -> None:
+        super().__init__(f'The key "{key}" is not for the app {app}: add it to the key\'s apps (api_keys_file).')
 
 
 class PriorityNotAllowed(ServiceError):

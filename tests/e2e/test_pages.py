@@ -132,10 +132,14 @@ def language_models(shell: PageShell) -> None:
     shell.run("msx-serve --start --models qwen.mar")
 
 
-def plugin(shell: PageShell) -> None:
-    folder = copy_example(shell, "plugin")
+def plugin(shell: PageShell, name: str = "plugin") -> None:
+    folder = copy_example(shell, name)
     install(folder / "plugins", folder)
     shell.configure((folder / "config.properties").read_text())
+
+
+def example_app(shell: PageShell) -> None:
+    plugin(shell, "app")
 
 
 def exported(shell: PageShell) -> None:
@@ -173,6 +177,7 @@ PAGES = {
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),
     "examples/llama/README.md": Needs(example("llama"), mindspore=True, long=True, collectives=True),
     "examples/matmul/README.md": Needs(example("matmul"), mindspore=True, long=True, collectives=True),
+    "examples/app/README.md": Needs(example_app),
     "examples/plugin/README.md": Needs(plugin),
     "examples/qwen/README.md": Needs(qwen, mindspore=True, long=True),
     "examples/servable/README.md": Needs(example("servable"), mindspore=True),
@@ -181,6 +186,7 @@ PAGES = {
 }
 
 INSTALLS = "installs what the tests run with already"
+BUILDS = "builds with hatchling, from PyPI; tests/plugins.py installs the same"
 HUB = "loads from a hub; the checkpoint that it would load stands for it"
 NOT_RUN = {
     "README.md": {
@@ -230,9 +236,8 @@ NOT_RUN = {
         "msx-serve --start": "serves what the command before it packs; tests/e2e/test_stages.py serves others",
         "curl --data-binary @cat.jpg": "asks the server of the command before it",
     },
-    "examples/plugin/README.md": {
-        "pip install": "builds with hatchling, from PyPI; tests/plugins.py installs the same"
-    },
+    "examples/app/README.md": {"pip install": BUILDS},
+    "examples/plugin/README.md": {"pip install": BUILDS},
     "examples/qwen/README.md": {"pip install": HUB, "hf download": HUB},
 }
 """Commands by their beginning, and why no test types them."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 from msx_core.held_bytes import HeldBytes
+from msx_frontend.apis.plugins.apps import AppLimits, UserApps
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View
 from msx_frontend.apis.served_api import installed_apis
@@ -20,6 +21,10 @@ from msx_net.heartbeats import OFF
 from msx_net.tls.listeners import ListenerTls
 from tests.frontend.harness import Harness
 from tests.net.http.client import FakeAccessLog
+
+
+def no_apps() -> UserApps:
+    return UserApps([], AppLimits(1, 1, 1, 1), cast(Any, None), merged=False)
 
 
 def workflows_of(harness: Harness) -> WorkflowManagement:
@@ -42,6 +47,7 @@ def front_of(
         tls=SimpleNamespace(of=lambda listener: tls),
         plugins=PluginEndpoints([], View(harness.config, harness.registry), 10),
         apis=installed_apis(),
+        apps=no_apps(),
         monitoring=SimpleNamespace(metrics=harness.metrics, counted=lambda log, by_key: log),
         access_log=FakeAccessLog(),
         held=held or HeldBytes(),

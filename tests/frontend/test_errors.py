@@ -15,6 +15,7 @@ from msx_core.service_errors import HandlerFailed, ServiceError, WorkerDied, grp
 from msx_frontend import management_errors
 from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
+from msx_frontend.apis.plugins import app_errors
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
@@ -59,6 +60,7 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     grpc_own = {unary_reply.ResponseTooLarge.__name__, management.Disabled.__name__}
     others -= {ServingError.__name__}  # MindSpore Serving's own numbers and statuses: see test_grpc beside its API
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}
+    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == app_errors.__name__}
     assert others == {
         reply_buffer.ReaderTooSlow.__name__,
         ReplyTooLarge.__name__,

@@ -13,6 +13,7 @@ from msx_core.cgroup import memory_limit
 from msx_core.held_bytes import HeldBytes
 from msx_core.plugins import ENDPOINTS
 from msx_core.start_errors import StartError
+from msx_frontend.apis.plugins.apps import APPS, AppLimits, UserApps
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.apis.served_api import ServedApi, installed_apis
@@ -67,6 +68,7 @@ class ServerContext:
     tls: ServerTls | None
     plugins: PluginEndpoints
     apis: Sequence[ServedApi]
+    apps: UserApps
     registry: Registry
     health: Health
     held: HeldBytes
@@ -100,6 +102,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     monitoring = Monitoring(config, output, os.environ, figures)
     registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
+    apps = _load_apps(config, monitoring)
     tls = server_tls(config)
     if tls is not None:
         figures.certificate_end = lambda: tls.identity.validity.end
@@ -131,6 +134,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         tls=tls,
         plugins=plugins,
         apis=installed_apis(),
+        apps=apps,
         registry=registry,
         health=Health(registry, strict=config.readyz_strict),
         held=held,
@@ -164,6 +168,16 @@ def _serializer(config: ServerConfig) -> SnapshotSerializer | None:
 def _load_plugins(config: ServerConfig, registry: Registry) -> PluginEndpoints:
     view, limit = View(config, registry), float(config.default_response_timeout)
     return PluginEndpoints(load_plugins(ENDPOINTS), view, limit)
+
+
+def _load_apps(config: ServerConfig, monitoring: Monitoring) -> UserApps:
+    limits = AppLimits(
+        config.app_startup_timeout,
+        config.app_shutdown_timeout,
+        float(config.default_response_timeout),
+        config.max_request_size,
+    )
+    return UserApps(load_plugins(APPS), limits, monitoring.metrics, merged=config.merged)
 
 
 def _instance(folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool) -> Instance:

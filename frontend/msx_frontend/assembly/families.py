@@ -15,6 +15,7 @@ from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
+from msx_frontend.apis.plugins.apps import UserApps
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.probes.family import Probes
 from msx_frontend.apis.served_api import ServedApi
@@ -55,6 +56,7 @@ class Parts(NamedTuple):
     workflow_api: WorkflowApi
     metrics: ServerMetrics
     plugins: PluginEndpoints
+    apps: UserApps
     texts: TextModels
     adapters: LoadedAdapters
     apis: Sequence[ServedApi]
@@ -88,6 +90,7 @@ def families(parts: Parts) -> Sequence[Family]:
         own += [console(parts.console), playground(parts.console)]
     if config.enable_metrics_api:
         own.append(metrics_api(parts.metrics))
+    own += parts.apps.families()
     every = [*own, *parts.plugins.families(first_segments(own))]
     return [with_encodings(family, config) for family in every]
 

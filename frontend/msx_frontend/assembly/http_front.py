@@ -80,6 +80,7 @@ class HttpFront:
                 workflow_api=WorkflowApi(models.workflows, enabled=config.enable_model_api),
                 metrics=context.monitoring.metrics,
                 plugins=context.plugins,
+                apps=context.apps,
                 cluster=models.cluster_report,
                 console=self.console,
             )

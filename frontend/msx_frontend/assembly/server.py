@@ -62,8 +62,10 @@ class Server:
         """Become not ready, and refuse new requests; accepted ones may finish for `limit` seconds."""
         self.health.draining = True
         self.models.refuse_new()
+        apps = self.models.context.apps
+        apps.draining = True
         deadline = time.monotonic() + limit
-        while self.models.busy() and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
+        while (self.models.busy() or apps.busy) and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
             await asyncio.sleep(0.05)
 
 
@@ -84,6 +86,8 @@ async def start_server(
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
     models = await open_models(context, parts)
+    context.apps.start()
+    parts.push_async_callback(context.apps.stop)  # after the listeners
     front = HttpFront(context, models)
     async with AsyncExitStack() as ports:  # which are free again at once where a model cannot be loaded
         http = front.listen(listeners)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from msx_core.plugins import ENDPOINTS
+from msx_frontend.apis.plugins.apps import APPS
 from msx_frontend.apis.plugins.view import config_view
 from msx_frontend.archives.model_store import ArchiveFolder
 from msx_frontend.archives.signed import key_ring
@@ -39,7 +40,7 @@ class StartInput(NamedTuple):
 
 def _plugins(config: ServerConfig, env: Env) -> str:
     use_plugins_path(config.plugins_path)
-    return ", ".join(plugin.label for plugin in load_plugins(ENDPOINTS))
+    return ", ".join(plugin.label for group in (ENDPOINTS, APPS) for plugin in load_plugins(group))
 
 
 def _log_config(config: ServerConfig, env: Env) -> str:

@@ -15,7 +15,7 @@ from msx_core.values import ConfigError, convert, near_miss, show
 from msx_frontend.keys.key import LONGEST, Key, KeyKind, digest_of
 from msx_frontend.keys.rate import Rate
 
-MEMBERS = ("name", "key", "kind", "expires", "models", "priority", "rate")
+MEMBERS = ("name", "key", "kind", "expires", "models", "apps", "priority", "rate")
 SHORT = 16
 """Characters: a shorter key can be guessed."""
 
@@ -24,6 +24,10 @@ _KEY = re.compile(r"[!-~]+")
 _MODELS = Annotated[
     list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=1000, description="a list of models")
 ]
+_APPS = Annotated[
+    list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=1000, description="a list of apps")
+]
+_NAMES = {"models": _MODELS, "apps": _APPS}
 _RATE = Annotated[float, Meta(ge=1e-3, le=1e6, description="a number of requests per second, from 0.001 to 1000000")]
 
 
@@ -58,13 +62,20 @@ def _key(name: str, value: Mapping[str, Any]) -> Key:
             meant = near_miss(str(member), MEMBERS)
             raise ConfigError(f"{show(member)[1:-1]}: is not a member" + (f"; did you mean {meant}?" if meant else ""))
     kinds = _kinds(value.get("kind"))
-    models = None if value.get("models") is None else frozenset(convert("models", value["models"], _MODELS))
-    if models is not None and kinds != {"inference"}:
-        raise ConfigError("models: only a key whose kind is inference alone can be limited to models")
+    models, apps = _limits(value, kinds)
     rate = None if value.get("rate") is None else Rate(convert("rate", value["rate"], _RATE))
     until, priority = _moment(value.get("expires")), _priority(value.get("priority", "normal"))
     digest = digest_of(checked_key(value.get("key")))
-    return Key(digest, kinds, name, until=until, models=models, rate=rate, priority=priority)
+    return Key(digest, kinds, name, until=until, models=models, apps=apps, rate=rate, priority=priority)
+
+
+def _limits(value: Mapping[str, Any], kinds: frozenset[KeyKind]) -> tuple[frozenset[str] | None, ...]:
+    """The models and the apps that a key is good for: of a key that names some of either, no others."""
+    given = [name for name in ("models", "apps") if value.get(name) is not None]
+    if given and kinds != {"inference"}:
+        raise ConfigError(f"{given[0]}: only a key whose kind is inference alone can be limited to {given[0]}")
+    found = {name: frozenset(convert(name, value[name], _NAMES[name])) for name in given}
+    return tuple(found.get(name, frozenset()) if given else None for name in ("models", "apps"))
 
 
 def _priority(value: Any) -> int:

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Literal
 
 from msx_core.priorities import NORMAL, name_of
-from msx_core.service_errors import ModelNotAllowed, PriorityNotAllowed, TooManyRequests
+from msx_core.service_errors import AppNotAllowed, ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
 from msx_net.keys import Kind
 
@@ -30,7 +30,7 @@ _SALT = secrets.token_bytes(32)
 class Key:
     """`until`: seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
 
-    __slots__ = ("digest", "kinds", "models", "name", "priority", "rate", "until")
+    __slots__ = ("apps", "digest", "kinds", "models", "name", "priority", "rate", "until")
 
     def __init__(
         self,
@@ -40,17 +40,18 @@ class Key:
         *,
         until: float = math.inf,
         models: frozenset[str] | None = None,
+        apps: frozenset[str] | None = None,
         rate: Rate | None = None,
         priority: int = NORMAL,
     ) -> None:
-        """`name` is empty for a generated key; `models` is None for a key for all models; `priority` is the highest
-        class of its requests."""
+        """`name` is empty for a generated key; `models` and `apps` are None for a key for all of them, and where one of
+        them is given, the other one is given, too; `priority` is the highest class of its requests."""
         self.priority = priority
         self.digest = digest
         self.kinds = kinds
         self.name = name
         self.until = until
-        self.models = models
+        self.models, self.apps = models, apps
         self.rate = rate
 
     def take(self) -> None:
@@ -68,6 +69,11 @@ class Key:
         if not self.allows(model):
             raise ModelNotAllowed(self.name, model, sorted(self.models or ()))
 
+    def check_app(self, app: str) -> None:
+        """Raises AppNotAllowed."""
+        if self.apps is not None and app not in self.apps:
+            raise AppNotAllowed(self.name, app)
+
     def allows(self, model: str) -> bool:
         return self.models is None or model.partition(":")[0] in self.models  # names of models have no colon
 
@@ -77,7 +83,7 @@ class Key:
 
     def _given(self) -> tuple[object, ...]:
         rate = None if self.rate is None else self.rate.per_second
-        return self.digest, self.kinds, self.name, self.until, self.models, rate, self.priority
+        return self.digest, self.kinds, self.name, self.until, self.models, self.apps, rate, self.priority
 
 
 def digest_of(text: str) -> bytes:

@@ -95,6 +95,12 @@ class ServerMetrics:
         self.key_requests = CounterFamily(
             "msx_key_requests", "Requests by the name of their key, and by HTTP's or gRPC's status", KEY, registry
         )
+        self.app_requests = CounterFamily(
+            "msx_app_requests", "Requests that an app answered, by HTTP's status", ("app", "code"), registry
+        )
+        self.app_seconds = HistogramFamily(
+            "msx_app_seconds", "Arrival to end of an app's reply", ("app",), SECONDS, registry
+        )
         self.batch_size = HistogramFamily("msx_batch_size", "Requests per batch", MODEL, SIZES, registry)
         self.autoscaled = CounterFamily(
             "msx_autoscaling_decisions", "Decisions to have more or fewer workers", (*MODEL, "direction"), registry
@@ -125,6 +131,11 @@ class ServerMetrics:
         """Count an HTTP request that was answered, on any listener."""
         series = self.replies_by_status[status] = self._replies[2 if status < 400 else 4 if status < 500 else 5]
         series.add(1.0)
+
+    def answered(self, app: str, status: int, seconds: float) -> None:
+        """Count a request that an app of a plugin answered."""
+        self.app_requests.labels(app, str(status)).inc()
+        self.app_seconds.labels(app).observe(seconds)
 
     def ts_series(self, name: str, /, **known: str) -> SampleTarget:
         """A series of one of TorchServe's own metrics: its dimensions as they were declared."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from msx_core.priorities import HEADER
+from msx_net.http.family import AppRoute
 from msx_net.http.head import Head
 from msx_net.http.router import Match
 from msx_net.keys import ClientKey, Kind, granted_priority
@@ -31,6 +32,10 @@ def check_priority(head: Head, key: ClientKey | None) -> None:
 
 
 def check_model(match: Match, key: ClientKey | None) -> None:
-    """Raises ModelNotAllowed where the path names a model that the key is not good for."""
-    if key is not None and match.route is not None and (model := match.names.get(match.route.model)):
+    """Raises ModelNotAllowed, AppNotAllowed where the path names a model or an app that the key is not good for."""
+    if key is None or match.route is None:
+        return
+    if isinstance(match.route.answer, AppRoute):
+        key.check_app(match.route.answer.name)
+    elif model := match.names.get(match.route.model):
         key.check_model(model)

@@ -16,7 +16,7 @@ class AsgiRequest(Head):
     def __init__(self, scope: Scope) -> None:
         super().__init__(
             scope["method"],
-            scope["path"],
+            scope["path"].rstrip("/") or "/",
             scope["raw_path"],
             scope["query_string"],
             scope["headers"],

@@ -16,7 +16,7 @@ from msx_net.http.compression import accepted, compress, compressed_headers, dec
 from msx_net.http.cors import Cors, is_preflight
 from msx_net.http.direct import Direct
 from msx_net.http.failures import failure_event, failure_reply, no_route, reported
-from msx_net.http.family import Answer, Family, JobRoute, Reply
+from msx_net.http.family import Answer, AppRoute, Family, JobRoute, Reply
 from msx_net.http.request import Request
 from msx_net.http.response_head import ResponseHead
 from msx_net.http.router import Match, Router
@@ -79,7 +79,6 @@ class Exchange:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        scope["path"] = scope["path"].rstrip("/") or "/"
         call = AsgiRequest(scope)
         status, body = 500, _Body(receive, self._held)
         scope[HOLD] = body.hold
@@ -121,6 +120,8 @@ class Exchange:
             answer = _answer_of(match, call)
             if not match.kinds:
                 call.scope[HOLD].count_in(self._held.public)
+            if isinstance(answer, AppRoute):
+                return await answer.run(call, receive, send)
             request.body = await self._read(family, call, receive)
             return await _send(family, request, await answer(request), send)
         except ClientGone:
@@ -146,7 +147,7 @@ class Exchange:
         return unpacked
 
 
-def _answer_of(match: Match, call: AsgiRequest) -> Answer:
+def _answer_of(match: Match, call: AsgiRequest) -> Answer | AppRoute:
     """Raises ResourceNotFound, MethodNotAllowed."""
     if match.route is None:
         raise no_route(call.method, call.path, match.allowed)

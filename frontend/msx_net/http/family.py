@@ -14,9 +14,10 @@ import msgspec
 from msx_core.replies.sink import Cancellable, Sink
 from msx_core.reply_head import JSON_TYPE
 from msx_core.service_errors import ServiceError
+from msx_net.http.asgi_request import AsgiRequest
 from msx_net.http.head import Head
 from msx_net.http.request import Request
-from msx_net.http.wire import RawHeaders
+from msx_net.http.wire import RawHeaders, Receive, Send
 from msx_net.keys import ClientKey, Kind
 
 ListenerName = Literal["inference", "management", "metrics"]
@@ -92,6 +93,15 @@ class JobRoute(NamedTuple):
 
 
 Answer = Callable[[Request], Awaitable[Reply]]
+AnswersAsgi = Callable[[AsgiRequest, Receive, Send], Awaitable[int]]
+"""Returns the status of the reply. May raise ServiceError before it has begun, and StreamBroken behind that."""
+
+
+class AppRoute(NamedTuple):
+    """Requests of the route are answered by an ASGI app, as they come. `name` is what a key may be limited to."""
+
+    name: str
+    run: AnswersAsgi
 
 
 class Route(NamedTuple):
@@ -101,7 +111,7 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    answer: Answer | JobRoute
+    answer: Answer | JobRoute | AppRoute
     key: Kind | None = "inference"
     """The kind of key that opens the route. None: it is public."""
     summary: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import MagicMock
 
+from msx_frontend.apis.plugins.apps import AppLimits, UserApps
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.apis.torchserve.predictions import Predictions
@@ -31,6 +32,7 @@ def all_families(*plugins: Any) -> list[Family]:
         console=unused,
         apis=installed_apis(),
         plugins=PluginEndpoints(plugins, unused, 1.0),
+        apps=UserApps([], AppLimits(1, 1, 1, 1), unused, merged=False),
     )
     return list(families(parts))
 

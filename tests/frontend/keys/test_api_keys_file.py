@@ -179,7 +179,7 @@ def test_a_wrong_entry_is_named(path: Path, changes: dict[str, Any], said: str) 
         ("", "is not a mapping with the one member keys, a list"),
         ("[]", "is not a mapping with the one member keys, a list"),
         ("keys: 1", "is not a mapping with the one member keys, a list"),
-        ("keys: [1]", "entry 1 is not a mapping with name, key, kind, expires, models, priority, rate"),
+        ("keys: [1]", "entry 1 is not a mapping with name, key, kind, expires, models, apps, priority, rate"),
         ("keys:\n- {name: a, key: *secret, kind: API}", "line 2, column 18: is not YAML or JSON"),
         ("keys:\n- {name: a, key: !secret x, kind: API}", "line 2, column 18: is not YAML or JSON"),
         ("keys:\n- {name: a, key: 2027-13-45, kind: API}", "line 2: is not YAML or JSON"),

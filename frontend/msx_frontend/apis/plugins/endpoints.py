@@ -8,7 +8,7 @@ import inspect
 import logging
 import re
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args, get_type_hints
 
@@ -16,6 +16,7 @@ from msx_core.errors import PredictionError
 from msx_core.failures import summary
 from msx_core.plugins import Endpoint, EndpointRequest, EndpointResponse, ServerView
 from msx_core.service_errors import DeadlineExceeded, HandlerFailed, MethodNotAllowed, Overloaded, ServiceError
+from msx_frontend.apis.plugins.contained import Exited, contained
 from msx_frontend.installed_plugins import Plugin, PluginError, reason
 
 log = logging.getLogger("msx.plugins")
@@ -59,13 +60,13 @@ class PluginEndpoint:
             raise
         except Exception as error:
             log.exception("the plugin %s failed", self.label, extra={"request_id": request.id})
-            said = str(error) if isinstance(error, _Exited) else summary(error)
+            said = str(error) if isinstance(error, Exited) else summary(error)
             raise ServiceError(f"The plugin {self.label} failed: {said}") from error
         return result if isinstance(result, EndpointResponse) else EndpointResponse(result)
 
     async def _call(self, method: Callable[[EndpointRequest], Any], request: EndpointRequest) -> Any:
         if inspect.iscoroutinefunction(method):
-            return await _contained(method(request))
+            return await contained(method(request))
         if self.running >= MOST_CALLS:
             raise Overloaded(f"The plugin {self.label} is busy with {MOST_CALLS} calls.")
         self.running += 1
@@ -91,17 +92,6 @@ def make_endpoint(plugin: Plugin, server: ServerView, limit: float) -> PluginEnd
         raise PluginError(f"The plugin {plugin.label} cannot be started: {reason(error)}.") from error
 
 
-class _Exited(Exception):
-    """Stands for `sys.exit` in a plugin, which would end the loop."""
-
-
-async def _contained(call: Awaitable[Any]) -> Any:
-    try:
-        return await call
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise _Exited(reason(error)) from None
-
-
 async def _on_a_thread(call: Callable[[], Any], done: Callable[[], None]) -> Any:
     """Run on a daemon thread: one that hangs neither blocks a pool nor keeps the server from ending."""
     loop = asyncio.get_running_loop()
@@ -122,7 +112,7 @@ async def _on_a_thread(call: Callable[[], Any], done: Callable[[], None]) -> Any
         except Exception as raised:
             error = raised
         except BaseException as raised:
-            error = _Exited(reason(raised))
+            error = Exited(reason(raised))
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, result, error)
 
