@@ -1,4 +1,4 @@
-"""What this package raises. Every message is one sentence that names the file and what to do.
+"""Errors of this package. Every message is one sentence that names the file and what to do.
 
 ArchiveError                the file is not a model archive that can be used
 ├── HostileArchiveError     it holds a member that no model needs; nothing of it was written

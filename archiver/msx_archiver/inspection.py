@@ -44,7 +44,7 @@ class GraphReport(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class InspectionReport(msgspec.Struct, frozen=True, rename="camel"):
-    """What `msx-archiver inspect --json` prints. Sizes in bytes; `archiveSize` is 0 for a folder."""
+    """Output of `msx-archiver inspect --json`. Sizes in bytes; `archiveSize` is 0 for a folder."""
 
     path: str
     format: str

@@ -25,7 +25,7 @@ GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classi
 VERSION = "1.0"
 _MOST_BYTES = 1 << 20
 _SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".jinja")
-"""What the handlers read. Weights in other formats are large, and code of the hub's would be on the worker's path."""
+"""Suffixes of what the handlers read. Other weights are large, and code of the hub's would be on the worker's path."""
 
 
 def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:

@@ -14,7 +14,7 @@ M = TypeVar("M", bound="Manifest | WorkflowManifest")
 
 @dataclass(frozen=True)
 class ArchiveSchema(Generic[M]):
-    """What distinguishes one kind from the other; `named_files` are the manifest's keys that name files."""
+    """The difference between the kinds of archives; `named_files` are the manifest's keys that name files."""
 
     noun: str
     tool: str

@@ -81,7 +81,7 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def _message(digest: str) -> bytes:
-    """What is signed says what it is, so that no signature of something else fits."""
+    """Message to sign. It begins with the format, so that no signature of something else fits."""
     return f"{FORMAT}:{digest}".encode()
 
 

@@ -14,7 +14,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True)
 class Reply:
-    """Of HTTP; `headers` by their names in small letters."""
+    """Reply over HTTP; `headers` by their names in small letters."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,7 +47,7 @@ class HttpCall(Generic[T]):
 
 @dataclass(frozen=True)
 class RpcCall(Generic[T]):
-    """Of gRPC: the path of the method, its request, the class of its response, and how one is read."""
+    """Call over gRPC: the path of the method, its request, the class of its response, and how one is read."""
 
     part: Part
     method: str

@@ -1,4 +1,4 @@
-"""What a call can fail with. Each is an `MsxError`, whose text is the server's own sentence."""
+"""Errors of a call. Each is an `MsxError`, whose text is the server's own sentence."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ LONGEST_PAUSE = 30.0
 
 
 class Attempts:
-    """Of one call: `pause` says after which error and how many seconds it is made again."""
+    """Attempts of one call: `pause` says after which error and how many seconds it is made again."""
 
     def __init__(self, retries: int) -> None:
         self._left = retries

@@ -1,4 +1,4 @@
-"""What a client is made of, by its address: the calls and the transport of one protocol, which imports the library."""
+"""Parts of a client, by its address: the calls and the transport of one protocol, which imports the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What language models answer. `raw` is the whole reply, in OpenAI's shape; None over gRPC, which has texts alone."""
+"""Replies of language models. `raw` is the whole reply, in OpenAI's shape; None over gRPC, which has texts alone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ChatReply:
 
 @dataclass(frozen=True)
 class TextPiece:
-    """Of a streamed text. `raw`: the event, which has tool calls and log-probabilities."""
+    """Piece of a streamed text. `raw`: the event, which has tool calls and log-probabilities."""
 
     text: str
     finish_reason: str | None = None
@@ -67,7 +67,7 @@ def chat_reply_of(reply: Raw) -> ChatReply:
 
 
 def piece_of(event: Raw) -> TextPiece:
-    """Of a completion or of a chat."""
+    """Piece of a completion or of a chat."""
     choices = event.get("choices") or [{}]
     text = choices[0].get("text")
     if text is None:

@@ -145,7 +145,7 @@ class Batch:
             wait_for_any(waiting)
 
     async def drain(self) -> None:
-        """What `wait` is for an async handler, whose batch has one request."""
+        """Wait while the client is slow; an async handler's batch has one request."""
         await self.requests[0].granted()
 
     def send(self, values: Any) -> None:

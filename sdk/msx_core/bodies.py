@@ -28,7 +28,7 @@ Data = bytes | bytearray
 
 
 class Input(Protocol):
-    """What a request was read as: a request of the Open Inference Protocol, or an object of the handler's type."""
+    """Input of a request as it was read: a request of the Open Inference Protocol, or an object of the handler's type."""
 
     @property
     def is_json(self) -> bool:
@@ -157,7 +157,7 @@ def fault(data: Data, error: Exception) -> str:
 
 
 _MALFORMED = re.compile(r"JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)")
-"""What msgspec says."""
+"""Message of msgspec for malformed JSON."""
 _HALF = re.compile(
     rb"(?<!\\)(?:\\\\)*"  # a backslash that is escaped escapes nothing
     rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F])"
@@ -175,7 +175,7 @@ def _start(data: Data, error: UnicodeDecodeError) -> int:
 
 
 def _place(data: Data, at: int) -> str:
-    """Of a byte, as editors count."""
+    """Line and column of a byte, as editors count."""
     before = bytes(data[:at])
     return f"line {before.count(10) + 1}, column {at - before.rfind(10)}"
 

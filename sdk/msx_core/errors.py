@@ -1,4 +1,4 @@
-"""What a handler raises.
+"""Errors that a handler raises.
 
 Exception
 ├── HandlerLoadError     the model cannot be loaded

@@ -13,7 +13,7 @@ from msx_core.protowire import Span, WireError
 GROUP_CONFIG = "group_config.pb"
 """The file's name in an archive."""
 MOST_BYTES = 16 << 20
-"""Of one file. Real ones have some hundred bytes a group."""
+"""Bytes of one file. Real ones have some hundred bytes a group."""
 MOST_GROUPS = 10_000
 
 # Field numbers of MindSpore's node_strategy.proto (ParallelGroupMap).

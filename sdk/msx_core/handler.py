@@ -33,7 +33,7 @@ class Handler:
     """
 
     packed_with: tuple[str, ...] = ()
-    """What it cannot load without: options of msx-archiver (`--serialized-file`, `--model-file`) and names of files.
+    """Files it cannot load without: options of msx-archiver (`--serialized-file`, `--model-file`) and names of files.
 
     Written as a literal, it is read when the model is packed: an archive without is refused then.
     """
@@ -78,7 +78,7 @@ class Handler:
         raise PredictionError(501, f"{type(self).__name__} has no explanations: it does not implement explain()")
 
     def describe(self) -> Any:
-        """What `GET /models/{model}?customized=true` shows."""
+        """Answer to `GET /models/{model}?customized=true`."""
         return {}
 
     def close(self) -> Awaitable[None] | None:

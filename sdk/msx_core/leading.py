@@ -7,7 +7,7 @@ from types import TracebackType
 
 
 class Leading:
-    """What `context.lead(message)` returns: the other ranks follow the message, and `with` it rank 0 does its share.
+    """Result of `context.lead(message)`: the other ranks follow the message, and `with` it rank 0 does its share.
 
     A handler that has several messages on their way, such as to the stages of a pipeline, does its share of each in
     parts (`with leading.part():`), then calls `end`, in the order of the messages. A model of one rank leads no others.

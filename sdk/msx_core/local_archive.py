@@ -1,4 +1,4 @@
-"""What `LocalModel` takes of an archive, or of files that were not packed yet.
+"""Files of an archive, packed or not, for `LocalModel`.
 
 The archiver, which unpacks archives, is above this package: an entry point names its function.
 """

@@ -46,7 +46,7 @@ def method(name: str | F = "", /, *, summary: str = "") -> F | Callable[[F], F]:
 
 
 def marked_methods(owner: Any, *, is_async: bool) -> MarkedMethods:
-    """Those of a handler's instance or module. `is_async`: its `handle` is. Raises HandlerLoadError."""
+    """Marked methods of a handler's instance or module. `is_async`: its `handle` is. Raises HandlerLoadError."""
     found: dict[str, MarkedMethod] = {}
     for attribute, info in _marks(owner):
         call = getattr(owner, attribute)

@@ -67,7 +67,7 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class MindIRSignature:
-    """What a MindIR graph takes and gives.
+    """Inputs and outputs of a MindIR graph.
 
     Tuples are flattened in order. An input has the name of its `construct` argument (elements of a tuple get
     `.0`, `.1`, …); MindIR does not name outputs, so they are `output_0`, `output_1`, ….

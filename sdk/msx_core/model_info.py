@@ -40,6 +40,6 @@ class ModelInfo:
     from_older_server: bool = False
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
     servable: ServableStart | None = None
-    """What a start script of MindSpore Serving says of the servable; None for all other models."""
+    """The servable as a start script of MindSpore Serving declares it; None for all other models."""
     framework_device: FrameworkDevice | None = None
     """MindSpore's name of the device; None where MindSpore computes on the CPU."""

@@ -27,7 +27,7 @@ log = logging.getLogger("msx.worker")
 
 
 class NonFinite:
-    """Those of one model. `count` is called for each such reply; `labels` are of the log's line."""
+    """Watch a model's replies for NaN and infinity: each calls `count`; `labels` are of the log's line."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ def _places(value: Any, place: str, depth: int) -> Iterator[str]:
 
 
 def _places_in_object(value: Any, place: str, depth: int) -> Iterator[str]:
-    """Of arrays and tensors, and of structs, dataclasses and pydantic's models."""
+    """Places in arrays and tensors, and in structs, dataclasses and pydantic's models."""
     array = value.asnumpy() if hasattr(value, "asnumpy") else value
     if hasattr(array, "dtype") and hasattr(array, "tolist"):
         is_numpy = hasattr(array.dtype, "kind")  # torch's types have none

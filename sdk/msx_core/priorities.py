@@ -8,7 +8,7 @@ HEADER = "x-msx-priority"
 LOW, NORMAL, HIGH = -1, 0, 1
 NAMES = {"low": LOW, "normal": NORMAL, "high": HIGH}
 GRANTED = ("high", "normal")
-"""What a key may have as its highest class: a request that names none is a normal one."""
+"""Classes that may be a key's highest: a request that names none is a normal one."""
 FROM_HIGH = (HIGH, NORMAL, LOW)
 
 
@@ -25,5 +25,5 @@ def name_of(priority: int) -> str:
 
 
 def class_headers(priority: int) -> list[tuple[str, str]]:
-    """What workers are told of a call of gRPC: engines of language models have an order of their own."""
+    """Headers that tell workers the class of a gRPC call: engines of language models have an order of their own."""
     return [(HEADER, name_of(priority))] if priority != NORMAL else []

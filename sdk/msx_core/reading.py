@@ -63,7 +63,7 @@ class RequestReader:
             check_prediction(decoded["body"], self._signature)
 
     def _read_call(self, request: InferenceRequest) -> None:
-        """Of a method."""
+        """Read the call of a method."""
         if name := method_of(request.operation):
             self._check_method(name)
         if answers_packed(request.operation):

@@ -41,7 +41,7 @@ class SharedPlace(Protocol):
     """Where the large values of a reply may stand. Each method returns None for what has to travel in the frame."""
 
     def array(self, value: Any) -> Reference | None:
-        """Of a NumPy array."""
+        """Reference to a NumPy array."""
 
     def data(self, value: bytes | bytearray | memoryview) -> Reference | None: ...
 

@@ -12,7 +12,7 @@ _watching = threading.Lock()
 
 
 class ReplyCredit:
-    """What a request knows of the client that takes its reply: a base class, so that a stream costs only the counting.
+    """Credit that the client of a reply has granted: a base class, so that a stream costs only the counting.
 
     One thread at a time sends; another one grants. A chunk is sent whole once any credit is left. A thread that waits
     calls `watch`, then looks at `spent`: a grant is noted, then told to those who watch, so that none is missed.
@@ -31,7 +31,7 @@ class ReplyCredit:
         return self.sent >= self.credit
 
     def grant(self, credit: int) -> None:
-        """What is not above the credit of before changes nothing."""
+        """Raise the credit; a lower one changes nothing."""
         self.credit = max(credit, self.credit)
         for call in self._watchers:
             call()

@@ -96,7 +96,7 @@ class InferenceRequest(ReplyCredit):
         self.shared: SharedValues | None = None
         """Shared memory for large values, in a stage's worker."""
         self.input: Input | None = None
-        """What the request was read as ahead of the handler, where that is not done as for every prediction."""
+        """The request as it was read ahead of the handler, where that is not done as for every prediction."""
         self.encoder: Callable[[Any], bytes] | None = None
         """Makes the bytes of a reply, where that is not done as for every prediction."""
         self._data: dict[str, Any] | None = None

@@ -18,7 +18,7 @@ from msx_core.typed.functions import TypedFunction, typed_functions
 
 
 class HandleKind(Enum):
-    """What a call of the handler returns."""
+    """Kinds of results that a handler's call returns."""
 
     PLAIN = "a list"
     GENERATOR = "lists, one after the other"
@@ -47,10 +47,10 @@ class ResolvedHandler:
     owner: Any
     """The module or instance that may have an attribute `example`."""
     methods: MarkedMethods = field(default_factory=dict)
-    """What clients call by name, beside `handle`."""
+    """Methods that clients call by name, beside `handle`."""
 
     def function_for(self, operation: str) -> Callable[[Any, Context], Any]:
-        """What answers requests of this operation: a marked method, else `handle`."""
+        """Function that answers requests of this operation: a marked method, else `handle`."""
         marked = self.methods.get(method_of(operation))
         return self.handle if marked is None else marked.call
 

@@ -1,4 +1,4 @@
-"""What the start of a servable says to its workers."""
+"""Arguments of a servable's start, which its workers get."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ServableStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Decrypts the MindIR: 16, 24 or 32 bytes."""
     dec_mode: str = "AES-GCM"
     rank_models: tuple[tuple[str, ...], ...] = ()
-    """Of a distributed servable: for each rank the absolute paths of its MindIR files, one a subgraph."""
+    """For a distributed servable: each rank's absolute paths of its MindIR files, one a subgraph."""
     rank_groups: tuple[tuple[str, ...], ...] = ()
     """The absolute paths of each rank's groups (GROUP_INFO_FILE), if there are any."""
 

@@ -1,4 +1,4 @@
-"""What `msx-serve plan` asks of the engine's arithmetic, and what it answers. Sizes are bytes, times are seconds."""
+"""Requests of `msx-serve plan` to the engine's arithmetic, and the answers. Sizes are bytes, times are seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler author imports."""
+"""The public names for authors of handlers."""
 
 from msx_core.marked_methods import method
 from msx_core.results import Last

@@ -1,5 +1,5 @@
-"""What an author of plugins imports: the server finds endpoints and places for snapshots by their entry points, workers
-find envelopes and packages of handlers.
+"""The interface for plugins: the server finds endpoints and places for snapshots by their entry points, workers find
+envelopes and packages of handlers.
 
 The counterpart of TorchServe's `servingsdk` (docs/plugins.md).
 """

@@ -61,7 +61,7 @@ class Reply:
         return msgspec.json.decode(self.body)
 
     def msgpack(self) -> Any:
-        """Of a MessagePack reply, with arrays as NumPy's."""
+        """Decode a MessagePack reply, with arrays as NumPy's."""
         return unpack(self.body)
 
 

@@ -81,7 +81,7 @@ class TextGenerationHandler(Handler):
         raise PredictionError(501, f"{type(self).__name__} does not sleep")
 
     def capabilities(self) -> Capabilities:
-        """What this handler can do, asked after `initialize`. By default what it overrides, without limits."""
+        """Features of this handler, read after `initialize`. By default those that it overrides, without limits."""
         return Capabilities(
             generate=_overrides(self, "generate"),
             tokenize=_overrides(self, "tokenize"),

@@ -86,7 +86,7 @@ class RpcCalls:
         return _prediction("StreamPredictions", model, fields, None, None, lambda reply: TextPiece(_text(reply)))
 
     def embed(self, model: str, texts: Sequence[str], options: Mapping[str, Any]) -> RpcCall[list[list[float]]]:
-        """Of one text: a plain prediction has one input."""
+        """Embed one text: a plain prediction has one input."""
         (text,) = texts
         fields = _fields({"input": text, **options})
         return _prediction("Predictions", model, fields, None, None, lambda reply: [json.loads(reply.prediction)])
@@ -143,7 +143,7 @@ class RpcCalls:
 
 
 def fields_of(data: Any) -> dict[str, bytes]:
-    """What a handler gets as its row: `body`, as over HTTP, or by the names of a dict whose values are all bytes."""
+    """Fields of the handler's row: `body`, as over HTTP, or the names of a dict whose values are all bytes."""
     if isinstance(data, Mapping) and data and all(isinstance(value, bytes) for value in data.values()):
         return dict(data)
     if isinstance(data, bytes | bytearray | memoryview):

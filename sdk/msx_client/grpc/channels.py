@@ -1,4 +1,4 @@
-"""What both gRPC transports share: options of channels, metadata of calls, and what their errors mean."""
+"""Channel options, metadata of calls and translation of errors, which both gRPC transports share."""
 
 from __future__ import annotations
 

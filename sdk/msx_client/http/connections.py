@@ -1,4 +1,4 @@
-"""What both HTTP transports share: how httpx is set up, and what its errors mean."""
+"""Setup of httpx and translation of its errors, which both HTTP transports share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prediction sends, and what its answer is, by content type."""
+"""Encoding of predictions and decoding of replies, by content type."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def decode_json(reply: Reply) -> Any:
 
 
 def failure(reply: Reply) -> MsxError:
-    """Of an answer with a status of 400 or more, in any of the server's shapes."""
+    """Error of a response with a status of 400 or more, in any of the server's shapes."""
     message, kind = _sentence(reply.content)
     headers = reply.headers
     wait = headers.get("retry-after-ms") or headers.get("retry-after")

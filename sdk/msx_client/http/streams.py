@@ -1,4 +1,4 @@
-"""What streams bring: pieces as they come, or server-sent events."""
+"""Decoders of streams: pieces as they come, or server-sent events."""
 
 from __future__ import annotations
 

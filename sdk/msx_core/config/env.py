@@ -13,16 +13,16 @@ from msx_core.values import ConfigError
 
 MOST_VARIABLES = 256
 MOST_CHARACTERS = 32_768
-"""Of one value."""
+"""Characters of one value."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWNED = re.compile(
     r"(LOCAL_)?(RANK|WORLD_SIZE)|RANK_(ID|SIZE|TABLE_FILE)|DEVICE_ID|MASTER_.*|MSX_.*|MS_(ROLE|SCHED_.*|WORKER_NUM|NODE_ID)"
     r"|[A-Z_]+_VISIBLE_DEVICES|TS_.*|LOG_LOCATION|METRICS_LOCATION"
 )
-"""What the server gives its workers. Devices are `deviceIds`."""
+"""Variables that the server sets for its workers. Devices are `deviceIds`."""
 _BEFORE_THE_WORKER = re.compile(r"PYTHON.*|LD_.*|GLIBC_TUNABLES|GCONV_PATH|OPENSSL_(CONF|MODULES|ENGINES)")
-"""What acts on a process before it has given up the server's rights."""
+"""Variables that act on a process before it has given up the server's rights."""
 
 Environment = dict[str, str]
 
@@ -48,7 +48,7 @@ def check_env(env: Any, workers: int | None) -> None:
 
 
 def environment_of(env: Any, place: int) -> Environment:
-    """Of the worker at this place, from 0. Workers beyond the end of a list begin again at its first mapping."""
+    """Variables of the worker at this place, from 0; workers beyond the end of a list begin again at its first."""
     found = environments(env)
     return found[place % len(found)] if found else {}
 

@@ -44,7 +44,7 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
         return read_pipeline(self, [])
 
     def environment(self, place: int) -> dict[str, str]:
-        """What `env:` adds to the environment of the worker at this place, from 0."""
+        """Variables that `env:` adds for the worker at this place, from 0."""
         return environment_of(self.env, place)
 
     @property

@@ -22,7 +22,7 @@ Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an
 Ids = Annotated[tuple[Count, ...], Meta(min_length=1, description="a list of device numbers")]
 Buckets = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=12, description="a list of 1 to 12 sizes")]
 MOST_CAPTURES = 19
-"""What MindSpore keeps, as vllm-mindspore 0.5.1 sets it (`graph_capture_max_number`)."""
+"""Graphs that MindSpore keeps, as vllm-mindspore 0.5.1 sets it (`graph_capture_max_number`)."""
 Captures = Annotated[
     tuple[Positive, ...],
     Meta(min_length=1, max_length=MOST_CAPTURES, description=f"a list of 1 to {MOST_CAPTURES} sizes"),

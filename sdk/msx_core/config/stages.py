@@ -40,7 +40,7 @@ class Settings(Protocol):
 
     @property
     def file_type(self) -> type[msgspec.Struct]:
-        """What a file's keys are read as."""
+        """Type that a file's keys are read as."""
 
     def of_stage(self, values: dict[str, Any], raw: dict[str, Any]) -> Any:
         """These settings with those of a stage in their place. Raises ConfigError."""

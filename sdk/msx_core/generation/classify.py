@@ -25,7 +25,7 @@ class ClassifyRequest(WireStruct):
     truncate: Positive | None = None
     """The most tokens; of a pair the longer text is cut first."""
     truncate_left: bool = False
-    """What is cut of a text is its beginning."""
+    """Cut the beginning of a text, not its end."""
 
 
 class ClassifyReply(WireStruct):

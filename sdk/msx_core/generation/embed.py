@@ -13,7 +13,7 @@ class EmbedRequest(WireStruct):
     """Keep the first dimensions only, and normalise again (Matryoshka embeddings)."""
     truncate: Positive | None = None
     truncate_left: bool = False
-    """What is cut is the beginning."""
+    """Cut the beginning, not the end."""
     normalize: bool | None = None
     """Vectors of length 1; None: as the model has it."""
     prompt_name: str | None = None

@@ -11,7 +11,7 @@ LOAD_ADAPTER, SLEEP = "load_adapter", "sleep"
 
 
 class Capabilities(WireStruct):
-    """What a handler announces when it is loaded."""
+    """Features that a handler announces when it is loaded."""
 
     generate: bool = False
     chat: bool = False

@@ -11,8 +11,8 @@ from msx_core.generation.wire import Integer, Natural, Positive, Share, Tokens, 
 
 
 class Constraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the text must look like. `value` is a JSON schema, a regular expression, a Lark grammar, or for `choice` a
-    JSON list of texts; it is unused for `json_object`, which stands for any JSON object."""
+    """The form that the text must have. `value` is a JSON schema, a regular expression, a Lark grammar, or for `choice`
+    a JSON list of texts; it is unused for `json_object`, which stands for any JSON object."""
 
     kind: Literal["json_schema", "json_object", "regex", "choice", "lark"]
     value: str = ""

@@ -45,7 +45,7 @@ class GenerateRequest(WireStruct):
     adapter: str = ""
     """One of `Capabilities.adapters`, or the name of `adapter_files`; empty for the model alone."""
     adapter_files: AdapterFiles | None = None
-    """Of an adapter that was loaded while the model runs; the server adds them."""
+    """Files of an adapter that was loaded while the model runs; the server adds them."""
     params: SamplingParams = SamplingParams()
     stream: bool = True
     """False: a single delta at the end of each of the `n` texts is enough."""
@@ -78,7 +78,7 @@ class Token(WireStruct):
     """The bytes of the token, if log-probabilities were asked for."""
     top: tuple[TopToken, ...] = ()
     rank: int | None = None
-    """Of a prompt's token: its place among all that could stand there; 1 is the likeliest."""
+    """For a prompt's token: its place among all that could stand there; 1 is the likeliest."""
 
 
 class Usage(WireStruct):

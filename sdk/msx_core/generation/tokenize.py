@@ -20,9 +20,9 @@ class TokenizeRequest(WireStruct):
     continue_final_message: bool = False
     chat_template: str | None = None
     add_special_tokens: bool = True
-    """Of a prompt: the template writes those of messages."""
+    """Add them to a prompt; the template writes those of messages."""
     skip_special_tokens: bool = False
-    """Of `ids`: their text is without special tokens."""
+    """Leave them out of the text of `ids`."""
 
 
 class TextSpan(WireStruct):

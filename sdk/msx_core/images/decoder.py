@@ -34,7 +34,7 @@ _DAMAGED = (
     struct.error,
     zlib.error,
 )
-"""What Pillow raises for damaged files, by format."""
+"""Errors that Pillow raises for damaged files, by format."""
 
 log = logging.getLogger("msx.images")
 

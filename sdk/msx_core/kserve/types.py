@@ -1,4 +1,4 @@
-"""What server and worker share of the Open Inference Protocol; without NumPy."""
+"""Types of the Open Inference Protocol that server and worker share; without NumPy."""
 
 from __future__ import annotations
 

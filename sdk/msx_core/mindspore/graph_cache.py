@@ -99,7 +99,7 @@ def _copied(other: Path, graphs: Path) -> bool:
 
 
 def _complete(folder: Path) -> dict[str, tuple[int, int, int]] | None:
-    """What distinguishes its files; None unless all were there when its model was loaded."""
+    """Size, time and inode of its files; None unless all were there when its model was loaded."""
     files = [folder / LOADED, *(path for path in (folder / "graphs").rglob("*") if path.is_file())]
     found = {str(path): (one.st_size, one.st_mtime_ns, one.st_ino) for path in files for one in [path.stat()]}
     newest = max(modified for _, modified, _ in found.values())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("msx.servable")
 
 GO_ON: list[Any] = []
-"""What rank 0 says to the others when all have failed alike."""
+"""Message of rank 0 to the others when all have failed alike."""
 
 
 class RankModel:
@@ -142,14 +142,14 @@ class RankModel:
         self._give_up()
 
     def _gather(self, own: list[bool]) -> list[list[bool]]:
-        """What each rank says of itself, on rank 0."""
+        """Gather on rank 0 the report of each rank."""
         if self.follows:
             self._messages.send(own, 0)
             return []
         return [own, *(self._messages.receive(rank) for rank in self._others)]
 
     def _last_outputs(self) -> list[list[TensorSpec]]:
-        """Of the last rank, on rank 0 and on itself."""
+        """Outputs of the last rank, on rank 0 and on itself."""
         own = [network.outputs for network in self._subgraphs]
         if self._rank == self._last:
             if self.follows:

@@ -30,7 +30,7 @@ ROWS = 3
 _BRANCHES = frozenset(("raise", "Switch", "switch"))
 """MindSpore 2.10 may compute them wrongly where an axis is open."""
 _STATE = ("Assign", "ScatterUpdate", "ScatterNdUpdate", "ScatterAdd", "ScatterNdAdd")
-"""What operators that change a parameter begin with: a made-up row would stay in it."""
+"""Prefixes of operators that change a parameter: a made-up row would stay in it."""
 EXPORT_WAYS = "export it with a fixed number of rows, or serve the network by --handler checkpoint"
 CELL_WAYS = "leave out mindspore: {mode: graph}, or give batchSize: 1"
 _AS_IT_IS = "batchCheck: false in model-config.yaml serves it as it is (docs/wrong-answers.md)"

@@ -27,7 +27,7 @@ class StoredRows(NamedTuple):
     outputs: list[Array]
 
     def answers(self, arrays: Sequence[Array]) -> list[Array | None]:
-        """Those to the first rows; None for an output that has no row for each."""
+        """Answers to the first rows; None for an output that has no row for each."""
         count, rows = len(arrays[0]), len(self.inputs[0])
         return [one[:count] if one.shape[:1] == (rows,) else one if count == rows else None for one in self.outputs]
 

@@ -1,4 +1,4 @@
-"""What packed values are made of besides plain ones, and the heads of arrays."""
+"""Types of packed values besides plain ones, and the heads of arrays."""
 
 from __future__ import annotations
 

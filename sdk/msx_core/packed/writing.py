@@ -48,7 +48,7 @@ def extension(value: Any) -> Any:
 
 
 def _plain(value: str | bytes) -> Any:
-    """Of a subclass."""
+    """Encode a value of a subclass."""
     if isinstance(value, OneText):
         return msgspec.msgpack.Ext(TEXT, value.encode())
     if isinstance(value, OneBytes):

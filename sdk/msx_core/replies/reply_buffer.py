@@ -73,7 +73,7 @@ class ReplyBuffer:
         session: str = "",
     ) -> None:
         self.priority, self.trace, self.session = priority, trace, session
-        """Of its job."""
+        """Attributes of its job."""
         self.job: Cancellable | None = None
         """The job that `close` cancels; set by the caller that makes the job."""
         self.hold: Hold | None = None
@@ -280,6 +280,6 @@ class ReplyBuffer:
         self._drop()
 
     def _drop(self) -> None:
-        """What waits; more may come."""
+        """Drop the chunks that wait; more may come."""
         self._chunks.clear()
         self._taken(self._size)

@@ -31,6 +31,6 @@ class Cancellable(Protocol):
 
     @property
     def credit(self) -> StreamCredit | None:
-        """Of one job whose reply is a stream, for who holds its chunks until its client takes them."""
+        """Credit of one job whose reply is a stream, for who holds its chunks until its client takes them."""
 
     def cancel(self, error: ServiceError | None = None) -> None: ...

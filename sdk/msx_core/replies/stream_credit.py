@@ -15,8 +15,8 @@ BEHIND = 16
 
 
 class StreamBuffers:
-    """What the streamed replies of one server may hold: `size` bytes of each (the key stream_buffer_size), and of all
-    together WHOLE times that beside FIRST of each."""
+    """Limits of the streamed replies that one server holds: `size` bytes of each (the key stream_buffer_size), and of
+    all together WHOLE times that beside FIRST of each."""
 
     __slots__ = ("first", "left", "most", "size")
 
@@ -29,7 +29,7 @@ class StreamBuffers:
 
 
 class StreamCredit:
-    """Of one reply. `grant` is told each new limit: how many bytes its chunks may have in all.
+    """Credit of one reply. `grant` is told each new limit: how many bytes its chunks may have in all.
 
     Who holds the chunks until the client takes them calls `took`, and `close` at last. It also says whether they are
     `spent`: what waits fills the `room`. Counting costs nothing for a chunk, only for what is taken.

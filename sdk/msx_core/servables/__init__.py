@@ -1,4 +1,4 @@
-"""What a `servable_config.py` of MindSpore Serving declares: models, and methods that are graphs of stages.
+"""Declarations of a `servable_config.py` of MindSpore Serving: models, and methods that are graphs of stages.
 
 `mindspore_serving.server.register` makes these descriptions. They are here, because a servable imports it under that
 name and the worker under another: both must mean the same classes.

@@ -37,7 +37,7 @@ class Stage:
     """For each input: the stage it comes from, and the place among its outputs."""
     outputs_count: int
     tag: str
-    """What failures call it."""
+    """Its name in error messages."""
     name: str
     """`{servable}.{function}`, or the model's key."""
     function: Callable[..., Any] | None = field(default=None, compare=False)
@@ -54,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class ServableMethod:
-    """What clients call. `results` says where each output comes from, as `Stage.inputs` does."""
+    """Method that clients call. `results` says where each output comes from, as `Stage.inputs` does."""
 
     name: str
     inputs: tuple[str, ...]

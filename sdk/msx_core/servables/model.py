@@ -18,7 +18,7 @@ class ModelCallError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDeclaration:
-    """What `declare_model` was given. Several `files` are subgraphs of one model; `format` is in lower case.
+    """Arguments of `declare_model`. Several `files` are subgraphs of one model; `format` is in lower case.
 
     `rank_size` is 0 unless the model is distributed; then it has no files.
     """

@@ -34,7 +34,7 @@ _CHANNEL = re.compile(r"<\|channel\|>\s*(\w+)")
 _RECIPIENT = re.compile(r"\bto=(?:functions\.)?([^\s<]+)")
 
 Said = Callable[[str], Part | None]
-"""What a piece of a message is."""
+"""Function from a piece of a message to its part."""
 
 
 def reader(schemas: Schemas, *, parallel: bool) -> ToolCallReader:

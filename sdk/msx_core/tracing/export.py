@@ -98,7 +98,7 @@ class SpanExport:
         self.failed += len(spans)
 
     def _told(self, error: SpansRefused) -> None:
-        """Of a row of failures the first one."""
+        """Warn about the first of successive failures."""
         now = time.monotonic()
         if not self._failing and now - self._warned >= QUIET:
             self._warned = now
@@ -117,6 +117,6 @@ def _resource(env: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _number(name: str, default: int) -> int:
-    """What is not a number above 0 counts as not set, as OpenTelemetry says."""
+    """A variable's number; what is not above 0 counts as not set, as OpenTelemetry says."""
     text = os.environ.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else default

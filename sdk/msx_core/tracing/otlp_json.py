@@ -59,7 +59,7 @@ def span_format(trace: str, span: str, start: str, end: str, members: str) -> st
 
 
 def json_of(value: object) -> str:
-    """What is not Unicode, from a path or a client, is left out: a collector would refuse all spans with it."""
+    """Encode without what is not Unicode, from a path or a client: a collector would refuse all spans with it."""
     try:
         return _encoded(value).decode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What is wrong with a body, in words: the member's path, what was expected and what came."""
+"""Faults of a body in words: the member's path, what was expected and what came."""
 
 from __future__ import annotations
 

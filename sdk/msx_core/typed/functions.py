@@ -22,7 +22,7 @@ class TypedFunction(NamedTuple):
     codec: Codec | None
     """None where the replies alone have a type."""
     name: str
-    """Of the type of its requests, for messages."""
+    """Name of the type of its requests, for messages."""
     info: MethodInfo
     """Its schemas."""
 
@@ -30,8 +30,8 @@ class TypedFunction(NamedTuple):
 def typed_functions(
     handle: Callable[..., Any], owner: Any, marked: MarkedMethods = NO_METHODS
 ) -> Mapping[str, TypedFunction]:
-    """Of a handler's `handle` (""), as its owner has it or as an envelope wraps it, and of its methods; those without
-    types are left out.
+    """Types of a handler's `handle` (""), as its owner has it or as an envelope wraps it, and of its methods; those
+    without types are left out.
 
     Raises HandlerLoadError for a type that no body can have.
     """
@@ -70,7 +70,7 @@ def _described(method: MethodInfo, types: MethodInfo) -> MethodInfo:
 
 
 def _hints(handle: Callable[..., Any], owner: Any) -> tuple[Hints, str]:
-    """What the first step takes and the last one returns; and the function whose hint the request's type is."""
+    """Hints of the first step's request and the last one's reply; and the function that the request's hint is of."""
     if not isinstance(owner, Handler) or handle != owner.handle or type(owner).handle is not Handler.handle:
         return hints_of(handle), f"{getattr(handle, '__name__', 'handle')}()"
     kind = type(owner)

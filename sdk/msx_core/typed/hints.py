@@ -33,7 +33,7 @@ class Hints(NamedTuple):
 
 
 def hints_of(function: Callable[..., Any]) -> Hints:
-    """Of a function or method that gets a list of requests first and returns, or yields, a list of replies."""
+    """Hints of a function or method that gets a list of requests first and returns, or yields, a list of replies."""
     return Hints(_listed(first_parameter(function)), _listed_reply(return_hint(function)))
 
 

@@ -33,7 +33,7 @@ def wanted_msgpack(accept: str) -> str:
 
 
 def _weight(entry: str) -> float:
-    """Of 1 without a `q`, of 0 for one that is not a number from 0 to 1."""
+    """Weight of an entry: 1 without a `q`, 0 for one that is not a number from 0 to 1."""
     for parameter in entry.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":

@@ -25,11 +25,11 @@ class TypedReply:
     def __init__(self, accept: str) -> None:
         self._msgpack = wanted_msgpack(accept)
         self.content_type = ""
-        """Of the value that was encoded last; "" where the handler made the bytes itself, or for JSON, whose type the
-        server states of whole replies."""
+        """Media type of the value that was encoded last; "" where the handler made the bytes itself, or for JSON, whose
+        type the server states of whole replies."""
 
     def __call__(self, value: Any) -> bytes:
-        """What MessagePack cannot hold, such as an integer of more than 64 bits, is sent as JSON.
+        """Encode a value. What MessagePack cannot hold, such as an integer of more than 64 bits, is sent as JSON.
 
         Raises PredictionError for what has no JSON form.
         """

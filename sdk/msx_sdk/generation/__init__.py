@@ -1,4 +1,4 @@
-"""What text generation is asked for, and what comes back: the boundary between the APIs and any handler.
+"""Requests and replies of text generation: the boundary between the APIs and any handler.
 
 The frontend, which has no tokenizer, makes a `GenerateRequest` of an OpenAI, TGI or KServe request, and shapes its
 replies from `GenerateDelta`s. A handler that speaks these types gets all of those APIs; `TextGenerationHandler` in

@@ -1,4 +1,4 @@
-"""What a handler that runs MindSpore shares with the built-in ones. MindSpore itself is imported by `setup`.
+"""Helpers for handlers that run MindSpore, shared with the built-in ones. MindSpore itself is imported by `setup`.
 
 Layers for models of several ranks are in `msx_sdk.mindspore.layers`, which imports MindSpore.
 """

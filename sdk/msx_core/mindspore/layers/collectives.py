@@ -67,7 +67,7 @@ class AllGather(CollectiveCell):
         return x
 
     def side_by_side(self, x: Any, shape: Any) -> Any:
-        """What was gathered lies below each other: one kernel moves it. -> [*shape[:-1], size * shape[-1]]"""
+        """Join gathered parts, which lie below each other: one kernel moves them. -> [*shape[:-1], size * shape[-1]]"""
         x = self.transpose(self.reshape(x, (self.size, -1, shape[-1])), (1, 0, 2))
         return self.reshape(x, (-1, self.size * shape[-1]) if len(shape) == 2 else (*shape[:-1], self.size * shape[-1]))
 
