@@ -28,7 +28,7 @@ Data = bytes | bytearray
 
 
 class Input(Protocol):
-    """Input of a request as it was read: a request of the Open Inference Protocol, or an object of the handler's type."""
+    """Input of a request as it was read: one of the Open Inference Protocol, or an object of the handler's type."""
 
     @property
     def is_json(self) -> bool:
