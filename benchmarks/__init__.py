@@ -1,1 +1,1 @@
-"""What the server's promises measure. `python -m benchmarks --help`; docs/benchmarks.md has the figures."""
+"""Benchmarks of the server's promises. `python -m benchmarks --help`; docs/benchmarks.md has the figures."""

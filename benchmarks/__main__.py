@@ -20,7 +20,7 @@ class Benchmarks(click.Group):
 
 @click.group(cls=Benchmarks, commands={"all": all_of_them.main})
 def main() -> None:
-    """What the server's promises measure, each beside a limit or a peer in the same run."""
+    """Measure the server's promises, each beside a limit or a peer in the same run."""
 
 
 if __name__ == "__main__":

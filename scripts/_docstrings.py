@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDERS = ("sdk", "archiver", "backend", "frontend", "compat", "benchmarks", "scripts", "examples")
-LEFT = {"sdk": 101, "archiver": 5, "compat": 50, "benchmarks": 62, "examples": 4}
-"""Fragments that a folder may still have; a folder with fewer fails, too, until its number is lower here."""
 FRAGMENT = re.compile(r"\s*(What|Of|Those|That)\b")
 
 
@@ -29,8 +27,8 @@ def main(folders: Sequence[str]) -> int:
     wrong = 0
     for folder in folders or FOLDERS:
         found = [each for path in sorted(Path(folder).rglob("*.py")) for each in fragments(path)]
-        if len(found) != LEFT.get(folder, 0):
-            print(*found, f"{folder}: {len(found)} docstrings are fragments, not {LEFT.get(folder, 0)}", sep="\n")
+        if found:
+            print(*found, f"{folder}: {len(found)} docstrings are fragments", sep="\n")
             wrong = 1
     return wrong
 

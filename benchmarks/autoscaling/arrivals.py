@@ -58,7 +58,7 @@ def steps(now: float) -> float:
 
 
 def _noise() -> list[float]:
-    """Of each minute of a day: 15 % more or less, which lasts for some minutes."""
+    """Noise of each minute of a day: 15 % more or less, which lasts for some minutes."""
     random, level, found = Random(SEED), 0.0, list[float]()
     for _ in range(24 * 60):
         level = 0.8 * level + random.gauss(0, 0.09)

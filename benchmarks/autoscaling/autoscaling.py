@@ -1,4 +1,4 @@
-"""What rules for the number of workers cost and gain, in virtual time: the same arrivals for each."""
+"""Costs and gains of rules for the number of workers, in virtual time: the same arrivals for each."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from msx_frontend.models.autoscaling.reading import Reading
 
 LEAST, MOST = 1, 24
 SHAPE = 4.0
-"""Of the gamma distribution of service times: their deviation is half their mean."""
+"""Shape of the gamma distribution of service times: their deviation is half their mean."""
 
 STEP = 10.0
 """Seconds between two points of the plots."""
@@ -23,7 +23,7 @@ STEP = 10.0
 class Outcome:
     waits: list[float] = field(default_factory=list)
     worker_seconds: float = 0.0
-    """Of workers that load, serve or finish their last request."""
+    """Seconds of workers that load, serve or finish their last request."""
     above: float = 0.0
     """Worker-seconds above what was needed."""
     missed: float = 0.0

@@ -1,4 +1,4 @@
-"""What a wait for a fuller batch costs and gains: the adaptive policy, and fixed waits of MSX, mosec and TorchServe."""
+"""Costs and gains of a wait for a fuller batch: the adaptive policy, and fixed waits of MSX, mosec and TorchServe."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ PROMISED = "mlp"
 
 @dataclass
 class Contest:
-    """Of one network."""
+    """Contest of one network."""
 
     report: Report
     client: OpenLoop

@@ -1,4 +1,4 @@
-"""What all benchmarks' commands share: `--quick`, `--json`, `--plots`, the report, an orderly end."""
+"""Options and report of all benchmarks' commands: `--quick`, `--json`, `--plots`, an orderly end."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\njobQueueSize: 1000\n"
 BODY = b"x" * 1024
 PATH = f"/predictions/{ECHO}"
 LEAST = 0.8
-"""Of the bare library's requests per second."""
+"""Least share of the bare library's requests per second."""
 
 
 @dataclass

@@ -38,7 +38,7 @@ DATA = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_co
 
 @dataclass
 class Place:
-    """What was measured in one place, a figure a round; seconds, requests and tokens per second."""
+    """Measurements in one place, a figure a round; seconds, requests and tokens per second."""
 
     perceptron: Server
     llama: Server

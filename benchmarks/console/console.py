@@ -1,4 +1,4 @@
-"""What open consoles cost: the frontend's memory, and the p99 of predictions, with ten of them and with none."""
+"""Costs of open consoles: the frontend's memory, and the p99 of predictions, with ten of them and with none."""
 
 from __future__ import annotations
 

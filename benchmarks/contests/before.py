@@ -16,7 +16,7 @@ BEFORE = "before"
 LEAST = 0.97
 """Lower bound of the interval of the median ratio: a rate below it is a loss, and not noise."""
 MOST = 1.03
-"""Of its processor time a request."""
+"""Upper bound of the ratio of the processor time a request."""
 COLUMNS = ("setting", "unit", BEFORE, "now", f"now / {BEFORE}, median", "95 % interval", "lowest – highest")
 
 

@@ -77,7 +77,7 @@ class Contestant:
         self.turns.setdefault(connections, []).append(turn)
 
     def processor_seconds(self) -> float:
-        """Of all its processes since they were started."""
+        """Processor time of all its processes since they were started."""
         return sum(self.processor().values())
 
     def processor(self) -> dict[int, float]:

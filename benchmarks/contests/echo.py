@@ -131,7 +131,7 @@ def versions(products: Iterable[str]) -> str:
 
 
 def enter(stack: ExitStack, entrants: Iterable[Entrant], body: int, report: Report) -> list[Contestant]:
-    """Those that can be had here; a note says why others cannot. Raises when one does not echo `body` bytes."""
+    """Start contestants that can be had here; a note says why others cannot. Raises where one does not echo `body`."""
     contestants = []
     for entrant in entrants:
         try:

@@ -1,4 +1,4 @@
-"""What is promised of the ratio of two servers in the same rounds, and whether it holds."""
+"""Targets for the ratio of two servers in the same rounds, and whether they hold."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def targets(
     *,
     unit: str = "request",
 ) -> list[Target]:
-    """That each of ours has `least` times the rate of the peer; nothing where one of them did not take part."""
+    """Targets: each of ours has `least` times the rate of the peer; nothing where one of them did not take part."""
     return [
         Target(f"{name}: {per_second(unit)} of {peer}, {load}", ratio(*pair), f"≥ {least:g}", _middle(*pair) >= least)
         for name, *pair in _pairs(contestants, ours, peer, lambda one: one.rates(connections))
@@ -33,7 +33,7 @@ def targets(
 def latency_targets(
     contestants: Sequence[Contestant], connections: int, ours: Sequence[str], peer: str, most: float
 ) -> list[Target]:
-    """That each of ours has at most `most` times the p50 of the peer; nothing where one of them did not take part."""
+    """Targets: each of ours has at most `most` times the peer's p50; nothing where one of them did not take part."""
     found = []
     for name, *pair in _pairs(contestants, ours, peer, lambda one: one.latencies(connections)):
         what = f"{name}: p50 of {peer}, {at(connections)}"
@@ -50,7 +50,7 @@ def processor_targets(
     *,
     unit: str = "request",
 ) -> list[Target]:
-    """That a request takes at most `most` times the peer's processor time; all processes of a server count."""
+    """Targets: a request takes at most `most` times the peer's processor time; all processes of a server count."""
     return [
         Target(
             f"{name}: CPU µs/{unit} of {peer}, {at(connections)}", ratio(*pair), f"≤ {most:g}", _middle(*pair) <= most

@@ -1,1 +1,1 @@
-"""What clients see when they leave, when a worker dies and when a queue is full."""
+"""Clients' experience when they leave, when a worker dies and when a queue is full."""

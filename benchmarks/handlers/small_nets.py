@@ -21,7 +21,7 @@ import mindspore as ms  # noqa: E402
 from mindspore import nn, ops  # noqa: E402
 
 SHAPES = {"mlp": (784,), "cnn": (3, 32, 32), "transformer": (32, 128)}
-"""Of one request's float32 numbers."""
+"""Shapes of one request's float32 numbers."""
 
 
 def perceptron() -> Any:

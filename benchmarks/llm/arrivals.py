@@ -25,8 +25,8 @@ class Arrival:
 
 @dataclass
 class Clients:
-    """Of a model with so many tokens. No two of their prompts begin with the same token: a prefix that the cache holds
-    would make one cheaper than the other."""
+    """Clients of a model with so many tokens. No two of their prompts begin with the same token: a prefix that the
+    cache holds would make one cheaper than the other."""
 
     vocabulary: int
     seed: int = 0

@@ -13,9 +13,9 @@ from typing import Any
 
 FLOAT = 4
 LETTERS = 4
-"""Of every token: the tokens of a text can be counted by its length."""
+"""Letters of every token: the tokens of a text can be counted by its length."""
 DEVIATION = 0.02
-"""Of the weights."""
+"""Standard deviation of the weights."""
 
 
 def token_text(id: int) -> str:

@@ -1,4 +1,4 @@
-"""What a processor loses while it sleeps."""
+"""Time that a processor loses after a sleep."""
 
 from __future__ import annotations
 

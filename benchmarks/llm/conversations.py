@@ -29,7 +29,7 @@ class Conversation:
 
 @dataclass
 class Turns:
-    """What was measured of turns."""
+    """Measurements of turns."""
 
     first: list[float] = field(default_factory=list)
     """Seconds to the first token."""

@@ -1,5 +1,5 @@
-"""What the host does for streams of a language model, whose model computes nothing: processor time of worker and
-frontend, and how evenly the tokens come."""
+"""Cost on the host of streams of a language model whose model computes nothing: processor time of worker and frontend,
+and how evenly the tokens come."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ COLUMNS = ("worker, ms a step", "worker, µs a token", "frontend, µs a token", 
 
 @dataclass
 class HostFigures:
-    """Of one load, one a round."""
+    """Figures of one load, one a round."""
 
     worker_ms: list[float] = field(default_factory=list)
     worker_micros: list[float] = field(default_factory=list)

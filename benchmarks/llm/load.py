@@ -28,7 +28,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Row:
-    """Of one load."""
+    """Figures of one load."""
 
     batching: str
     rate: float
@@ -62,7 +62,7 @@ class Load:
 
     @property
     def static_patience(self) -> float:
-        """What static batching makes of 1 / GAIN of the load: times an idle server's time per output token."""
+        """Time per output token of static batching at 1 / GAIN of the load, in times of an idle server's."""
         return self.static[0].worst / self.idle.worst
 
     def table(self) -> Table:

@@ -1,4 +1,4 @@
-"""What the contestants are called, and what is promised beside them."""
+"""Names of the contestants, and what is promised beside them."""
 
 from __future__ import annotations
 

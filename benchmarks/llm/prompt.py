@@ -29,7 +29,7 @@ class FirstToken:
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
     def speed(self, name: str) -> tuple[float, float, float] | None:
-        """Of Hugging Face's, round by round: median, lowest and highest."""
+        """Ratio to Hugging Face's speed, round by round: median, lowest and highest."""
         if HUGGING_FACE not in self.seconds:
             return None
         return paired_ratio(self.seconds[HUGGING_FACE], self.seconds[name])

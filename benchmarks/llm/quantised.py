@@ -31,7 +31,7 @@ class Found:
     resident: int
     """Bytes of the process, after steps of all graphs."""
     seconds: list[float]
-    """Of a step, for each round."""
+    """Seconds of a step, for each round."""
 
 
 @benchmark("llm-quantised")

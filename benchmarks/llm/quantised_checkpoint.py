@@ -26,7 +26,7 @@ CONFIGS: Mapping[str, dict[str, Any]] = {"float32": {}, "W8A16": W8, "W4A16": W4
 class QuantisedCheckpoint:
     plain: Checkpoint
     kind: str
-    """Of `CONFIGS`."""
+    """Name in `CONFIGS`."""
 
     def write(self, folder: Path) -> None:
         """Writes config.json and the weights into the folder, which must exist."""

@@ -1,5 +1,5 @@
-"""What it costs to choose the next tokens of a step, without a model: by what the sampling asks for, and how wide the
-distribution is."""
+"""Costs of choosing the next tokens of a step, without a model: by the parameters of sampling, and the width of the
+distribution."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ QUICK = ("--rounds", "2", "--words", "20000")
 LIMIT = 8.0
 """ms, of a step at 16 texts with 152,000 words."""
 SPREADS = (1, 3, 5)
-"""Of normally distributed logits. At temperature 1 and top-p 0.9, of 152,000 tokens about 93,000, 7,000 and 110 are
-left: a language model's distributions are mostly narrower than the last."""
+"""Standard deviations of normally distributed logits. At temperature 1 and top-p 0.9, of 152,000 tokens about 93,000,
+7,000 and 110 are left: a language model's distributions are mostly narrower than the last."""
 WAYS = {
     "greedy": SamplingParams(temperature=0.0),
     "temperature 1": SamplingParams(),
@@ -72,7 +72,7 @@ def _chooser(params: SamplingParams, shape: tuple[int, int]) -> Callable[[Logits
 
 
 def _sort(logits: Logits) -> None:
-    """What the filter of top-p would cost by its definition."""
+    """Filter by top-p as it is defined, to measure its cost."""
     for row in logits:
         ordered = np.sort(np.exp(row - row.max()))[::-1]
         sums = ordered.cumsum(dtype=np.float64)

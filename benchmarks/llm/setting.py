@@ -41,7 +41,7 @@ Peers = tuple[Peer, Peer]
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Of a runner alone: seconds to compile, and the graphs by name."""
+    """Warm-up of a runner alone: seconds to compile, and the graphs by name."""
 
     seconds: float
     graphs: list[str]
@@ -54,7 +54,7 @@ class WarmUp:
 @dataclass(frozen=True)
 class Setting:
     folder: Path
-    """Of the checkpoint."""
+    """Folder of the checkpoint."""
     server: Server
     ready: float
     """Seconds from the server's start to its readiness, without any graphs that were compiled before."""

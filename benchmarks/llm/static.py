@@ -14,7 +14,7 @@ from benchmarks.llm.trace import Trace
 
 
 class Batch(Protocol):
-    """What runs it."""
+    """Runner of a batch."""
 
     def prefill(self, slot: int, prompt: Sequence[int]) -> None:
         """Ends with the first token."""

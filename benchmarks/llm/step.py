@@ -1,4 +1,4 @@
-"""What a step of the engine is made of, and what a long prompt does to the texts that run."""
+"""Parts of an engine's step, and the effect of a long prompt on the texts that run."""
 
 from __future__ import annotations
 

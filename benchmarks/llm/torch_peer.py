@@ -102,7 +102,7 @@ class Peers:
         return {"began": began, "instants": stopwatch.instants}
 
     def text(self, prompt: list[int], tokens: int) -> Answer:
-        """What `generate` says, and what the loop says."""
+        """Tokens of `generate`, and those of the loop."""
         loop = Loop(self._model, 1, len(prompt) + tokens)
         said: list[int] = []
         with torch.inference_mode():

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Trace:
-    """Of one request; seconds, by any clock."""
+    """Times of one request; seconds, by any clock."""
 
     asked: float
     instants: Sequence[float]

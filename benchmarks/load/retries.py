@@ -40,10 +40,10 @@ def every_second(headers: Mapping[str, str], retries: int) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """Of all clients with one policy; times in seconds."""
+    """Turn of all clients with one policy; times in seconds."""
 
     retries: list[int]
-    """Of each client."""
+    """Retries of each client."""
     seconds: list[float]
     """Seconds of each client that got an answer, from its first request on."""
     lost: int

@@ -92,7 +92,7 @@ def _weigh(service: str, load: Wrk, warm_up: int, requests: int) -> list[Weight]
 
 @dataclass
 class Count:
-    """Of a server's requests."""
+    """Count of a server's requests."""
 
     load: Load
     server: Server

@@ -30,7 +30,7 @@ WIDE = 2048
 
 @dataclass
 class Found:
-    """What was measured of one number of ranks, a figure a round; seconds."""
+    """Measurements of one number of ranks, a figure a round; seconds."""
 
     load: dict[str, float]
     steps: list[float] = field(default_factory=list)

@@ -1,1 +1,1 @@
-"""What is made of the figures: tables, plots, and the sections of docs/benchmarks/*.md."""
+"""Reports of the figures: tables, plots, and the sections of docs/benchmarks/*.md."""

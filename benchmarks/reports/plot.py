@@ -36,7 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Values = Sequence[float]
-"""Of all rounds."""
+"""Values of all rounds."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Bars:
     name: str
     title: str
     label: str
-    """Of the axis of values, with its unit."""
+    """Label of the axis of values, with its unit."""
     panels: Mapping[str, Mapping[str, Values]]
     """Beside each other, each with its own scale; in each a bar by its name, from the top. All have the same bars."""
     caption: str = ""

@@ -26,7 +26,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Target:
-    """What was promised of one figure, and whether it holds."""
+    """Promise for one figure, and whether it holds."""
 
     what: str
     measured: str

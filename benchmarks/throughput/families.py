@@ -1,4 +1,4 @@
-"""What a request costs the frontend by API: KServe, OpenAI and TGI beside /predictions in the same rounds."""
+"""Cost of a request in the frontend by API: KServe, OpenAI and TGI beside /predictions in the same rounds."""
 
 from __future__ import annotations
 

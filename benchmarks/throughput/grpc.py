@@ -1,4 +1,4 @@
-"""What a request costs over gRPC: unary echo, compared with TorchServe and bare grpc.aio in the same run."""
+"""Cost of a request over gRPC: unary echo, compared with TorchServe and bare grpc.aio in the same run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request costs over HTTP/2 on a REST port: 32 streams of one connection, beside 32 connections of HTTP/1.1."""
+"""Cost of a request over HTTP/2 on a REST port: 32 streams of one connection, beside 32 connections of HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from benchmarks.servers.msx import serve
 
 QUICK = ("--rounds", "2", "--seconds", "1", "--warm-up", "1")
 TARGET = 0.9
-"""Of the requests per second of HTTP/1.1."""
+"""Least share of the requests per second of HTTP/1.1."""
 BATCHES = (1, 32)
 VERSIONS = {"HTTP/2": 1, "HTTP/1.1": None}
 """The connections of HTTP/2; HTTP/1.1 has one for each request in flight."""

@@ -1,4 +1,4 @@
-"""What a server takes of a core without requests: with nothing connected, and with many connections that are silent."""
+"""Share of a core that a server without requests takes: with nothing connected, and with many silent connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request costs without the model's work: echo, beside mosec, TorchServe, LitServe and bare ASGI in one run."""
+"""Cost of a request without the model's work: echo, beside mosec, TorchServe, LitServe and bare ASGI in one run."""
 
 from __future__ import annotations
 

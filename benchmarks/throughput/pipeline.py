@@ -144,7 +144,7 @@ def _ours() -> Iterator[Contestant]:
 
 
 def _peers(stack: ExitStack, report: Report) -> Iterator[Contestant]:
-    """Those that can be had here; a note says why others cannot."""
+    """Start the peers that can be had here; a note says why others cannot."""
     if REDIS not in os.environ:
         report.notes.append(f"mosec's Redis did not take part: {REDIS} names no server")
     ways = {way: name for way, name in WAYS.items() if way != "redis" or REDIS in os.environ}

@@ -12,7 +12,7 @@ ANSWERER, LLM = "short_answer", "one_token"
 """Models, of benchmarks/handlers."""
 JSON = (("Content-Type", "application/json"),)
 NUMBERS, FLOATS = 180, 200
-"""Of the tensor as JSON, and as bytes."""
+"""Numbers of the tensor as JSON, and as bytes."""
 
 
 Headers = tuple[tuple[str, str], ...]

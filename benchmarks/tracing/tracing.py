@@ -1,4 +1,4 @@
-"""What traces cost: predictions per second with a collector at 10 % and at none of the requests, beside no traces."""
+"""Costs of traces: predictions per second with a collector at 10 % and at none of the requests, beside no traces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.servers.msx import serve
 
 QUICK = ("--rounds", "1", "--seconds", "1")
 LEAST_RATIO = 0.9
-"""Of the predictions without traces, at 10 %."""
+"""Least share of the predictions without traces, at 10 %."""
 CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\njobQueueSize: 1000\n"
 BODY, CONNECTIONS = 128, 16
 OFF, NONE, TENTH, ALL = "no traces", "0 %", "10 %", "100 %"
@@ -38,7 +38,7 @@ def main(report: Report, rounds: int, seconds: float) -> None:
 
 
 def _rate(load: Wrk, settings: str, seconds: float) -> float:
-    """Of a new server: two processes that do the same differ by up to a tenth, for as long as they live."""
+    """Measure a new server: two processes that do the same differ by up to a tenth, for as long as they live."""
     with serve("echo", CONFIG, properties=settings) as server:
         load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=1)  # what the first ones bring
         return load.run(server.address, "/predictions/echo", connections=CONNECTIONS, seconds=seconds).per_second

@@ -1,1 +1,1 @@
-"""What users of MindSpore Serving import, what its workers run and how its clients call."""
+"""MindSpore Serving's package for users, its workers' handler and its API."""

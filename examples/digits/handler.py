@@ -13,7 +13,7 @@ from msx_sdk.mindspore import Network, load_network, setup
 SIZE, MARGIN = 8, 1
 """Pixels of the network's input, and of the empty border at its left and right."""
 PIXELS = 16 << 20
-"""Of a picture, at most: a small file may hold a very large one."""
+"""Most pixels of a picture: a small file may hold a very large one."""
 Pixels = np.ndarray[Any, np.dtype[np.float32]]
 
 

@@ -19,7 +19,7 @@ SLOTS, PROMPT, CONTEXT = 4, 64, 256
 
 
 class Cached(nn.Cell):
-    """What both graphs share: the trained layers, and one step of attention over keys and values that are given."""
+    """Base of both graphs: the trained layers, and one step of attention over keys and values that are given."""
 
     def __init__(self, llama: Llama) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ def trained() -> Llama:
 
 
 def greedy(llama: Llama, prompts: list[list[int]], count: int) -> list[list[int]]:
-    """What the network itself goes on with: whole sequences, no cache. Padding is behind what a token sees."""
+    """Continue the prompts with the network itself: whole sequences, no cache. Padding is behind what a token sees."""
     texts = [list(prompt) for prompt in prompts]
     for _ in range(count):
         longest = max(map(len, texts))

@@ -14,7 +14,7 @@ MIB = 1 << 20
 
 
 class ExecutionParameters(Endpoint):
-    """What SageMaker's batch transform asks a container for."""
+    """Execution parameters that SageMaker's batch transform asks a container for."""
 
     path = "execution-parameters"
     description = "Execution parameters of SageMaker's batch transform"

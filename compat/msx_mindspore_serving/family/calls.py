@@ -30,21 +30,20 @@ _T = TypeVar("_T")
 
 
 class ServingCall(Generic[_T]):
-    """What a transport cancels, and what the instances' answers come to. The methods that raise NotImplementedError are
-    each protocol's; `make` and `reply` may run in a thread.
-    """
+    """A call that a transport may cancel, and its instances' answers. The methods that raise NotImplementedError are
+    each protocol's; `make` and `reply` may run in a thread."""
 
     __slots__ = ("_over", "_request", "id", "priority", "servables", "sink")
 
     def __init__(self, servables: Servables, id: str, sink: Sink) -> None:
         self.servables, self.id, self.sink = servables, id, sink
         self.priority: int = getattr(sink, "priority", NORMAL)
-        """Of its instances: the queue asks the sink of the request."""
+        """Priority of its instances: the queue asks the sink of the request."""
         self._request: InstanceRequest | None = None
         self._over = False
 
     def make(self, message: _T) -> InstanceRequest:
-        """Of what the client sent. Raises ServiceError."""
+        """Make the request of a client's message. Raises ServiceError."""
         raise NotImplementedError
 
     def reply(self, answers: Sequence[InstanceAnswer]) -> bytes:

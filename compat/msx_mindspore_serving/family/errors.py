@@ -17,7 +17,7 @@ LONGEST_QUOTE = 192
 
 
 class Spec(NamedTuple):
-    """What a request asks for. `version` 0 is the newest."""
+    """Servable and method that a request asks for. `version` 0 is the newest."""
 
     servable: str
     method: str
@@ -38,7 +38,7 @@ class ServingError(BadRequest):
 
 
 def quoted(text: str) -> str:
-    """Of a text that may be long, its beginning and its end."""
+    """Quote a text; of a long one its beginning and its end."""
     return text if len(text) <= 2 * LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}...{text[-LONGEST_QUOTE:]}"
 
 
@@ -47,7 +47,7 @@ def unavailable(spec: Spec) -> str:
 
 
 def error_text(error: ServiceError, spec: Spec) -> ErrorText:
-    """What a client is told of any error."""
+    """Code and text of any error, for the client."""
     if isinstance(error, ServingError):
         return ErrorText(error.code, error.message)
     if isinstance(error, HandlerFailed):

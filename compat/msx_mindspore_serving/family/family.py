@@ -45,7 +45,7 @@ RESPONSE: dict[str, Any] = {
 }
 
 _WITH_STATUS = (ModelNotAllowed, PriorityNotAllowed, TooManyRequests, SlowRequest, Bug)
-"""What MindSpore Serving does not know keeps its status; so does a missing key, which is 401."""
+"""Errors that MindSpore Serving does not know keep their status; so does a missing key, which is 401."""
 
 
 def mindspore_serving(servables: Servables, max_request_size: int) -> Family:

@@ -29,7 +29,7 @@ _LETTERS = {
     "float32": "f",
     "float64": "d",
 }
-"""Of memory views; none has half precision."""
+"""Formats of memory views; none has half precision."""
 
 _NO_OUTPUTS = "Failed to construct the response: reply instance items is empty"
 _encoder = msgspec.json.Encoder(order="sorted")

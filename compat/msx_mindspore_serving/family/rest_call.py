@@ -62,7 +62,7 @@ class RestCall(ServingCall[bytes]):
 
 
 class ServingTemplate:
-    """What the head of a request says of it."""
+    """Servable, method and priority from the head of a request."""
 
     __slots__ = ("_posts", "_priority", "_servables", "_spec", "key")
 

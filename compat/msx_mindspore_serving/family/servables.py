@@ -1,4 +1,4 @@
-"""What a request asks for, found among the models, and the request whose instances are its jobs."""
+"""Models that requests ask for, and the request whose instances are its jobs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Read = Callable[[Any], Any]
 
 
 class Servables:
-    """Of one server. All but `submit` may run on any thread."""
+    """Servables of one server. All but `submit` may run on any thread."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -35,7 +35,7 @@ def parse_target(target: str) -> Spec:
 
 
 def _word_behind(target: str, keyword: str) -> str | None:
-    """What follows the first keyword and one letter, up to a slash or colon; None without the keyword."""
+    """Text after the first keyword and one letter, up to a slash or colon; None without the keyword."""
     _, found, behind = target.partition(keyword)
     return re.split("[/:]", behind[1:], maxsplit=1)[0] if found else None
 

@@ -14,7 +14,7 @@ TEXT_SHAPE = (
 
 
 class WrongShape(NamedTuple):
-    """Of a text or bytes whose shape is neither [] nor [1]."""
+    """Text or bytes whose shape is neither [] nor [1]."""
 
     shape: Sequence[int]
 

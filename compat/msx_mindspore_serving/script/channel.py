@@ -16,7 +16,7 @@ log = logging.getLogger("msx.script")
 
 _LENGTH = struct.Struct("!I")
 MOST_BYTES = 64 << 20
-"""Of a message: the script is trusted, its memory is not."""
+"""Bytes of a message: the script is trusted, its memory is not."""
 
 Message = dict[str, Any]
 

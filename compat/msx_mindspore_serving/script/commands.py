@@ -1,4 +1,4 @@
-"""What a start script asks its server to do."""
+"""Commands of a start script to its server."""
 
 from __future__ import annotations
 

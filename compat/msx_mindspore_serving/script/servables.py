@@ -28,7 +28,7 @@ LOOK_EVERY = 1.0
 """Seconds between two looks at whether there are workers left."""
 
 _OURS = re.compile(rf"^(rank \d+: )?{HandlerLoadError.__name__}: ")
-"""What stands before MindSpore Serving's words."""
+"""Prefix of a message before MindSpore Serving's words."""
 
 _ALL_GONE = "all worker processes that occupy devices have exited"
 
@@ -82,7 +82,7 @@ class LoadServable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def workers(self) -> int:
-        """Of processes that serve by themselves: one a device, or all that are wanted where there is none."""
+        """Number of processes that serve by themselves: one a device, or all that are wanted where there is none."""
         return len(self.device_ids) or self.num_parallel_workers
 
     @property

@@ -10,7 +10,7 @@ from msx_core.packed import pack, unpack
 
 _LENGTH = struct.Struct("<Q")
 MOST_BYTES = 4 << 30
-"""Of one message: a batch of instances."""
+"""Bytes of one message: a batch of instances."""
 
 
 def send(sock: socket.socket, message: list[Any]) -> None:

@@ -68,7 +68,7 @@ class _Process:
         return chunk, [Raised(one) if isinstance(one, str) else one for one in outcomes]
 
     def tell(self, message: list[Any]) -> None:
-        """That it is gone is noticed by its end."""
+        """Send a message; that the process is gone is noticed by its end."""
         with contextlib.suppress(OSError):
             send(self.sock, message)
 

@@ -89,7 +89,7 @@ class StageFunction(NamedTuple):
 
 
 def _text_of(error: BaseException) -> str:
-    """What the exception says, as UTF-8 can say it."""
+    """Text of the exception, as UTF-8 can hold it."""
     try:
         return str(error).encode("utf-8", "replace").decode()
     except Exception:

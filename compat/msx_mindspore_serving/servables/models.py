@@ -21,7 +21,7 @@ Results = list[list[Any] | PredictionError]
 
 
 class Subgraph(NamedTuple):
-    """What one file of a model takes and returns."""
+    """Inputs and outputs of one file of a model."""
 
     inputs: Sequence[TensorSpec]
     outputs: Sequence[TensorSpec]
@@ -36,7 +36,7 @@ class ServedModel:
         self._run = run
 
     def check(self, values: Sequence[Any], subgraph: int) -> PredictionError | None:
-        """What is wrong with the inputs of one instance."""
+        """Error in the inputs of one instance; None without one."""
         inputs = self.subgraphs[subgraph].inputs
         if len(values) < len(inputs):
             return failure(
@@ -102,7 +102,7 @@ class ServedModel:
         return self.declaration.with_batch_dim and at not in self.declaration.without_batch_dim_inputs
 
     def _shape(self, at: int, spec: TensorSpec) -> tuple[int, ...]:
-        """Of one instance; -1 where it may be anything."""
+        """Shape of one instance; -1 where it may be anything."""
         if spec.shape == DYNAMIC_RANK or not self._has_batch(at):
             return spec.shape
         return spec.shape[1:]

@@ -22,11 +22,11 @@ _NAMES = {"bool": "Bool", "str": "String", "bytes": "Bytes"}
 
 
 class IllegalResult(Exception):
-    """What a function returned has no form as a value; the message is MindSpore Serving's."""
+    """A function's result that has no form as a value; the message is MindSpore Serving's."""
 
 
 def from_client(value: Any, name: str) -> Any:
-    """Of an input. Numbers and lists, as JSON has them, become int32 and float32, as over MindSpore Serving's REST API.
+    """Convert an input. JSON's numbers and lists become int32 and float32, as over MindSpore Serving's REST API.
 
     Raises InvalidInput.
     """
@@ -62,7 +62,7 @@ def to_function(value: Any, *, shared: bool = False) -> Any:
 
 
 def from_function(value: Any) -> Any:
-    """Of one output that a function has returned. Raises IllegalResult."""
+    """Convert one output of a function. Raises IllegalResult."""
     if isinstance(value, bytes):
         return bytes(value)
     if isinstance(value, str):

@@ -32,7 +32,7 @@ class BaseEnvelope(ABC):
 
     @abstractmethod
     def parse_input(self, data: list[Any]) -> list[Any]:
-        """What the handler gets for these requests. Raises InvalidInput, which names what is wrong."""
+        """Inputs of the handler for these requests. Raises InvalidInput, which names what is wrong."""
 
     @abstractmethod
     def format_output(self, data: Any) -> list[Any]:

@@ -20,7 +20,7 @@ _NUMBERS = {name: number for number, name in _NAMES.items()}
 TEXT, BYTES = _NUMBERS["string"], _NUMBERS["bytes"]
 
 _LIST_TYPES = {bool: ("bool", "b"), int: ("int64", "q"), float: ("float64", "d")}
-"""Of numbers in plain lists, as a servable's functions return them."""
+"""Types of numbers in plain lists, as a servable's functions return them."""
 
 
 def read_tensor(tensor: Any) -> Any:
@@ -75,7 +75,7 @@ def fill_tensor(message: Any, value: Any) -> None:
 
 
 def _numbers(value: Any) -> Tensor:
-    """Of a number, or a list of numbers. Raises ServingError."""
+    """Tensor of a number, or of a list of numbers. Raises ServingError."""
     shape, leaves = _flat(value)
     kinds = {*map(type, leaves)}
     kind = kinds.pop() if len(kinds) == 1 else None

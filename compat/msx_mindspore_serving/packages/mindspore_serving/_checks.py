@@ -34,7 +34,7 @@ def check_int(name: str, value: Any, least: int | None = None, most: int | None 
 
 
 def as_ints(name: str, value: Any) -> tuple[int, ...]:
-    """Of an int, or a tuple or list of different ints of 0 or more. Raises RuntimeError."""
+    """Check an int, or a tuple or list of different ints of 0 or more. Raises RuntimeError."""
     if _is_int(value):
         value = (value,)
     if not isinstance(value, tuple | list):
@@ -53,7 +53,7 @@ def as_ints(name: str, value: Any) -> tuple[int, ...]:
 
 
 def as_strs(name: str, value: Any) -> tuple[str, ...]:
-    """Of a text, or a tuple or list of different texts that are not empty. Raises RuntimeError."""
+    """Check a text, or a tuple or list of different texts that are not empty. Raises RuntimeError."""
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, tuple | list):

@@ -1,4 +1,4 @@
-"""What a call gives back: at once, or later."""
+"""Results of a call: at once, or later."""
 
 from __future__ import annotations
 

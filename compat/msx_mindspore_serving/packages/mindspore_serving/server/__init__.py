@@ -1,4 +1,4 @@
-"""What start scripts and servables import."""
+"""Modules and names for start scripts and servables."""
 
 from __future__ import annotations
 

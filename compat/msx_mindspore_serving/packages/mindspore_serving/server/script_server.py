@@ -114,7 +114,7 @@ class ScriptServer:
             os.register_at_fork(after_in_child=self.forget)
 
     def _at_exit(self) -> None:
-        """What watches the script shall know that its server ended before it was told to."""
+        """Tell the script's supervisor, by the exit status, that the server ended before it was told to."""
         if self._failed:
             sys.stdout.flush()
             sys.stderr.flush()

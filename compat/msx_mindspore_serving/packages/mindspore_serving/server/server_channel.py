@@ -1,4 +1,4 @@
-"""What a start script and its server say to each other: JSON objects, each behind its length."""
+"""Messages between a start script and its server: JSON objects, each behind its length."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def _log_folder() -> str | None:
 
 
 def _log_file(folder: str | None) -> Any:
-    """What the server writes to stdout; what is wrong it writes to the script's stderr, too."""
+    """File for the server's stdout; errors go to the script's stderr, too."""
     if folder is None:
         return contextlib.nullcontext(sys.stderr.fileno() if _has_fd(sys.stderr) else subprocess.DEVNULL)
     return open(os.path.join(folder, "msx.log"), "wb")

@@ -1,4 +1,4 @@
-"""What `start_servables` is to start: the configurations of one call, checked, and merged by servable and version."""
+"""Servables for `start_servables`: the configurations of one call, checked, and merged by servable and version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What start scripts call: `start_servables`, `start_grpc_server`, `start_restful_server` and `stop`."""
+"""Functions that start scripts call: `start_servables`, `start_grpc_server`, `start_restful_server` and `stop`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def or_stop(call: Callable[P, T]) -> Callable[P, T]:
-    """What goes wrong in a start call stops the whole server first."""
+    """Stop the whole server first when a start call fails."""
 
     @wraps(call)
     def start(*args: P.args, **kwargs: P.kwargs) -> T:

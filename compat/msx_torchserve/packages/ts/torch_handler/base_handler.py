@@ -162,7 +162,7 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
         return insights(data_preprocess, raw, target)
 
     def describe_handle(self) -> Any:
-        """What `GET /models/{model}?customized=true` shows."""
+        """Answer to `GET /models/{model}?customized=true`."""
         return {}
 
     def get_device(self) -> Any:

@@ -12,7 +12,7 @@ RankPaths = tuple[tuple[str, ...], ...]
 
 
 def as_rank_paths(name: str, value: Any) -> RankPaths:
-    """Of a list with one text or list of texts for each rank; one text alone is one rank. Raises RuntimeError."""
+    """Check a list with one text or list of texts for each rank; one text alone is one rank. Raises RuntimeError."""
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, tuple | list):

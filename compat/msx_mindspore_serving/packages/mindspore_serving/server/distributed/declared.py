@@ -1,4 +1,4 @@
-"""What a `servable_config.py` declares, found out in a process of its own: a start script does not import it.
+"""Read a `servable_config.py` in a process of its own: a start script does not import it.
 
 `python -m mindspore_serving.server.distributed.declared FOLDER NAME DESCRIPTOR` writes it to the descriptor.
 """

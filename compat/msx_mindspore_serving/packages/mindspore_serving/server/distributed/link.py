@@ -1,4 +1,4 @@
-"""What `start_servable` and `startup_agents`, two scripts of one user on one machine, say to each other.
+"""Messages between `start_servable` and `startup_agents`, two scripts of one user on one machine.
 
 They meet at an abstract Unix socket that is named after the port of `distributed_address`. The kernel tells both sides
 who the other one is, and nobody but the same user is listened to: nothing can be reached over a network, and nothing is
@@ -17,7 +17,7 @@ import msgspec
 from ..listen_address import check_host_and_port
 
 MOST_BYTES = 4 << 20
-"""Of one message: paths of 10,000 ranks fit."""
+"""Bytes of one message: paths of 10,000 ranks fit."""
 TIMEOUT = 10
 """Seconds in which a message that has begun must be there, or be taken."""
 _CREDENTIALS = struct.Struct("3i")
@@ -68,7 +68,7 @@ class LinkError(OSError):
 
 
 def socket_name(address: str) -> str:
-    """Of `host:port`. Raises RuntimeError."""
+    """Name of the socket for `host:port`. Raises RuntimeError."""
     check_host_and_port(address, "Distributed gRPC")
     return f"\0msx-serve/distributed/{int(address.rpartition(':')[2])}"
 

@@ -9,7 +9,7 @@ from msx_core.mindir import EncryptedMindIRError, MindIRError, TensorSpec, read_
 
 
 class RankGraph(NamedTuple):
-    """What one subgraph of one rank takes and gives: type and shape of each tensor."""
+    """Inputs and outputs of one subgraph of one rank: type and shape of each tensor."""
 
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]

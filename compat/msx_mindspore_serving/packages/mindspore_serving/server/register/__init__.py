@@ -1,4 +1,4 @@
-"""What a `servable_config.py` calls: it declares models, and methods that are graphs of stages."""
+"""Functions that a `servable_config.py` calls: it declares models, and methods that are graphs of stages."""
 
 from .call_stages import (
     call_postprocess,

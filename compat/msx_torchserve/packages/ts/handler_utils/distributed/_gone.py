@@ -1,4 +1,4 @@
-"""What replaces the helpers of TorchServe's parallel handlers."""
+"""Replacement of the helpers of TorchServe's parallel handlers."""
 
 from __future__ import annotations
 
