@@ -24,13 +24,11 @@ def fragments(path: Path) -> list[str]:
 
 
 def main(folders: Sequence[str]) -> int:
-    wrong = 0
-    for folder in folders or FOLDERS:
-        found = [each for path in sorted(Path(folder).rglob("*.py")) for each in fragments(path)]
-        if found:
-            print(*found, f"{folder}: {len(found)} docstrings are fragments", sep="\n")
-            wrong = 1
-    return wrong
+    paths = [path for folder in folders or FOLDERS for path in sorted(Path(folder).rglob("*.py"))]
+    found = [each for path in paths for each in fragments(path)]
+    for each in found:
+        print(each)
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
 def test_each_fragment_is_named_by_file_and_line(tmp_path: Path) -> None:
     done = check(tmp_path, FRAGMENTS)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[:-1] == [
+    assert done.stdout.splitlines() == [
         "one.py:1: What a module has.",
         "one.py:3: Those that were sent.",
         "one.py:7: Of the body, in bytes.",

@@ -20,7 +20,7 @@ log = logging.getLogger("msx.apps")
 GRACE = 10.0
 """Seconds that an app may go on when its client has left."""
 KEPT = ("type", "http_version", "server", "client", "scheme", "method", "path", "raw_path", "query_string", "headers")
-"""What an app sees of the scope of its request."""
+"""Keys of a request's scope that an app sees."""
 
 
 class AnsweringApp(Protocol):

@@ -1,4 +1,4 @@
-"""What an app may send: ASGI's messages of a reply, in their order."""
+"""Checks of the messages that an app sends: ASGI's of a reply, in their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plugin raises to end the program ends its call instead."""
+"""Calls of plugins that end alone where a plugin would end the program."""
 
 from __future__ import annotations
 
