@@ -59,7 +59,9 @@ class AppCall:
         try:
             await self._outcome
         except ServiceError as error:
-            if self._status and not self._left:
+            if self._left:
+                return RequestCancelled.status
+            if self._status:
                 raise StreamBroken(error) from None
             raise
         else:

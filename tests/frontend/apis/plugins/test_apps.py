@@ -162,11 +162,14 @@ def test_an_app_without_a_lifespan() -> None:
     assert asked(plain, "/apps/own/a/").body == b"('/apps/own', '/apps/own/a/')"
 
 
-def test_a_stream_whose_client_leaves_is_cancelled() -> None:
+@pytest.mark.parametrize("version", [begin, begin_http2])
+def test_a_stream_whose_client_leaves_is_cancelled(
+    version: Callable[..., Exchange], caplog: pytest.LogCaptureFixture
+) -> None:
     async def test() -> None:
         app = starlette([])
         bench = Bench(star=app)
-        reply = bench.begin("GET", "/apps/star/stream")
+        reply = version(bench.exchange, "GET", "/apps/star/stream")
         await reply.until_chunks(1)
         assert bench.apps.busy
         reply.leave()
@@ -176,6 +179,7 @@ def test_a_stream_whose_client_leaves_is_cancelled() -> None:
         assert bench.counts.seen == [("star", 499)]
 
     run(test())
+    assert "a bug of the server" not in caplog.text
 
 
 def replies(*messages: Message, raises: BaseException | None = None) -> App:
