@@ -51,7 +51,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture
 def mar(tmp_path: Path) -> Path:
-    """What torch-model-archiver makes: a zip whose manifest lists no files."""
+    """Archive as torch-model-archiver makes it: a zip whose manifest lists no files."""
     return write_zip(tmp_path / "m.mar", list(FILES.items()))
 
 

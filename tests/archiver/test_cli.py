@@ -202,7 +202,7 @@ def test_unpack_may_be_told_to_trust_a_high_ratio(tmp_path: Path) -> None:
 
 
 def on_terminal(*args: str) -> str:
-    """What a person sees: both outputs are a terminal."""
+    """Run the command as a person does: both outputs are a terminal."""
     master, slave = pty.openpty()
     command = [sys.executable, "-c", "from msx_archiver.cli import main; main()", *args]
     env = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1"}

@@ -1,4 +1,4 @@
-"""What cannot run in a group says so when it is packed."""
+"""Warnings and refusals at packing of what cannot run in a group."""
 
 from __future__ import annotations
 

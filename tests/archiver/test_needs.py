@@ -1,4 +1,4 @@
-"""What a handler cannot load without is asked for when it is packed."""
+"""Requirements of a handler, checked when it is packed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was changed in the cache after it was unpacked is noticed, and unpacked again."""
+"""Changes in the cache after unpacking are noticed, and the archive is unpacked again."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_another_time_or_inode_alone_is_not_a_change(cache: ArchiveCache, archiv
 
 
 def test_a_large_file_of_an_archive_without_digests_is_unpacked_again(cache: ArchiveCache, tmp_path: Path) -> None:
-    """What it was is unknown; of a small one the digest was taken."""
+    """Without a digest its content is unknown; of a small file the digest was taken."""
     large = bytes(record.SMALL + 1)
     manifest = b'{"model": {"modelName": "m", "handler": "h.py"}}'
     entries = [("h.py", b"handler"), ("large.bin", large), ("MAR-INF/MANIFEST.json", manifest)]

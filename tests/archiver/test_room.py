@@ -1,4 +1,4 @@
-"""What a full disk says."""
+"""Errors of a full disk."""
 
 from __future__ import annotations
 

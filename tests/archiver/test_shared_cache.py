@@ -64,7 +64,7 @@ class Server:
         assert self.says() == "done"
 
     def end(self) -> list[str]:
-        """What it has said and nobody read."""
+        """Wait for its end. -> Its output that nobody has read."""
         said = self.process.communicate(timeout=60)[0]
         assert self.process.returncode == 0
         return str(said).split()

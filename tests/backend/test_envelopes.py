@@ -43,7 +43,7 @@ def test_instances_of_several_requests_are_one_batch() -> None:
 
 
 def test_an_answer_of_another_length() -> None:
-    """Of one request it is the answer; of several it could belong to any."""
+    """It is the answer of a single request; of several it could belong to any."""
     assert answer("json", [{"instances": [1, 2]}], lambda data, context: [sum(data)]) == ['{"predictions": [3]}']
     with pytest.raises(ValueError, match="given 2 inputs of 2 requests, and returned 1"):
         answer("json", [{"instances": [1]}, {"instances": [2]}], lambda data, context: [sum(data)])

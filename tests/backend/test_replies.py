@@ -24,7 +24,7 @@ class Pipe:
         self.reader: FrameReader[Any] = FrameReader(ToFrontend)
 
     def read(self) -> list[tuple[Any, bytes]]:
-        """What has left by now."""
+        """Replies that have left by now."""
         self.writer.flush()
         return self.look()
 
@@ -178,7 +178,7 @@ def test_what_is_not_a_whole_reply_keeps_its_place_between_them(pipe: Pipe) -> N
 
 
 def test_a_frame_of_whole_replies_stays_small(pipe: Pipe) -> None:
-    """What is received with others, in one buffer, is not received in one of its own."""
+    """Replies that are received in one buffer are not received in buffers of their own."""
     writer = ReplyWriter(pipe.near, 1 << 30)
     pipe.writer = writer
     for request in requests_of(1, 2, 3):

@@ -1,4 +1,4 @@
-"""What a program that imports the client pays before its first call."""
+"""Cost of the import of the client before the first call."""
 
 from __future__ import annotations
 

@@ -7,5 +7,5 @@ from tests.contract.runs import make_environment
 
 @pytest.fixture(scope="session")
 def python() -> str:
-    """Of the clients' environment."""
+    """Interpreter of the clients' environment."""
     return make_environment()

@@ -1,4 +1,4 @@
-"""What the routes of jobs answer, to the byte: a file for all cases of test_both_ways.py and of raw_requests.py.
+"""Answers of the routes of jobs, to the byte: a file for all cases of test_both_ways.py and of raw_requests.py.
 
     python -m tests.contract.http_goldens
 
@@ -25,7 +25,7 @@ Answer = tuple[int, str, list[Any], bytes]
 
 
 class Goldens(msgspec.Struct):
-    """Of each case the number of the answer to each ask: most answers are given often."""
+    """Number of the answer to each ask, by case: most answers are given often."""
 
     answers: list[str]
     cases: dict[str, dict[str, int]]

@@ -40,7 +40,7 @@ def make_environment(requirements: Path = HERE / "requirements.txt", venv: Path 
 def run(
     name: str, server: RunningServer, python: str, folder: Path = CLIENTS, packages: Path = CLIENTS
 ) -> dict[str, str]:
-    """What came of each check of the file in `folder`, which may import what is in `packages`."""
+    """Outcome of each check of the file in `folder`, which may import what is in `packages`."""
     assert server.keys is not None
     keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
     command = [python, str(CLIENTS / "run.py"), str(folder / f"{name}.py")]

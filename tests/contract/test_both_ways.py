@@ -491,14 +491,14 @@ async def served(
 
 
 def _over_http2(answer: Answer) -> Answer:
-    """What HTTP/2 has of it: no phrases, and nothing on the connection or the end of the body."""
+    """The answer over HTTP/2: no phrases, and nothing on the connection or the end of the body."""
     status, _, headers, body = answer
     phrase = httpx.codes.get_reason_phrase(status)
     return status, phrase, [pair for pair in headers if pair[0] not in ("connection", "transfer-encoding")], body
 
 
 class Case(NamedTuple):
-    """What is asked of one server; `broken` is entered while it is asked."""
+    """Asks of one server; `broken` is entered while it is asked."""
 
     asks: list[Ask]
     keys: bool = False
@@ -507,7 +507,7 @@ class Case(NamedTuple):
 
 
 async def answers(folder: Path, case: Case) -> list[tuple[Ask, bool, Answer, Answer]]:
-    """Of each ask: whether it is for the route of a job, and the answers over HTTP/1.1 and HTTP/2."""
+    """For each ask: whether it is for the route of a job, and the answers over HTTP/1.1 and HTTP/2."""
     async with (
         served(folder, keys=case.keys) as one,
         httpx.AsyncClient(trust_env=False) as http1,

@@ -223,7 +223,7 @@ async def no_app(scope: Any, receive: Any, send: Any) -> None:
 
 
 def by_both(test: Callable[[Bench], Awaitable[Any]], *, broken: bool = False) -> Any:
-    """What the test returns by one transport, which has to be what it returns by the other, and on REST ports."""
+    """Result of the test by one transport, which has to be the same by the other, and on REST ports."""
 
     async def run(way: Way) -> Any:
         async with serving(way, broken=broken) as bench:
@@ -236,7 +236,7 @@ def by_both(test: Callable[[Bench], Awaitable[Any]], *, broken: bool = False) ->
 
 
 def all_paths() -> Iterator[str]:
-    """Of a server with all of its services."""
+    """Paths of a server with all of its services."""
     _, services = services_of(ServerConfig(**CONFIG), AccessLog(), HeldBytes())
     for name in [*(one.name for one in services), HEALTH]:
         yield from (f"{name}/{method.name}" for method in POOL.FindServiceByName(name).methods)
@@ -260,7 +260,7 @@ def request(path: str, version: str = "", model: str = "m") -> bytes:
 
 
 class Case(NamedTuple):
-    """What is sent on a path, and what the metadata say beside a key and an id."""
+    """Body that is sent on a path, and the metadata beside a key and an id."""
 
     body: Callable[[str], bytes]
     fields: tuple[tuple[str, str], ...] = ()
@@ -396,8 +396,8 @@ TRANSPORTS = {
     "compressed without saying how": Case(lambda path: framed(gzip.compress(b""), 1)),
     "not what grpc-encoding says": Case(lambda path: framed(b"nonsense", 1), (GZIP,)),
 }
-"""What the transport itself refuses. For grpc.aio that is gRPC's library in C, which has words of its own; only the
-status and that no job begins is the same."""
+"""Calls that the transport itself refuses. For grpc.aio that is gRPC's library in C, which has words of its own; only
+the status and that no job begins is the same."""
 
 
 @pytest.mark.parametrize("case", TRANSPORTS)

@@ -151,7 +151,7 @@ def test_a_merged_listener_has_both_kinds(tmp_path: Path) -> None:
 
 
 def test_calls_end_with_the_server(tmp_path: Path) -> None:
-    """Those that would not end by themselves, too."""
+    """Calls that would not end by themselves end, too."""
 
     async def test() -> None:
         channel: Any = None

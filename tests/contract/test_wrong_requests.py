@@ -1,5 +1,5 @@
-"""What is said of a request that its client got wrong, over all families: what came, what is expected, and where the
-route is described."""
+"""Errors of requests that clients got wrong, over all families: what came, what is expected, and where the route is
+described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counts as the expected reply to an example."""
+"""Comparison of a reply with an example's expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not installed becomes the line that installs it."""
+"""Errors about packages that are not installed name the line that installs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all requests may hold together."""
+"""Limit of the bytes that all requests hold together."""
 
 from __future__ import annotations
 

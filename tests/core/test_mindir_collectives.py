@@ -1,4 +1,4 @@
-"""What a MindIR does together with other ranks."""
+"""Collectives of a MindIR."""
 
 from __future__ import annotations
 

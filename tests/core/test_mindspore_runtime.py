@@ -33,7 +33,7 @@ def ms(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
 
 @pytest.fixture(autouse=True)
 def environ(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What set-up sees and sets instead of the environment of the tests."""
+    """Environment that set-up sees and changes instead of the tests' own."""
     environ: dict[str, str] = {}
     monkeypatch.setattr("msx_core.mindspore.runtime.os", SimpleNamespace(environ=environ))
     return environ

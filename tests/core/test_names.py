@@ -1,4 +1,4 @@
-"""What models and versions may be called."""
+"""Names of models and versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler may call a network with. MindSpore itself is not needed for that."""
+"""Arguments with which a handler calls a network. MindSpore itself is not needed for that."""
 
 from __future__ import annotations
 

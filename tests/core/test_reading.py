@@ -1,4 +1,4 @@
-"""What is read ahead of the handler: malformed JSON fails alone and before any call, tensors fit their signature."""
+"""Reading ahead of the handler: malformed JSON fails alone and before any call, tensors fit their signature."""
 
 from __future__ import annotations
 

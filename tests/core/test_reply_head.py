@@ -1,4 +1,4 @@
-"""What HTTP allows of the head that a handler sets, and what of it goes out."""
+"""Heads of replies that a handler sets, by the rules of HTTP, and their parts that are sent."""
 
 from __future__ import annotations
 

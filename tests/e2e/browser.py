@@ -18,7 +18,7 @@ CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 needs_browser = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="Chromium and its driver are not installed")
 
 REFUSED = "Failed to load resource"
-"""What the browser logs of an answer that is an error: the page may have asked for it."""
+"""The browser's log entry for an answer that is an error: the page may have asked for it."""
 
 
 class Browser:
@@ -64,7 +64,7 @@ class Browser:
         self.driver.save_screenshot(str(file))
 
     def barriers(self) -> list[str]:
-        """What axe-core calls serious or critical: things that keep people from using the page."""
+        """Faults that axe-core calls serious or critical: things that keep people from using the page."""
         from importlib.metadata import distribution
 
         script = Path(str(distribution("axe-core-python").locate_file("axe_core_python/axe.min.js"))).read_text()
@@ -82,7 +82,7 @@ class Browser:
         return [message for message in logged if REFUSED not in message]
 
     def other_hosts(self) -> set[str]:
-        """That the page has asked for something, beside those that were opened."""
+        """Hosts that the page has asked for something, beside those that were opened."""
         found = set()
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]

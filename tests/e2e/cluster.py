@@ -50,7 +50,7 @@ class RayCluster:
         )
         self.nodes: list[dict[str, Any]] = []
         self._ports: set[int] = set()
-        """That agents have listened on, as far as somebody has looked."""
+        """Ports that agents have listened on, as far as somebody has looked."""
         self.add_node(
             temp_dir=str(folder / "ray"), include_dashboard=False, **({"gcs_server_port": port} if port else {})
         )

@@ -24,8 +24,8 @@ PORTS = {f":{port}": ":0" for port in (8080, 8081, 8082)} | {f"port={port}": "po
 
 @contextmanager
 def running(container: Mapping[str, Any], folder: Path, places: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What the server says of itself, whose listeners have free ports. `places` are folders of this machine for those
-    of the container; `/state` is `folder/state`, the only one that can be written.
+    """Run the server of the container, whose listeners have free ports; yields its own description. `places` are
+    folders of this machine for those of the container; `/state` is `folder/state`, the only one that can be written.
 
     At the end: it stops by SIGTERM, with the exit code 0, and nothing is left.
     """

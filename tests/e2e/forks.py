@@ -77,7 +77,7 @@ def fork_server(arguments: list[str], folder: Path, env: dict[str, str], log: IO
 
 @cache
 def _forker() -> socket.socket:
-    """Of the interpreter that forks, one of this process; it ends when the socket is closed."""
+    """Socket of the interpreter that forks, one of this process; it ends when the socket is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         command = [sys.executable, "-m", "tests.e2e.forks", str(theirs.fileno())]

@@ -81,7 +81,7 @@ def header(**order: Any) -> dict[str, str]:
 
 
 def ranks(server: RunningServer, model: str) -> list[dict[str, Any]]:
-    """Of its first worker, as describe shows them."""
+    """Ranks of its first worker, as describe shows them."""
     workers = server.describe(model)["workers"]
     return list(workers[0].get("ranks", [])) if workers else []
 

@@ -34,7 +34,7 @@ MOST = 16
 ROUNDING = 1e-3
 """Logits of two batch widths differ by less: where the two likeliest are as close, either may be chosen."""
 SHARES = {"one": 60, "tp2": 20, "pp2": 20}
-"""Of the requests, by model, in percent."""
+"""Percent of the requests, by model."""
 KINDS = {"greedy": 50, "sampled": 20, "several": 5, "left": 15, "timed": 10}
 """In percent."""
 
@@ -43,7 +43,7 @@ Response = message_class("org.pytorch.serve.grpc.inference.PredictionResponse")
 
 
 class Alone(NamedTuple):
-    """What a greedy request gets when there is no other: its tokens, and how much likelier each is than the next."""
+    """Answer to a greedy request when there is no other: its tokens, and how much likelier each is than the next."""
 
     tokens: list[str]
     margins: list[float]

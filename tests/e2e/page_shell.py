@@ -69,7 +69,7 @@ class PageShell:
         return done.stdout
 
     def stop(self) -> None:
-        """What the page left running."""
+        """Stop the servers that the page left running."""
         for file in [*self.folder.rglob(".msx/server.json")]:
             self._bash(f"msx-serve --stop --model-store '{file.parents[1]}'")
         left = [str(file) for file in self.folder.rglob(".msx/server.json")]

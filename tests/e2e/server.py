@@ -56,7 +56,7 @@ def pack_service(
 
 
 class RunningServer:
-    """What a test does with a server: requests of both kinds, its processes, its files."""
+    """A server as tests use it: requests of both kinds, its processes, its files."""
 
     def __init__(self, process: Process, info: dict[str, Any], folder: Path, log: Path) -> None:
         self.process, self.info, self.folder, self.log = process, info, folder, log
@@ -308,7 +308,7 @@ def _processes_below(pid: int) -> list[psutil.Process]:
 
 
 def _listening(ports: dict[int, str], folder: Path) -> list[str]:
-    """Those whose port a process of the server in `folder` has: tests run side by side, and another may have got it."""
+    """Names of the ports that the server in `folder` has: tests run side by side, and another may have got one."""
     listeners: list[tuple[str, int | None]] = []
 
     def known() -> bool:

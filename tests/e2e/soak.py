@@ -44,7 +44,7 @@ class Soak:
 
 
 class Model:
-    """What is asked, and how: `stream` must go on for longer than a kill takes."""
+    """Model, and the requests to it: `stream` must go on for longer than a kill takes."""
 
     def __init__(self, *, llama: bool) -> None:
         self._llama = llama

@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(autouse=True)
 def nothing_stays(server: RunningServer) -> Iterator[None]:
-    """Of what could not be registered; what could, its test unregisters."""
+    """Nothing is left of archives that could not be registered; a test unregisters the others."""
     yield
     assert server.management.get("/models").json() == {"models": []}
     assert server.unpacked() == []

@@ -54,7 +54,7 @@ def eight(**bad: str) -> list[dict[str, Any]]:
 
 
 def wait_for(server: RunningServer, model: str, running: int, queued: int) -> None:
-    """Of the queued, a batch may already be in the worker's socket."""
+    """Wait until so many run and are queued; a batch of the queued may already be in the worker's socket."""
 
     def there() -> bool:
         in_flight = server.metric("msx_requests_in_flight", model=model)

@@ -39,7 +39,7 @@ class Said:
     err: str
 
     def place(self, name: str) -> str:
-        """What `--start` printed behind a heading."""
+        """Text behind a heading of `--start`."""
         found = re.search(rf"^  {name} +(\S+)", self.out, re.MULTILINE)
         assert found, self.out
         return found[1]

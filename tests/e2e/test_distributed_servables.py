@@ -141,7 +141,7 @@ class Tutorial:
         return "instances" in self._ask("predict")
 
     def product(self, method: str = "predict") -> list[list[float]]:
-        """Of REST."""
+        """Answer over REST."""
         answer: list[list[float]] = self._ask(method)["instances"][0]["y"]
         return answer
 

@@ -1,4 +1,4 @@
-"""What a client sees when a handler fails, and what becomes of the worker."""
+"""Answers to clients when a handler fails, and what becomes of the worker."""
 
 from __future__ import annotations
 

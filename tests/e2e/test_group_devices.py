@@ -140,7 +140,7 @@ def test_a_group_beside_a_worker_of_one_process(server: RunningServer) -> None:
 
 
 def test_part_of_what_was_asked_for(server: RunningServer) -> None:
-    """What others hold is waited for, and taken when they give it back."""
+    """Devices that others hold are waited for, and taken when they give it back."""
     other, _ = recorded(server.folder, "other", LAYOUTS["tp2"] + "deviceIds: [2, 3]\n")
     archive, _ = recorded(server.folder, "m", TP4)
     assert register(server, other) == (200, "")

@@ -38,7 +38,7 @@ def serve(server: RunningServer, layout: str, config: str = "") -> Recorder:
 
 
 def without(lines: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-    """What must be equal on all ranks: not the first line, its environment, nor members of these names.
+    """Lines that must be equal on all ranks: not the first line, its environment, nor members of these names.
 
     The group must have ended: until then other ranks may be behind rank 0.
     """

@@ -115,7 +115,7 @@ def test_chunks_come_one_by_one(channel: grpc.Channel, tmp_path: Path, kind: str
 
 @pytest.mark.parametrize("kind", ["generator", "coroutine"])
 def test_an_error_in_a_stream(channel: grpc.Channel, tmp_path: Path, kind: str) -> None:
-    """What came before it arrives, then the status."""
+    """Chunks before the error arrive, then the status."""
     replies = stream(channel, f"fails_{kind}", order(tmp_path, after=2, status=429))
     assert [next(replies).prediction, next(replies).prediction] == [b"0\n", b"1\n"]
     assert failure(lambda: next(replies)) == (

@@ -81,7 +81,7 @@ def by_grpc(server: RunningServer, model: str, prompt: str) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def expected(server: RunningServer) -> dict[str, bytes]:
-    """What one rank says."""
+    """Texts of one rank."""
     with ThreadPoolExecutor(8) as pool:
         answers = pool.map(lambda prompt: b"".join(by_http(server, "one", prompt)), SUBJECTS)
         return dict(zip(SUBJECTS, answers, strict=True))
@@ -191,7 +191,7 @@ def test_no_text_of_requests_of_all_kinds_depends_on_others(server: RunningServe
 
 @pytest.mark.parametrize("model", ["one", *LAYOUTS])
 def test_nothing_is_left_of_all_those_requests(server: RunningServer, model: str) -> None:
-    """Of texts, slots and blocks of the engines, and jobs of the frontend; of clients that left, too."""
+    """No texts, slots and blocks of engines are left, no jobs of the frontend; those of clients that left, neither."""
     engine, queue = (
         ("msx_llm_running", "msx_llm_waiting", "msx_llm_blocks_used"),
         ("msx_queue_depth", "msx_requests_in_flight"),

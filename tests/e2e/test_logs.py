@@ -1,4 +1,4 @@
-"""What the server writes: JSON lines, or readable ones on a terminal; ids on every line of a request; no keys."""
+"""Logs of the server: JSON lines, or readable ones on a terminal; ids on every line of a request; no keys."""
 
 from __future__ import annotations
 

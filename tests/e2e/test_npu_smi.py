@@ -1,4 +1,4 @@
-"""What `npu-smi` says of the devices reaches the workers. The tool is not a real one; server and workers are."""
+"""Devices as `npu-smi` shows them reach the workers. The tool is not a real one; server and workers are."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Prepare = Callable[[PageShell], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """What is there before a page's first command is typed; its own files always are."""
+    """Needs of a page before its first command is typed; its own files always are."""
 
     prepare: Prepare = lambda shell: None
     mindspore: bool = False

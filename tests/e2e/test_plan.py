@@ -82,7 +82,7 @@ def planned(model: Path, context: int) -> int:
 
 
 def resident(server: RunningServer, model: str) -> int:
-    """Of its worker, after it has answered."""
+    """Memory of its worker, after it has answered."""
     body = {"model": model, "prompt": "The cat", "max_tokens": 4}
     assert server.inference.post("/v1/completions", json=body).status_code == 200
     worker = server.management.get(f"/models/{model}").json()[0]["workers"][0]

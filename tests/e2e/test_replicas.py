@@ -26,7 +26,7 @@ pytestmark = pytest.mark.e2e
 
 FIRST, SECOND = "clients-0123456789abcdef", "clients-fedcba9876543210"
 CLIENTS = 3
-"""Of each protocol."""
+"""Clients of each protocol."""
 
 
 @contextmanager

@@ -123,7 +123,7 @@ stages:
   sum: {handler: "large_values.py:Sum", device: none, workers: 2}
 """
 FEW_DESCRIPTORS = 256
-"""Of them 32 are for segments: those who may write get 16, 8, 4, 4 and none."""
+"""32 of them are for segments: those who may write get 16, 8, 4, 4 and none."""
 
 
 def test_more_workers_than_the_server_has_descriptors_for(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a server remembers: after SIGKILL the next start has the same models, versions, defaults and worker counts."""
+"""State of a server: after SIGKILL the next start has the same models, versions, defaults and worker counts."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def begin_to_unpack(server: RunningServer, cache: Path) -> Registration:
 
 
 def test_sigkill_while_unpacking(tmp_path: Path) -> None:
-    """What was half unpacked is thrown away at the next start."""
+    """Half unpacked archives are thrown away at the next start."""
     store = pack_all(tmp_path)
     server = start_server(tmp_path, "--models", "echo.mar")
     server.wait_ready()
@@ -285,7 +285,7 @@ def make_big_archive(path: Path, megabytes: int) -> None:
 
 
 def test_a_full_disk_under_the_state(tmp_path: Path) -> None:
-    """What cannot be remembered is not done; a limit on the size of files stands for the disk."""
+    """Changes that cannot be remembered are not done; a limit on the size of files stands for the disk."""
     pack_all(tmp_path)
     with run_server(tmp_path, "--models", "echo.mar") as server:
         before = summary(server)

@@ -51,7 +51,7 @@ def made(folder: Path) -> list[str]:
 
 
 def until_broken(chunks: Iterator[bytes]) -> bytes:
-    """What comes before the transfer breaks; fails when it ends as if it were whole."""
+    """Bytes before the transfer breaks; fails when it ends as if it were whole."""
     received = b""
     with pytest.raises(httpx.RemoteProtocolError, match="incomplete chunked read"):  # noqa: PT012
         for chunk in chunks:

@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 def said(server: RunningServer, *words: str, given: str = "", code: int = 0) -> str:
-    """What the command prints; of one that must fail what it says of it."""
+    """Output of the command; its error if it must fail."""
     command = [sys.executable, "-m", "msx_frontend.cli.main", *words, "--model-store", str(server.store)]
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=server.folder)
     assert done.returncode == code, done.stderr

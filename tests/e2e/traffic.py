@@ -28,7 +28,7 @@ class Traffic:
         self._stop.set()
 
     def wait_for_more(self, number: int = 5) -> None:
-        """Of every client: all but the first were asked for after this call."""
+        """Wait for more answers of every client: all but the first were asked for after this call."""
         targets = [len(answers) + number for answers in self.clients]
         wait_until(
             lambda: all(len(answers) >= target for answers, target in zip(self.clients, targets, strict=True)),

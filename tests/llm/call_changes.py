@@ -1,4 +1,4 @@
-"""What is changed in a call of an NPU's operator, and the steps in which it is called."""
+"""Changes to a call of an NPU's operator, and the steps in which it is called."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ VOCAB = 260
 
 
 def after(state: int, token: int) -> int:
-    """What the model makes of a token more."""
+    """State of the model after one token more."""
     return (state * 31 + token * 7919 + 17) % MODULUS
 
 
@@ -112,7 +112,7 @@ class FakeRunner:
 
 
 class FakeStretchingRunner(FakeRunner):
-    """What it makes of any token depends on the length that it was told of the text."""
+    """Runner whose states depend on the length of the text that `stretch` was given."""
 
     def stretch(self, slot: int, length: int) -> None:
         if length != self.cache[slot, 0]:
@@ -171,7 +171,7 @@ class FakeFollowingRunner(FakeMixingRunner):
         super().__init__(slots, context, chunk, blocks, block)
         self._chosen: dict[int, int] = {}
         self._seen = np.full((slots, VOCAB), 2**20)
-        """What nobody has counted anew is not used."""
+        """Counts by slot; those that nobody has counted anew are not used."""
 
     def recount(self, slot: int, ids: Sequence[int], counts: Sequence[int]) -> None:
         self._seen[slot] = 0

@@ -13,7 +13,7 @@ from msx_llm.limits import EngineLimits
 from tests.llm.runners import limits, make_runner
 
 ROUNDING = {"float16": 2e-3, "bfloat16": 2e-2}
-"""Of the largest logit: both add up hundreds of products that are rounded to 11 and to 8 bits."""
+"""Share of the largest logit: both add up hundreds of products that are rounded to 11 and to 8 bits."""
 TOKENS = [(7 * place + place * place) % 96 for place in range(300)]
 
 

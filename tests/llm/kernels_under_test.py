@@ -32,7 +32,7 @@ LOUDER = {"q_norm": 2.0, "o_proj": 8.0}
 LOUD_ROUNDING = 2 * ROUNDING["float16"]
 """Sharper attention makes more of what its scores are rounded by."""
 EXACT = 1e-5
-"""Of the largest logit: what float32 may differ by, in another order of sums."""
+"""Share of the largest logit: what float32 may differ by, in another order of sums."""
 
 
 def make_model(folder: Path, window: int | None = None) -> Path:
@@ -112,14 +112,14 @@ def kernels_under_test(kind: str, model: Path, graphs: bool = False) -> Iterator
 
 
 class Reference:
-    """What a CPU makes of whole texts, without anything in a cache."""
+    """Logits of whole texts on a CPU, without anything in a cache."""
 
     def __init__(self, model: Path, graphs: bool = False) -> None:
         long = replace(shape(), slot_buckets=(1,), prefill_buckets=(CONTEXT,), batch_prefill=CONTEXT)
         self._runner = make_runner("reference", long, folder=model, graphs=graphs)
 
     def logits(self, tokens: list[int]) -> Any:
-        """Of each token [tokens, vocab]."""
+        """Logits of each token [tokens, vocab]."""
         return self._runner.prefill(0, 0, tokens, all_logits=True)
 
     def greedy(

@@ -102,7 +102,7 @@ def stacked(layer: str, values: Tensors, count: int, form: str) -> Tensors:
 
 
 def theirs(values: Tensors, config: DecoderConfig, form: str = "grouped") -> Tensors:
-    """Of DeepSeek."""
+    """Tensors of DeepSeek."""
     left, found, experts = dict(values), Tensors(), config.experts
     assert experts is not None
     dense, bias = ROUTER["grouped" if form == "grouped" else "batched"]

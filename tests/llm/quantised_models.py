@@ -35,7 +35,7 @@ WIDE: dict[str, dict[str, Any]] = {
     "qwen3_moe": EXPERTS,
     "qwen2_moe": EXPERTS | {"shared_expert_intermediate_size": 64},
 }
-"""Of models whose inputs groups of 32 divide."""
+"""Sizes of models whose inputs groups of 32 divide."""
 
 
 def rounded(weight: Array, bits: int, group: int, zeros: bool) -> tuple[Array, Array, Array]:
@@ -118,7 +118,7 @@ def modelslim(weight: Array, kind: str, bias: Array | None = None) -> Quantised:
 
 
 INPUT_STEP, INPUT_OFFSET = 0.0625, 3
-"""Of ModelSlim's inputs: they are within 8, and a scale is a power of two, so that 16 bits hold it."""
+"""Scale and offset of ModelSlim's inputs: they are within 8, and a scale is a power of two, so that 16 bits hold it."""
 
 
 @dataclass(frozen=True)

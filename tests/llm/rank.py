@@ -61,7 +61,7 @@ def slept(runner: Any) -> dict[str, Any]:
 
 
 def spoil(parameters: Iterable[Any], byte: int = 255) -> None:
-    """What `release` leaves, which is what is smaller than a page, is lost, too. (`asnumpy` would move a parameter.)"""
+    """Overwrite what `release` leaves, which is smaller than a page. (`asnumpy` would move a parameter.)"""
     for parameter in parameters:
         memory = (ctypes.c_char * int(parameter.nbytes)).from_address(parameter.data_ptr())
         memoryview(memory).cast("B")[:] = bytes([byte]) * int(parameter.nbytes)  # 255: numbers that are not finite

@@ -20,7 +20,7 @@ GOLDEN = json.loads(GOLDENS.with_name("beams.json").read_text())
 
 @pytest.fixture(scope="module")
 def logits() -> Any:
-    """Of the token behind a text; each is computed once for all cases."""
+    """Logits of the token behind a text; each is computed once for all cases."""
     pytest.importorskip("mindspore")
     runner, known = make_runner(GOLDEN["family"], limits(), graphs=True), dict[tuple[int, ...], Logprobs]()
 

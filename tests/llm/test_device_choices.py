@@ -18,7 +18,7 @@ def text_of(params: SamplingParams = PARAMS) -> TokenSequence:
 
 
 def recounts(choices: DeviceChoices, text: TokenSequence, slot: int, token: int | None) -> list[Recount]:
-    """Of a step for the text at this slot, which chooses the token; None: it only starts."""
+    """Recounts of a step for the text at this slot, which chooses the token; None: it only starts."""
     text.slot, text.computed = slot, len(text.tokens) - 1
     plan = StepPlan(Mixed((TokenChunk(slot, text.computed, (text.tokens[-1],)),)), [text])
     choices.order(plan)

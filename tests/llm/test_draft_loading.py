@@ -1,4 +1,4 @@
-"""What a small model that writes drafts has to be."""
+"""Requirements of a small model that writes drafts."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.llm.fakes import VOCAB, EngineHarness, alone, ids, limits, read, request
 
 TALKS = [[*prompt, *alone(prompt, 60)] for prompt in ([1], [1, 2, 3, 4, 5], [7] * 9)]
-"""What a client has when it comes back: its prompt, and the model's own text."""
+"""Texts of clients that come back: its prompt, and the model's own text."""
 
 PENALTIES: list[dict[str, float]] = [
     {},

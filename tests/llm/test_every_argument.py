@@ -37,7 +37,7 @@ WITHOUT_EFFECT: dict[tuple[str, str, str], str] = {
 }
 """Changes that are right, too, and why."""
 WITHOUT_EFFECT_OF = {"gpt_oss": {("Add", "other", "shape"): "a bias [width] and [1, width] are added alike"}}
-"""Of one model alone."""
+"""Changes without effect on one model alone."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Passed:
 
 
 def changes(value: Any) -> Iterator[tuple[str, Change]]:
-    """What may go wrong with an argument that has this value."""
+    """Possible mistakes in an argument of this value."""
     if isinstance(value, ms.Tensor):
         yield from changes_of_tensor(value)
     elif isinstance(value, list):

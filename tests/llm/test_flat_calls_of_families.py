@@ -66,7 +66,7 @@ def without_block_0(keys: Any) -> Any:
 
 
 def without_window(mask: Any) -> Any:
-    """What is behind the block of sinks is seen up to the token."""
+    """Mask without a window: a token sees all before it, behind the block of sinks."""
     numbers = mask.float().asnumpy()
     for row in numbers:
         row[128 : np.flatnonzero(row == 0)[-1]] = 0
@@ -86,7 +86,7 @@ MODELS: dict[str, Model] = {
     "W8A8 experts": quantised("int_quantized", "qwen3_moe"),
 }
 DTYPES = {"W8A8 experts": "bfloat16"}
-"""Of the models that need it; of others float16, which rounds less."""
+"""Types of the models that need another; the others have float16, which rounds less."""
 CHANGES: list[tuple[str, str, str, Change]] = [
     ("qwen3_moe", "MoeGatingTopKSoftmax", "x", filled(0)),
     ("qwen3_moe", "MoeGatingTopKSoftmax", "finished", instead(True)),
@@ -183,7 +183,7 @@ def run(folder: Path, kind: str) -> Any:
 
 
 def bound_of(kind: str, wanted: Any) -> float:
-    """What 16 bits round."""
+    """Bound of the rounding in 16 bits."""
     largest: float = np.abs(wanted).max()
     return ROUNDING[DTYPES.get(kind, "float16")] * largest
 

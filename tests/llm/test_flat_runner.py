@@ -32,7 +32,7 @@ def _launch_blocking() -> None:
     [*some(FAMILIES, *LIKE_OTHERS), pytest.param("llama", "bfloat16", marks=pytest.mark.long), ("qwen3", "bfloat16")],
 )
 def test_logits_are_those_of_a_cpu(family: str, dtype: str, tmp_path: Path) -> None:
-    """Of tokens that came in chunks, the second one after what the cache holds, and one by one."""
+    """Logits of tokens that came in chunks, the second one after what the cache holds, and one by one."""
     model, tokens = make_wide(family, tmp_path / "model"), TOKENS[:40]
     wanted = all_logits(make_runner(family, limits(), folder=model), tokens, slot=1, chunks=(16, 13))
     with emulation():
@@ -76,7 +76,7 @@ def test_prompts_chunks_and_single_tokens_mix(model: Path, wanted: Any) -> None:
 
 @pytest.mark.parametrize("key", [True, False])
 def test_who_chooses_tokens_is_a_key(model: Path, key: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not wanted is not compiled either."""
+    """Graphs that are not wanted are not compiled either."""
     asked: list[Any] = []
     with emulation():
         runner = make_flat("qwen3", model, "float16", SHAPE, chooses=key)

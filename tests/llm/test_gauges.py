@@ -1,4 +1,4 @@
-"""What the server learns of the engine."""
+"""Metrics of the engine."""
 
 from __future__ import annotations
 

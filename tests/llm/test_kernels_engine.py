@@ -104,7 +104,7 @@ def test_texts_of_one_request_share_its_prompt(kernels: KernelsUnderTest, refere
 
 
 def test_texts_that_are_preempted_come_back(kernels: KernelsUnderTest, reference: Reference) -> None:
-    """Of three texts that outgrow their blocks, the last must leave for a while."""
+    """The last of three texts that outgrow their blocks must leave for a while."""
     prompts = [tokens(first, 120) for first in (11, 12, 13)]
 
     async def scene(harness: KernelsHarness) -> None:

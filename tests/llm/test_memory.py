@@ -1,4 +1,4 @@
-"""What keys and values may take: by the yaml, by the machine, or by what a device has left."""
+"""Memory for keys and values: by the yaml, by the machine, or by what a device has left."""
 
 from __future__ import annotations
 

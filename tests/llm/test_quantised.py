@@ -23,7 +23,7 @@ ms = pytest.importorskip("mindspore")
 
 TOKENS = [(7 * place + place * place) % 60 for place in range(40)]
 EXACT, HALF = 2e-5, 5e-3
-"""Of the largest number."""
+"""Shares of the largest number."""
 ROWS = (1, 9, 70)
 """Each is a way of its own on a CPU: see `BY_GROUPS`; a single row has scales that are not repeated."""
 
@@ -66,7 +66,7 @@ class Made:
 
 
 def rounded_inputs(x: Any, case: Case) -> Any:
-    """What is left of inputs that an NPU rounds."""
+    """Round inputs as an NPU does."""
     if case.modelslim == "W8A8":
         return (np.clip(np.rint(x / INPUT_STEP + INPUT_OFFSET), -128, 127) - INPUT_OFFSET) * INPUT_STEP
     if case.id in ("int_quantized", "modelslim_w8a8_dynamic"):
@@ -165,7 +165,7 @@ def test_ranks_have_parts_of_the_sum(case: Case, kind: str, plain: Path, tmp_pat
 
 @pytest.mark.parametrize(("bits", "group"), [(4, None), (4, 64), (8, None), (8, 64)])
 def test_graphs_of_all_ways_on_a_cpu(bits: Any, group: int | None) -> None:
-    """What runs without a graph may not compile."""
+    """Code that runs without a graph may not compile."""
     from msx_llm.kernels.cpu.packed import PackedLinear
     from msx_llm.models.quantised.format import LinearFormat, QuantisedMatrix
 
@@ -193,7 +193,7 @@ def test_logits_are_those_of_the_numbers(case: Case, kind: str, plain: Path, tmp
 
 
 def _logits(kind: str, folder: Path, graphs: bool = True) -> Any:
-    """Of a prompt of 20 tokens, and of 2 single ones."""
+    """Logits of a prompt of 20 tokens, and of 2 single ones."""
     shape = limits(prefills=(32,), slots=(1,))
     if kind == "cpu":
         return all_logits(make_runner("cpu", shape, folder=folder, graphs=graphs), TOKENS[:22], 0, (20,))

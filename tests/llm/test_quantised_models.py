@@ -22,7 +22,7 @@ ms = pytest.importorskip("mindspore")
 TOKENS = [(7 * place + place * place) % 60 for place in range(22)]
 LONG = pytest.mark.long
 EXACT = 2e-5
-"""Of the largest logit."""
+"""Share of the largest logit."""
 FAMILIES = [
     ("npu", "qwen3", "gptq_8"),
     pytest.param("cpu", "llama", "packed_4_zeros", marks=LONG),

@@ -36,7 +36,7 @@ class Told(Leading):
 
 
 class Stages:
-    """Of a pipeline, rank 0's runner: notes what it does."""
+    """Runner of rank 0 of a pipeline: notes what it does."""
 
     vocab_size, slots, context = 8, 4, 64
     overlaps = True

@@ -12,7 +12,7 @@ MERGES = [("▁", "a"), ("▁", "{"), ("{", '"'), ("▁", "▁"), ("y", "e"), ("
 
 
 def byte_level() -> Tokenizer:
-    """Of GPT-2's kind: every byte a token of its own, and a few merged ones; `<|end|>` is 262."""
+    """Tokenizer of GPT-2's kind: every byte a token of its own, and a few merged ones; `<|end|>` is 262."""
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = [("y", "e"), ("ye", "s"), ("Ġ", "a"), ("ð", "Ł"), ("Ã", "©")]
     vocab = {text: id for id, text in enumerate([*letters, *(left + right for left, right in merges)])}
@@ -25,7 +25,7 @@ def byte_level() -> Tokenizer:
 
 
 def pieces(legacy: bool = True) -> Tokenizer:
-    """Of Llama 2's kind: `▁` is a space, characters without a piece are bytes `<0xE2>`. `<s>` is 1, `</s>` is 2."""
+    """Tokenizer of Llama 2's kind: `▁` is a space, other characters may be bytes `<0xE2>`. `<s>` is 1, `</s>` is 2."""
     letters = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "▁", *map(chr, range(33, 127))]
     vocab = {text: id for id, text in enumerate([*letters, *(left + right for left, right in MERGES)])}
     tokenizer = Tokenizer(models.BPE(vocab, MERGES, byte_fallback=True, unk_token="<unk>", fuse_unk=True))
@@ -42,7 +42,7 @@ def pieces(legacy: bool = True) -> Tokenizer:
 
 
 def word_pieces() -> Tokenizer:
-    """Of BERT's kind; no model that generates has it."""
+    """Tokenizer of BERT's kind; no model that generates has it."""
     words = ["[UNK]", "[CLS]", "[SEP]", "play", "##ing", "the", "."]
     tokenizer = Tokenizer(models.WordPiece({word: id for id, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -1,4 +1,4 @@
-"""What bodies mean by their types: obeyed where one is stated, told where none is, guessed where none can be."""
+"""Content types of bodies: obeyed where one is stated, told where none is, guessed where none can be."""
 
 from __future__ import annotations
 

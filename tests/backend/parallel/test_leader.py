@@ -28,7 +28,7 @@ class Bench:
         self.leader = Leader(self.ours, input_ranks, self.rank.jobs, self.rank.replies)
 
     def heard(self, rank: int) -> list[tuple[Any, bytes]]:
-        """What this rank was told since the last look."""
+        """Messages to this rank since the last look."""
         sock, reader = self.others[rank - 1], FrameReader[Any](Plan)
         sock.setblocking(False)
         frames: list[tuple[Any, bytes]] = []

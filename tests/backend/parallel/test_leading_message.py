@@ -1,4 +1,4 @@
-"""What rank 0 reports of calls that overlap on it, and run one after the other on the other ranks."""
+"""Reports of rank 0 about calls that overlap on it, and run one after the other on the other ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank tells the frontend after a call."""
+"""Reports of a rank to the frontend after a call."""
 
 from __future__ import annotations
 

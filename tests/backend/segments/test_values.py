@@ -50,7 +50,7 @@ class Stages:
         self.jobs.on_returned = self.returned.extend
 
     def write(self, value: Any, values: RequestValues | None = None) -> tuple[bytes, list[Key]]:
-        """What the first stage answers."""
+        """Write the first stage's answer."""
         values = values or RequestValues(self.first, [])
         body = values.pack(value)
         lent, values.lent = values.lent, []

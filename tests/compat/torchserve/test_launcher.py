@@ -104,7 +104,7 @@ def test_the_log_from_the_last_start_on(server: Server, capfd: pytest.CaptureFix
 
 
 def test_a_start_that_is_too_long_ago(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes from now on."""
+    """Only later lines are followed."""
     monkeypatch.setattr(_following, "LOOK_BACK", 4)
     (tmp_path / "msx.log").write_text("Model server started\nbefore\n")
     with (tmp_path / "msx.log").open("rb") as file:
@@ -123,7 +123,7 @@ def test_a_log_that_is_moved_aside(server: Server) -> None:
 
 
 def test_a_queue_that_is_not_emptied(server: Server) -> None:
-    """What is too much is left out; the end is always told."""
+    """Lines that do not fit are left out; the end is always told."""
     server.say("Model server started\n" + "line\n" * 5)
     queue, follower = follow(server, size=2)
     server.end()

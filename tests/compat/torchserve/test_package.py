@@ -57,7 +57,7 @@ PTH = "msx_compat.pth"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """What pip makes of the wheel: its packages side by side, and the file that adds to the path."""
+    """Site-packages as pip makes them of the wheel: its packages side by side, and the file that adds to the path."""
     for package in PACKAGES:
         (tmp_path / Path(package).name).symlink_to(ROOT / package)
     [(source, target)] = PROJECT["targets"]["wheel"]["force-include"].items()

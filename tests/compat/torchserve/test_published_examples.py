@@ -180,7 +180,7 @@ def test_image_segmenter(packed: Make) -> None:
 
 
 def test_intermediate_streaming(packed: Make) -> None:
-    """What the thread has generated so far goes out in pieces, of two requests at once, and the last is empty."""
+    """The thread's pieces so far are sent, of two requests at once, and the last is empty."""
     model = {"modelFile": "next_letter_model.py", "serializedFile": "m.pth"}
     files: dict[str, bytes | str] = {"m.pth": saved(example_model("next_letter_model", "NextLetter"))}
     with packed("intermediate_streaming.py", "intermediate_streaming", "next_letter_model", files=files, **model) as m:

@@ -238,7 +238,7 @@ def test_fewer_classes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["L", "1", "P", "LA", "RGBA", "CMYK", "I;16"])
 def test_images_of_all_modes(tmp_path: Path, mode: str) -> None:
-    """What classifiers of ImageNet take is red, green and blue."""
+    """ImageNet's classifiers take red, green and blue."""
     with classifier(tmp_path) as model:
         [reply] = answers(model.predict([png(1, mode=mode) if mode != "CMYK" else jpeg("CMYK")]))
     assert sum(reply.values()) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""What pytest does elsewhere: the environment of the clients does not have it."""
+"""Substitutes for pytest: the environment of the clients does not have it."""
 
 
 def raises(kind, call):

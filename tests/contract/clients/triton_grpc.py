@@ -223,7 +223,7 @@ def check_the_callback_client():
 
 
 class Stream:
-    """What comes back of a stream, in order."""
+    """Replies of a stream, in order."""
 
     def __init__(self):
         self.heard = queue.Queue()

@@ -1,4 +1,4 @@
-"""What the server of a module serves, and with which settings."""
+"""Models and settings of the server of a module."""
 
 from __future__ import annotations
 

@@ -80,4 +80,4 @@ MEMBERS = [
     "workers",
     "jobQueueStatus",
 ]
-"""Of what describes a model, in TorchServe's order."""
+"""Members that describe a model, in TorchServe's order."""

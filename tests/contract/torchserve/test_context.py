@@ -1,4 +1,4 @@
-"""What a handler can ask its context for, and say by it.
+"""The context of a handler.
 
 contract#context
 """

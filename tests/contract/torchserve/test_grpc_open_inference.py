@@ -40,7 +40,7 @@ def service(server: RunningServer) -> Iterator[Stub]:
 
 
 def test_the_numbers_are_the_standards() -> None:
-    """What TorchServe's package has; the standard one has more."""
+    """TorchServe's package has these numbers; the standard one has more."""
     names = [descriptor.input_type.name for descriptor in POOL.FindServiceByName(OPEN_INFERENCE).methods]
     names += [descriptor.output_type.name for descriptor in POOL.FindServiceByName(OPEN_INFERENCE).methods]
     for name in [*names, "InferParameter", "InferTensorContents", "ModelInferRequest.InferInputTensor"]:

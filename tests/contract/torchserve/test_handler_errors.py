@@ -1,4 +1,4 @@
-"""What a client is told about a handler's errors.
+"""Errors of handlers, as clients see them.
 
 contract#errors-of-handlers
 """

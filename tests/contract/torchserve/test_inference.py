@@ -155,7 +155,7 @@ def test_invocations_without_a_name(server: RunningServer) -> None:
 
 
 def test_invocations_of_the_only_model(tmp_path: Path) -> None:
-    """Of the one that was loaded at startup; others may have come since."""
+    """The model loaded at startup answers; others may have come since."""
     with serving(Setup(services=("report", "echo"), load=("report.mar",)), tmp_path) as server:
         assert server.register(Path("echo.mar")).status_code == 200
         assert body_of(server.inference.post("/invocations", content=b"x")) == ["bytearray", "x"]
@@ -217,7 +217,7 @@ def test_a_chunked_upload(server: RunningServer) -> None:
 
 
 def test_a_form(server: RunningServer) -> None:
-    """Of a name that comes twice, the last wins; fields have no content type."""
+    """The last of two values of a name wins; fields have no content type."""
     reply = server.inference.post("/predictions/report", data={"a": ["1", "2"], "b": "[3]", "c": "ü &="})
     escaped = "ü &=".encode().decode("latin-1")
     assert reported(reply)["fields"] == {

@@ -163,7 +163,7 @@ def logging_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 
 def lines(server: RunningServer, name: str, wanted: str) -> list[str]:
-    """Those of a metric log, when one of them has been written that has `wanted` in it."""
+    """Lines of a metric log, when one of them has been written that has `wanted` in it."""
     path = server.folder / "logs" / name
     wait_until(lambda: path.exists() and wanted in path.read_text(), f"{wanted} is in {name}", server.tail)
     return path.read_text().splitlines()

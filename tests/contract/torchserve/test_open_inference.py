@@ -48,7 +48,7 @@ def test_it_needs_no_switch_and_probes_need_no_token(tmp_path_factory: pytest.Te
 
 
 def output_of(reply: httpx.Response) -> dict[str, Any]:
-    """What the handler reports, which is not a tensor: its JSON is one value of BYTES."""
+    """Report of the handler, which is not a tensor: its JSON is one value of BYTES."""
     assert reply.status_code == 200, reply.text
     found = reply.json()
     assert (found["model_name"], found["model_version"], found["id"]) == ("report", "1.0", "7")

@@ -237,7 +237,7 @@ def test_off_by_default(wheels: Path, tmp_path: Path) -> None:
 
 
 def test_a_restart_installs_nothing(wheels: Path, tmp_path: Path) -> None:
-    """What is installed is found again, without pip; what no model needs is removed."""
+    """Installed packages are found again, without pip; what no model needs is removed."""
     setup = Setup(properties=ON, env=pip_environment(wheels))
     with serving(setup, tmp_path) as server:
         assert register(server, archive(server, "kept", "parcel==1.0\n")).status_code == 200

@@ -1,7 +1,4 @@
-"""What a URL, an archive and the environment may do; what is refused leaves nothing behind.
-
-contract#security
-"""
+"""Limits of a URL, an archive and the environment; what is refused leaves nothing behind."""
 
 from __future__ import annotations
 

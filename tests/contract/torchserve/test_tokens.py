@@ -32,7 +32,7 @@ def key_file(server: RunningServer) -> Path:
 
 
 def keys(server: RunningServer) -> dict[str, str]:
-    """Those in the file now."""
+    """Keys in the file now."""
     return {kind: entry["key"] for kind, entry in json.loads(key_file(server).read_text()).items()}
 
 

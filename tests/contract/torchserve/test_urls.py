@@ -44,7 +44,7 @@ def elsewhere(server: RunningServer) -> Path:
 
 @pytest.fixture
 def store_as_before(server: RunningServer, nothing_registered: None) -> Iterator[None]:
-    """What was downloaded is gone when its model is (its workers end first)."""
+    """Downloads are removed with their model (its workers end first)."""
     before = sorted(os.listdir(server.store))
     yield
     for model in server.management.get("/models").json()["models"]:

@@ -212,7 +212,7 @@ def test_an_archive_of_torchserves_archiver(server: RunningServer) -> None:
 
 
 def test_archives_from_elsewhere(server: RunningServer, tmp_path: Path) -> None:
-    """Of the workflow and of its models; two nodes may come from one URL. They go when the workflow goes."""
+    """Archives of the workflow and of its models; two nodes may come from one URL. They go when the workflow goes."""
     before = sorted(os.listdir(server.store))
     with file_server() as web:
         node = web.put("/models/far.mar", pack_node(new_store(tmp_path), "far").read_bytes())

@@ -15,7 +15,7 @@ X = TensorMeta("x", "FP32", (-1, 3))
 
 
 def x(**changes: Any) -> dict[str, Any]:
-    """Of what is changed to `...` nothing is left."""
+    """A tensor with these changes; `...` leaves a member out."""
     tensor = {"name": "x", "shape": [2, 3], "datatype": "FP32", "data": [1, 2.5, 3, 4, 5, float("nan")], **changes}
     return {key: value for key, value in tensor.items() if value is not ...}
 

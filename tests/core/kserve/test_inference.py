@@ -98,7 +98,7 @@ def test_an_announcement_that_no_request_could_meet(spec: TensorMeta) -> None:
 
 
 class Mirror:
-    """What it takes is announced."""
+    """A handler that announces its inputs."""
 
     signature = Signature((TensorMeta("x", "FP32", (-1, 3)),))
 

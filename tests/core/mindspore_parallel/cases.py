@@ -1,4 +1,4 @@
-"""What the ranks of the tests do; each returns what JSON can say."""
+"""Work of the ranks in tests; each returns what JSON can say."""
 
 import json
 import time
@@ -185,7 +185,7 @@ def eager_collectives(parallel: Any) -> dict[str, Any]:
 
 
 def passed_on(mine: Any, parallel: Any) -> list[Any]:
-    """What the stage before sent: floats, booleans, nothing."""
+    """Tensors from the stage before: floats, booleans, nothing."""
     from mindspore import Tensor, bool_, float32
 
     group = parallel.pp_group

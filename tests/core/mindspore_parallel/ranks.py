@@ -37,7 +37,7 @@ def run_ranks(case: str, folder: Path, configs: dict[str, Any] | list[dict[str, 
 
 
 def results(ranks: list["subprocess.Popen[str]"], folder: Path) -> Results:
-    """What every rank wrote, when the last of them has; none ends before that, unless one fails."""
+    """Results of every rank, when the last of them has; none ends before that, unless one fails."""
     files = [folder / f"rank-{number}.json" for number in range(len(ranks))]
     try:
         wait_for(lambda: all(file.exists() for file in files) or any(rank.poll() is not None for rank in ranks))

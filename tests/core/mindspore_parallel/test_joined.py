@@ -1,4 +1,4 @@
-"""What ranks have gathered below each other, side by side: in one kernel, with open shapes, too."""
+"""Ranks' gathered parts, which lie below each other, side by side: in one kernel, with open shapes, too."""
 
 from __future__ import annotations
 

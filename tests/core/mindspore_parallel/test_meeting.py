@@ -1,4 +1,4 @@
-"""What a rank says when it does not find the others, or finds the wrong ones."""
+"""Errors of a rank that does not find the others, or finds the wrong ones."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What needs no ranks: places, stages, counts, rows, and parts of files."""
+"""Parts that need no ranks: places, stages, counts, rows, and parts of files."""
 
 import json
 from pathlib import Path

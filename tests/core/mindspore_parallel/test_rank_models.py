@@ -119,7 +119,7 @@ def test_a_call_that_all_ranks_refuse(size: int) -> None:
 
 
 def calls(ranks: Ranks, *values: int) -> list[str]:
-    """What each call raises, and at last the batch, also if the calls are caught."""
+    """Error of each call, and at last of the batch, also if the calls are caught."""
     said: list[str] = []
 
     def lead() -> None:

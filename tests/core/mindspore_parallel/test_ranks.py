@@ -97,7 +97,7 @@ def assert_every_failure_ends_all_ranks(ranks: Results) -> None:
 
 
 def assert_collectives_work(ranks: Results) -> None:
-    """Of 2 × 2 ranks, each with its number."""
+    """Check the collectives of 2 × 2 ranks, each with its number."""
     for rank, result in enumerate(ranks):
         tp, pp = rank // 2 * 2, rank % 2
         for kind, (first, last) in {"tp": (tp, tp + 1), "pp": (pp, pp + 2)}.items():

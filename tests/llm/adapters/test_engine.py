@@ -27,7 +27,7 @@ CATALOG = AdapterCatalog({name: Adapter(name, f"/{name}") for name in "abc"})
 
 
 class AdaptingFakeRunner(FakeRunner):
-    """What is in a slot begins with the name of its adapter: nothing of another adapter's text fits it."""
+    """Runner whose slots begin with the name of their adapter: nothing of another adapter's text fits it."""
 
     def __init__(self, slots: int = 4) -> None:
         super().__init__(slots, chunk=16)

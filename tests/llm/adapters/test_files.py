@@ -141,7 +141,7 @@ def test_files_have_their_names_in_messages(model: Path, tmp_path: Path) -> None
 
 
 class OneLayer:
-    """Of a decoder with room for ranks of 2."""
+    """Decoder of one layer with room for ranks of 2."""
 
     own = (0,)
 

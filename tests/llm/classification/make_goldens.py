@@ -1,4 +1,4 @@
-"""What sentence-transformers makes of the checkpoints of `checkpoints.py`, written to goldens.json.
+"""Answers of sentence-transformers for the checkpoints of `checkpoints.py`, written to goldens.json.
 
 Run it from the root of the project where torch and sentence-transformers are installed:
 python -m tests.llm.classification.make_goldens

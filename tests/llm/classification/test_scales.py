@@ -1,4 +1,4 @@
-"""What becomes of logits, by the names in a model's files."""
+"""Functions of logits, by the names in a model's files."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Random:
 
 
 def tensors_of(kind: str) -> Arrays:
-    """Of `CONFIGS[kind]`, under Hugging Face's names."""
+    """Tensors of `CONFIGS[kind]`, under Hugging Face's names."""
     return encoder_tensors(kind) if kind in ENCODERS else decoder_tensors(kind)
 
 
@@ -164,7 +164,7 @@ def write_checkpoint(folder: Path, kind: str = "bert", tensors: Arrays | None = 
 
 
 def write_modules(folder: Path, *, normalize: bool = True, max_length: int | None = None, **modes: bool) -> None:
-    """What sentence-transformers keeps beside the network: `write_modules(folder, pooling_mode_cls_token=True)`."""
+    """Write the files of sentence-transformers: `write_modules(folder, pooling_mode_cls_token=True)`."""
     kinds = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
     places = ["", "1_Pooling", "2_Normalize"]
     (folder / "modules.json").write_text(

@@ -1,4 +1,4 @@
-"""What Hugging Face transformers makes of the checkpoints of `checkpoints.py`, written to goldens.json.
+"""Answers of Hugging Face transformers for the checkpoints of `checkpoints.py`, written to goldens.json.
 
 Run it from the root of the project where torch and transformers are installed:
 python -m tests.llm.embedding.make_goldens

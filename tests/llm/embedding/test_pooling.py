@@ -1,4 +1,4 @@
-"""What each mode makes of the states, and which modes a file asks for."""
+"""Results of each pooling mode, and which modes a file asks for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msx_llm.embedding.pooling import Mode, Pooling, normalized, read_pooling
 from msx_sdk.errors import HandlerLoadError
 
 STATES = np.array([[1.0, 2], [3, 0], [8, 4], [100, 100]], np.float32)
-"""Of three tokens and padding."""
+"""States of three tokens and padding."""
 
 
 @pytest.mark.parametrize(

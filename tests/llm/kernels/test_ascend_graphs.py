@@ -20,7 +20,7 @@ ms = pytest.importorskip("mindspore")
 
 PREFILL, MIXED, DECODE = range(3)
 PASSED = "Kernel select failed"
-"""What MindSpore says where all checks have passed, and a kernel is to be chosen."""
+"""MindSpore's error where all checks have passed, and a kernel is to be chosen."""
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def make(family: str, folder: Path, dtype: str, **changes: Any) -> Any:
 
 
 def refusals(runner: Any) -> list[str]:
-    """What the front end says of each kind of step."""
+    """Errors of the front end for each kind of step."""
     return [refusal(runner, kind) for kind in (PREFILL, MIXED, DECODE)]
 
 

@@ -1,4 +1,4 @@
-"""What must be true before MindSpore is imported on an NPU, and of the chip."""
+"""Conditions before MindSpore is imported on an NPU, and on the chip."""
 
 from __future__ import annotations
 

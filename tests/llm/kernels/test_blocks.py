@@ -51,7 +51,7 @@ def test_a_decoding_step_that_is_filled_up() -> None:
 
 
 def test_two_tokens_more_that_keep_nothing() -> None:
-    """Of a text of their own, where each has one token and attention would ignore the mask."""
+    """They are of a text of their own, where each has one token and attention would ignore the mask."""
     arrays = tables().paired(tables().places([2, 0], [20, 3], [1, 1]))
     assert arrays.tables.tolist() == [[4, 2], [3, 1], [0, 0]]
     assert (arrays.positions.tolist(), arrays.slots.tolist()) == ([20, 3, 0, 1], [2 * 16 + 4, 3 * 16 + 3, -1, -1])

@@ -28,7 +28,7 @@ KEPT = [
     ("awq", "float16", NUMBERS),
     ("gptq_desc_act", "float16", NUMBERS),
 ]
-"""Of each kind of files, what the weights of experts are in a device's memory."""
+"""Kinds of files, with the form of the weights of experts in a device's memory."""
 
 
 def written(case: str, folder: Path) -> tuple[Path, Path]:

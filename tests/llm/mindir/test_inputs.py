@@ -1,4 +1,4 @@
-"""What inputs mean: by their usual names, or by the yaml."""
+"""Roles of inputs: by their usual names, or by the yaml."""
 
 from __future__ import annotations
 

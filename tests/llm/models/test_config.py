@@ -1,4 +1,4 @@
-"""What is read from `config.json`, family by family."""
+"""Keys of `config.json`, family by family."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def _launch_blocking() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_logits_are_those_of_transformers(family: str) -> None:
-    """Of tokens that came in chunks, each but the first after what the cache holds, and one by one."""
+    """Logits of tokens that came in chunks, each but the first after what the cache holds, and one by one."""
     tokens, logits = expected(family)
     runner = make_runner(family, limits())
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16, 13, 12)), logits, atol=1e-4)
@@ -43,7 +43,7 @@ DISTINCT = ("glm4", "gemma3", "qwen3", "gpt_oss", "qwen2_moe", "deepseek_v3")
 
 @pytest.mark.parametrize("family", quick(FAMILIES, *DISTINCT))
 def test_a_graph_has_the_logits_of_transformers(family: str) -> None:
-    """What runs without a graph may not compile. One graph reads all tokens, one by one."""
+    """Code that runs without a graph may not compile. One graph reads all tokens, one by one."""
     tokens, logits = expected(family)
     runner = make_runner(family, limits(), graphs=True)
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=()), logits, atol=1e-4)

@@ -1,4 +1,4 @@
-"""What gpt-oss has and other families have not: numbers of 4 bits, experts with biases, sinks."""
+"""Parts of gpt-oss that other families have not: numbers of 4 bits, experts with biases, sinks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_two_numbers_have_a_byte_and_32_a_power() -> None:
 
 
 def experts_of(folder: Path, rank: int = 0, ranks: int = 1) -> Any:
-    """Those of the first layer."""
+    """Experts of the first layer."""
     from msx_llm.kernels.cpu.clamped import ClampedExperts
     from msx_llm.models.weights import Checkpoint
     from msx_sdk.mindspore.parallel import Parallel

@@ -1,5 +1,5 @@
-"""Of quantised files, each rank reads its own rows of the engine's layers: also where a file has several layers in one
-tensor, or the numbers of a head in another order."""
+"""Each rank reads its own rows of quantised files: also where a file has several layers in one tensor, or the numbers
+of a head in another order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.llm.wide_models import make_wide
 pytest.importorskip("safetensors.numpy")
 FAMILIES = ("qwen2", "phi3", "glm4")
 STATIC = 2**-10
-"""Of the largest bias: ModelSlim rounds it to the steps of its results."""
+"""Share of the largest bias: ModelSlim rounds it to the steps of its results."""
 
 
 def linears(config: DecoderConfig, layer: int) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What a checkpoint's files must have."""
+"""Files of a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a constraint lets through, with tokenizers of every kind."""
+"""Texts that a constraint allows, with tokenizers of every kind."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.llm.tokenizers_of_tests import byte_level
 TOKENIZER = byte_level()
 EOS = 262
 VOCAB = 270
-"""Of the model: more than the tokenizer knows, as checkpoints round up."""
+"""Vocabulary of the model: more than the tokenizer knows, as checkpoints round up."""
 CONSTRAINTS = Constraints(TOKENIZER.to_str(), {EOS}, VOCAB)
 
 

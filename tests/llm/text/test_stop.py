@@ -14,7 +14,7 @@ STOPS = st.lists(st.text("abc", min_size=1, max_size=6), max_size=4).map(tuple)
 
 
 def one_by_one(text: str, stops: tuple[str, ...]) -> StopMatch | None:
-    """What a text that comes in single characters reaches first."""
+    """Stop that a text reaches first when it comes in single characters."""
     for end in range(len(text) + 1):
         reached = [stop for stop in stops if text[:end].endswith(stop)]
         if reached:

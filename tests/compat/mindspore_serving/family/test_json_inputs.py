@@ -14,7 +14,7 @@ from tests.compat.mindspore_serving.family.fakes import FakeServables, ask_rest,
 
 
 def sent(value: bytes) -> Any:
-    """What the worker gets for one input, written in JSON."""
+    """Input of the worker for one value, written in JSON."""
     fake = FakeServables()
     ask_rest(fake, b'{"instances":{"x":%b}}' % value)
     return fake.seen[0]["x"]

@@ -39,7 +39,7 @@ def declared(folder: Path, source: str, name: str = "add") -> Servable:
 
 
 def refused(folder: Path, source: str) -> str:
-    """What the import of such a servable raises, without the words that every import's failure begins with."""
+    """Error at the import of such a servable, without the words that every import's failure begins with."""
     with pytest.raises(HandlerLoadError) as caught:
         declared(folder, source)
     return str(caught.value).removeprefix("import add.servable_config failed, ")

@@ -24,7 +24,7 @@ def make(folder: Path, name: str, *versions: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of a start script, with servables beside it."""
+    """Folder of a start script, with servables beside it."""
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "serving_server.py")])
     make(tmp_path, "add", "1", "002", "10", "x1", "1a")
     make(tmp_path, "plain")

@@ -13,7 +13,7 @@ from tests.loops import run
 
 
 def serving(script: Callable[[ServerChannel], Any], obey: Callable[[Message], Any]) -> tuple[Any, list[str]]:
-    """What the script's side returns, and what has happened."""
+    """Result of the script's side, and what has happened."""
     happened: list[str] = []
 
     async def both() -> Any:

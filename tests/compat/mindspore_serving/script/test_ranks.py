@@ -1,4 +1,4 @@
-"""What the yaml says of the ranks of a distributed servable."""
+"""Ranks of a distributed servable, as the yaml says them."""
 
 from __future__ import annotations
 
