@@ -1,4 +1,7 @@
-"""Limits of a URL, an archive and the environment; what is refused leaves nothing behind."""
+"""Limits of a URL, an archive and the environment; what is refused leaves nothing behind.
+
+contract#security
+"""
 
 from __future__ import annotations
 
