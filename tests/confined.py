@@ -11,14 +11,14 @@ import pytest
 _MOUNTS = (
     'mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro / && shift && cd / && exec "$@"'
 )
-"""What lies on file systems of its own, such as /dev/shm, stays as it is."""
+"""Commands that make file systems read-only; those on file systems of their own, such as /dev/shm, stay as they are."""
 
 _READS = "+dac_read_search"
 """It may read what it could read anywhere else: the interpreter of these tests may lie in a user's home."""
 
 
 def confined(writable: Path) -> list[str]:
-    """What stands before its command. Skips where the test may not do that."""
+    """Beginning of its command line. Skips where the test may not do that."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv"))):
         pytest.skip("only root may make file systems read-only for a process")
     writable.chmod(0o777)

@@ -23,7 +23,7 @@ class Repository:
     """Commits of other branches and tags."""
     token: str = ""
     said_sizes: dict[str, int] = field(default_factory=dict)
-    """What the listing says, where that is not the truth."""
+    """Sizes in the listing, where they are not the truth."""
 
     def commit_of(self, revision: str) -> str:
         commits = {commit: commit for commit in (self.commit, *self.others.values())}
@@ -43,7 +43,7 @@ class HubServer(ThreadingHTTPServer):
         self.breaks: dict[str, list[int]] = {}
         """By the path of a file: after how many bytes its next connections end."""
         self.damaged: dict[str, bytes] = {}
-        """What comes instead of a file."""
+        """Bytes sent instead of a file."""
         self.redirects: dict[str, str] = {}
         """By the name of a file, or "" for the listing: its URL, or a server that has the same paths."""
         self.knows_ranges = True
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({"id": name, "sha": found.commit_of(revision), "siblings": siblings})
 
     def _hf_tree(self, name: str, revision: str) -> None:
-        """What `snapshot_download` of the library asks for."""
+        """Answer the request of the library's `snapshot_download`."""
         if (found := self._repository(name, revision)) is None:
             return
         entries = []

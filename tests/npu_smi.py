@@ -38,7 +38,7 @@ class FakeNpuSmi:
         return {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
 
     def set_health(self, *words: str) -> None:
-        """Of each chip; "" for one that the tool does not list."""
+        """Set the health of each chip; "" for one that the tool does not list."""
         rows = [
             f"| {number} 910B3 | {word} | 95.8 43 0 / 0 |\n| 0 | 0000:C{number}:00.0 | 7 0 / 0 3318 / 65536 |\n"
             for number, word in enumerate(words)

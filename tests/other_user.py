@@ -1,4 +1,4 @@
-"""What tests of workers as another user need: root, and an interpreter that others can run."""
+"""Needs of tests of workers as another user: root, and an interpreter that others can run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 UID = 61234
-"""Of the user `nobody`, on most machines."""
+"""User `nobody`, on most machines."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 

@@ -17,7 +17,7 @@ _FILE = re.compile(r"^# ([\w.-]+\.\w+)$|.*`([\w.-]+\.\w+)`[^`]*:$")
 class Block:
     commands: tuple[str, ...]
     shown: str = ""
-    """What the page shows of their output."""
+    """Output of the commands, as the page shows it."""
 
 
 def pages() -> list[str]:
@@ -44,7 +44,7 @@ def blocks(page: str) -> list[Block]:
 
 
 def files(page: str) -> dict[str, str]:
-    """What a reader is to write, by name."""
+    """Files that a reader is to write, by name."""
     found: dict[str, str] = {}
     for match in _FENCE.finditer(page):
         if match[1] in ("python", "yaml"):

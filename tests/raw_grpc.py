@@ -20,7 +20,7 @@ _HEADERS = {"te": "trailers", "content-type": "application/grpc", ":authority": 
 
 class RawAnswer(NamedTuple):
     status: str
-    """Of HTTP; or how the stream ended without one."""
+    """Status of HTTP; or how the stream ended without one."""
     messages: tuple[bytes, ...] = ()
     trailers: tuple[tuple[str, str], ...] = ()
     """Sorted; without those that are empty, and without what the transport says of itself."""

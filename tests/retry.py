@@ -1,4 +1,4 @@
-"""What a refusal says of when to ask again."""
+"""Time of a retry that a refusal names."""
 
 from __future__ import annotations
 

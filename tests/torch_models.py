@@ -18,7 +18,7 @@ EXAMPLES = SERVICES / "examples"
 
 
 def saved(value: Any) -> bytes:
-    """What `torch.save` writes."""
+    """Bytes that `torch.save` writes."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     return buffer.getvalue()
@@ -74,7 +74,7 @@ def digit_image(seed: int) -> bytes:
 
 
 def digit_of(model: Any, image: bytes, mean: float = 0.0, std: float = 1.0) -> int:
-    """What the model itself says."""
+    """Answer of the model itself."""
     pixels = (np.asarray(Image.open(io.BytesIO(image)), dtype=np.float32) / 255 - mean) / std
     with torch.inference_mode():
         return int(model(torch.from_numpy(pixels)[None, None]).argmax(1))

@@ -23,7 +23,7 @@ Manifest = dict[str, Any]
 
 
 def values_of(file: Path | None) -> dict[str, Any]:
-    """Those of values.yaml under those of `file`, checked against the schema as Helm does it."""
+    """Values of values.yaml under those of `file`, checked against the schema as Helm does it."""
     merged: dict[str, Any] = _merged(
         yaml.safe_load((CHART / "values.yaml").read_text()), yaml.safe_load(file.read_text()) if file else {}
     )

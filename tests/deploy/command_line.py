@@ -12,7 +12,7 @@ from tests.deploy.dockerfile import of
 
 
 def image_environment() -> dict[str, str]:
-    """What ENV of the image sets, without what needs the base's."""
+    """Variables of the image's ENV, without those that need the base's."""
     pairs = (pair.partition("=") for line in of("ENV") for pair in line.split())
     return {name: value for name, _, value in pairs if "$" not in value}
 

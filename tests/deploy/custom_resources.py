@@ -113,7 +113,7 @@ SPECS: dict[str, Any] = {
 
 
 def problems(manifest: dict[str, Any], version: str) -> list[str]:
-    """What is wrong with a manifest, in words; `version` is Kubernetes', for the pods in it."""
+    """Errors of a manifest, in words; `version` is Kubernetes', for the pods in it."""
     spec = SPECS.get(f"{manifest['apiVersion']} {manifest['kind']}")
     if spec is None:
         return [f"{manifest['kind']}: no table"]

@@ -42,7 +42,7 @@ def page() -> str:
 
 
 def without_samples() -> set[str]:
-    """What this module should have given a sample."""
+    """Metrics to which this module should have given a sample."""
     names = set(re.findall(r"^# TYPE (\S+) \w+$", page(), re.MULTILINE))
     ends = ("", "_bucket", "_total")
     return {name for name in names if not any(name + end in exposed() for end in ends)}
@@ -71,7 +71,7 @@ async def _page() -> bytes:
 
 
 def _engine(version: ModelMetrics) -> None:
-    """What the engine of a language model records in its worker."""
+    """Record metrics as the engine of a language model does in its worker."""
     engine = Metrics()
     gauges = EngineGauges(engine, lambda: STATS)
     gauges.stop()

@@ -31,7 +31,7 @@ OF_VALUES = {
     "hpa": set[str](),
     "default": set[str](),
 }
-"""What the user has made: claims and secrets that the values name."""
+"""Claims and secrets that the values name, which the user has made."""
 
 every_values = pytest.mark.parametrize("values", VALUES)
 

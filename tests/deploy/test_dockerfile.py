@@ -1,4 +1,4 @@
-"""What can be said of the image without building it."""
+"""Checks of the image without building it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus itself says of its files, where its promtool is there (Debian: apt-get install prometheus)."""
+"""Prometheus' own checks of its files, where its promtool is there (Debian: apt-get install prometheus)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Case:
     arguments: Callable[[], Arguments]
     attributes: dict[str, Any] = field(default_factory=dict)
     says: str = ""
-    """What the emulation says where it refuses."""
+    """Message of the emulation where it refuses."""
     front_end: bool = True
     """MindSpore's graph front end accepts it."""
 

@@ -42,7 +42,7 @@ BLOCK_INPUTS = ("query", "key_cache", "value_cache", "block_tables", "context_le
 
 
 def on_device(case: Case, given: dict[str, Any]) -> Any:
-    """What the NPU makes of a call."""
+    """Result of a call on the NPU."""
     return prepared(case, given)()
 
 

@@ -78,7 +78,7 @@ class FusedAddTopKDiv(Operator):
 
 
 def largest(values: Floats, count: int) -> Array:
-    """Of each row, where; of equal ones the first."""
+    """Indices of the largest values of each row; of equal ones the first."""
     return np.argsort(-values, axis=-1, kind="stable")[:, :count]
 
 

@@ -1,5 +1,5 @@
-"""What MindSpore's own graph front end says of calls: shapes and dtypes, or an error. It infers them with the CPU as
-device, before a kernel is selected. Graph mode is of the whole process: this is a program, which writes JSON."""
+"""MindSpore's own graph front end on calls: shapes and dtypes, or an error. It infers them with the CPU as device,
+before a kernel is selected. Graph mode is of the whole process: this is a program, which writes JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RESULTS = {
     "MoeInitRoutingV2": 4,
     "RmsNorm": 2,
 }
-"""Of operators that return a tuple."""
+"""Number of results of operators that return a tuple."""
 NO_KERNEL = ("Unsupported op", "Kernel select", "unregistered")
 """Errors that come behind inference."""
 BROKE_DOWN = "doesn't implement"

@@ -84,7 +84,7 @@ def _read(case: Any, given: dict[str, Any], result: Any) -> list[Any]:
 
 
 def _difference(found: list[Any], wanted: list[Any]) -> str:
-    """What is not a number in the emulation may not be read."""
+    """Largest relative difference; values that are not numbers in the emulation may not be read."""
     worst = 0.0
     for one, other in zip(found, wanted, strict=True):
         known = np.isfinite(other)
@@ -130,7 +130,7 @@ def _logits(family: str, model: Path, dtype: str, place: Any, emulated: bool) ->
 
 
 def questions(emulated: bool) -> Iterator[str]:
-    """What nobody can know without a device (docs/ascend.md)."""
+    """Questions that nobody can answer without a device (docs/ascend.md)."""
     from tests.emulated_ascend.npu_questions import QUESTIONS
 
     for name, ask in QUESTIONS.items():

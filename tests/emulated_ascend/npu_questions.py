@@ -76,7 +76,7 @@ def chosen_tokens(texts: int, vocabulary: int = 152_000) -> str:
 
 
 def _timed(call: Callable[[], Any]) -> str:
-    """Of a call whose graph is there already; all are launched before the last one is waited for."""
+    """Time of a call whose graph is there already; all are launched before the last one is waited for."""
     _wait(call())
     began = time.perf_counter()
     for _ in range(ROUNDS):

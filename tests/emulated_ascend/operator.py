@@ -1,4 +1,4 @@
-"""What all emulated operators have in common."""
+"""Base of all emulated operators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Call:
 
     operator: str
     attributes: dict[str, Any]
-    """What the constructor was given."""
+    """Arguments of the constructor."""
     arguments: dict[str, Any]
 
     def __str__(self) -> str:
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass
 class Chip:
-    """What all operators of a process run on, and who listens."""
+    """Chip that all operators of a process run on, and its listeners."""
 
     name: str = "910B"
     listeners: list[Callable[[Call], None]] = field(default_factory=list)

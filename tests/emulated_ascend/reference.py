@@ -1,4 +1,4 @@
-"""What the operators compute, written differently: float64, a token and a head at a time."""
+"""Results of the operators, computed differently: float64, a token and a head at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Doubles = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def attention(query: Doubles, keys: Doubles, values: Doubles, heads: int, kv_heads: int, scale: float) -> Doubles:
-    """Of one token: query [N*D], keys [s, K*D] and values [s, K*V] that it sees -> [N*V]"""
+    """Attention of one token: query [N*D], keys [s, K*D] and values [s, K*V] that it sees -> [N*V]"""
     results = []
     for head, own in enumerate(np.split(query, heads)):
         shared = head * kv_heads // heads

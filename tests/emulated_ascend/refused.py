@@ -1,4 +1,4 @@
-"""What an emulated operator raises."""
+"""Errors of an emulated operator."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def write_reference(folder: Path) -> None:
-    """What one rank computes: of each batch the logits of every step, of which it takes the likeliest tokens."""
+    """Write the results of one rank: of each batch the logits of every step, of which it takes the likeliest tokens."""
     whole = Parallel()
     collectives.register(whole.world_group, (0,))
     alone = runner(whole, {})

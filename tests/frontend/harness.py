@@ -177,7 +177,7 @@ class Harness:
         return [group for group in FakeGroup.living if group.model == model]
 
     def devices_of(self, model: str) -> list[tuple[int, ...]]:
-        """Of each of its workers that is not waiting for some."""
+        """Devices of each of its workers that is not waiting for some."""
         return [replica.lease.numbers for replica in self.registry.find(model).workers.all if replica.lease]
 
     @property

@@ -1,4 +1,4 @@
-"""What `msx-serve --version` says of the commit."""
+"""Commit in `msx-serve --version`."""
 
 from __future__ import annotations
 

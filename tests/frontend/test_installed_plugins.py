@@ -28,7 +28,7 @@ BEGIN = "from msx_sdk.plugins import Endpoint\n"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """Of plugins; what is imported from it is forgotten afterwards."""
+    """Folder of plugins; modules imported from it are forgotten afterwards."""
     before, modules = sys.path[:], set(sys.modules)
     yield tmp_path / "plugins"
     sys.path[:] = before

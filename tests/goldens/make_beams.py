@@ -17,7 +17,7 @@ transformers: Any = import_module("transformers")
 FOLDER = Path(__file__).parent
 FAMILY, PROMPT, MOST = "llama", [3, 14, 15, 92, 65, 35], 10
 ENDS = ([2], [2, 7, 30, 41], list(range(0, 96, 5)))
-"""Of texts: with many of them, beams end all the time."""
+"""End tokens of texts: with many of them, beams end all the time."""
 
 
 def main() -> None:

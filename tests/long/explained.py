@@ -1,4 +1,4 @@
-"""What schemathesis finds and why it is right, one line each."""
+"""Findings of schemathesis and why they are right, one line each."""
 
 from __future__ import annotations
 

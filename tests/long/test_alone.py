@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 CLIENTS, NAME = HERE / "clients", "text_generation_long"
 LOAD = 240.0
 CLOSE = 1e-3
-"""Of log-likelihoods, which are sums over a few tokens: float32 on both sides."""
+"""Largest difference of log-likelihoods, which are sums over a few tokens: float32 on both sides."""
 
 
 @pytest.fixture(scope="module")

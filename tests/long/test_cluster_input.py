@@ -1,4 +1,4 @@
-"""What a user is told of nodes and clusters that do not suit, on a real Ray cluster; models without MindSpore."""
+"""Messages on nodes and clusters that do not suit, on a real Ray cluster; models without MindSpore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server that has died together with its driver has left in Ray's line."""
+"""Leftovers in Ray's line of a server that has died together with its driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the console does to a server, by forms, by the curl lines that they show, and by keyboard; and views that are
+"""Actions of the console on a server, by forms, by the curl lines that they show, and by keyboard; and views that are
 hard to show: a hundred models, a slow connection, a phone."""
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def test_an_archive_by_its_address(server: RunningServer, tab: Browser, tmp_path
 
 
 def names(server: RunningServer) -> set[str]:
-    """Of models that serve."""
+    """Names of models that serve."""
     return {one["modelName"] for one in server.all_versions() if one["state"] == "READY"}
 
 

@@ -67,7 +67,7 @@ def build_wheel(folder: Path) -> None:
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """Of a user whose pip finds the wheel, and asks no index."""
+    """Environment of a user whose pip finds the wheel, and asks no index."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "MSX_", "VIRTUAL_ENV"))}
     kept["PATH"] = os.pathsep.join(
         it for it in kept["PATH"].split(os.pathsep) if it != str(Path(sys.executable).parent)

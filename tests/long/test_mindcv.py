@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.long, pytest.m
 
 LOAD = 240.0
 TOLERANCE = 1e-3
-"""Of scores between -4 and 5; batches are computed in another order than single pictures."""
+"""Largest difference of scores between -4 and 5; batches are computed in another order than single pictures."""
 
 DECODE = """
 import io

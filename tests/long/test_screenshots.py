@@ -83,7 +83,7 @@ def act(server: RunningServer, tab: Browser, view: str) -> None:
 
 
 def has_curve(server: RunningServer, tab: Browser) -> bool:
-    """Of three points, which the server makes every 10 s: until then it has something to count."""
+    """Whether there is a curve of three points, made every 10 s: until then the server gets something to count."""
     for number in range(20):
         server.predict("echo", b"x" * number)
     drawn = tab.driver.execute_script("return document.querySelector('path.curve')?.getAttribute('d') ?? ''")

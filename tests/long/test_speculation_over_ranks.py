@@ -92,7 +92,7 @@ def test_texts_are_those_without_it(server: RunningServer, model: str, sampling:
 
 
 def test_drafts_were_accepted(server: RunningServer, request: pytest.FixtureRequest) -> None:
-    """Of a draft model since the start: one as large as the model is tried, and left alone, because it does not pay."""
+    """Drafts of a draft model since the start: one as large as the model is tried, and dropped, as it does not pay."""
     before = 0 if request.node.callspec.params["server"][1] == DRAFT else accepted(server)
     for prompt in PROMPTS:
         said(server, "m", prompt, True, temperature=0)

@@ -21,7 +21,7 @@ class Silence(StreamHeartbeats):
         return len(self._open)
 
     def passes(self) -> None:
-        """What was sent before is noted, then 15 seconds go by."""
+        """Note what was sent before, then let 15 seconds go by."""
         now = asyncio.get_running_loop().time() + self._passed
         for seconds in (0.0, 15.0):
             for one in self._all():

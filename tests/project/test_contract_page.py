@@ -29,7 +29,7 @@ def anchor_of(section: str) -> str:
 
 
 def status_of(call: str) -> int:
-    """Of the inference listener, without keys."""
+    """Status of a call to the inference listener, without keys."""
     method, path = call.split(" ", 1)
     families = of_listener("inference")
     edge = exchange_of(openapi("MSX inference API", families, lambda: (), None), *families, log=FakeAccessLog())

@@ -23,7 +23,7 @@ LIMITS = {"README.md": 100, "CHANGELOG.md": 60, "docs/architecture.md": 150, "CO
 """Lines, and bytes where they are more than a page has lines."""
 WORDS = 80
 HOSTS = ("unpkg.com", "jsdelivr.net", "cdnjs.", "googleapis.com")
-"""That scripts and fonts of pages usually come from."""
+"""Hosts that scripts and fonts of pages usually come from."""
 SEARCHED = [
     ("rollback", "operate.md#changes"),
     ("rollback", "management.md#canary-releases-and-rollback"),
@@ -39,7 +39,7 @@ SEARCHED = [
     ("backpressure", "inference.md#backpressure-how-much-may-wait"),
     ("backpressure", "streaming.md#clients-that-read-slowly"),
 ]
-"""What people call it, and the section that is about it."""
+"""Words that people search for, and the section that is about them."""
 INDEXED = ("ascend", "keys", "state", "server", "operate", "metrics", "handlers", "llm-engine", "kserve")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")

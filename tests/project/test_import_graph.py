@@ -31,7 +31,7 @@ def import_graph(folder: Path, *packages: str) -> subprocess.CompletedProcess[st
 
 
 def house(folder: Path, **modules: str) -> subprocess.CompletedProcess[str]:
-    """What it says of a package with these modules, `__` standing for a dot."""
+    """Check a package with these modules, `__` standing for a dot."""
     (folder / "pyproject.toml").write_text(CONFIGURATION)
     for name in ("", "attic", "bath", "kitchen", "cellar"):
         (folder / "house" / name).mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What pages say of the code, where the code knows it better: paths, lists, numbers, statuses."""
+"""Statements of pages about the code, where the code knows better: paths, lists, numbers, statuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def paths() -> list[str]:
-    """Of files and folders that are in the repository, each from its root."""
+    """Paths of files and folders that are in the repository, each from its root."""
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
     folders = {f"{folder}/" for file in files for folder in Path(file).parents}
     return [f"/{path}" for path in (*files, *folders)]

@@ -1,4 +1,4 @@
-"""What is read from a page, and what counts as the same output."""
+"""Commands and files that are read from a page, and when two outputs are the same."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PLACED = {
 
 
 class Ref:
-    """What Ray returns of a call; `done` says whether there is an answer, which may be an error."""
+    """Result of a call to Ray; `done` says whether there is an answer, which may be an error."""
 
     def __init__(self) -> None:
         self.done = False

@@ -1,4 +1,4 @@
-"""What a group asks a cluster for, by its model's settings."""
+"""Bundles that a group requests from a cluster, by its model's settings."""
 
 from __future__ import annotations
 

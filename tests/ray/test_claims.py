@@ -28,7 +28,7 @@ class Site:
 
 
 class Worker:
-    """What a claim is for: it does what the test says when it is told something."""
+    """Worker of a claim: it does what the test says when it is told something."""
 
     number = 9000
 

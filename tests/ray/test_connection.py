@@ -1,4 +1,4 @@
-"""What the driver says where there is not a cluster, or one that does not fit."""
+"""Errors of the driver where there is not a cluster, or one that does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents say of themselves, and the end of one."""
+"""Reports of agents on themselves, and the end of one."""
 
 from __future__ import annotations
 

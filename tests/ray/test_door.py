@@ -58,7 +58,7 @@ async def opened(identity: Identity, *expected: StreamName) -> AsyncIterator[tup
 
 
 async def answer_to(target: DialTarget, data: bytes) -> bytes:
-    """What somebody gets who sends these bytes, until the connection ends."""
+    """Answer to somebody who sends these bytes, until the connection ends."""
     reader, writer = await asyncio.open_connection(HERE, target.port, ssl=client_context())
     try:
         writer.write(data)

@@ -1,4 +1,4 @@
-"""What an agent does before its ranks can be started stands in describe."""
+"""The work of an agent before its ranks can be started stands in describe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `GET /cluster`, the metrics and the log say of a cluster."""
+"""Cluster in `GET /cluster`, the metrics and the log."""
 
 from __future__ import annotations
 

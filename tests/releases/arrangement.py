@@ -1,4 +1,4 @@
-"""What a server of any release is made to keep, and one of today must serve: archives, configuration, state."""
+"""State that a server of any release keeps, and one of today must serve: archives, configuration, state."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def arrange(server: RunningServer) -> None:
 
 
 def served(server: RunningServer) -> dict[str, Any]:
-    """What must be the same with every later release."""
+    """Facts that must be the same with every later release."""
     found: dict[str, Any] = {}
     for model in server.management.get("/models").json()["models"]:
         name = model["modelName"]

@@ -1,4 +1,4 @@
-"""What a release has written is read by every later one. `make.py` makes a folder for each release."""
+"""Files of a release are read by every later one. `make.py` makes a folder for each release."""
 
 from __future__ import annotations
 

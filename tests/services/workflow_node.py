@@ -72,7 +72,7 @@ def _big(value, context, index):
 
 
 def _pieces(value, context, index):
-    """Of a batch of one."""
+    """Send the pieces of a batch of one."""
     context.send(["one "])
     context.send(["two "])
     return "three"

@@ -13,7 +13,7 @@ from tests.soak.target import Fault, Target, Visit
 
 BURST = 100
 CHUNKS = 64
-"""Of a mebibyte each: more than sockets hold."""
+"""Number of chunks, of a mebibyte each: more than sockets hold."""
 
 
 async def leave_amid_body(target: Target) -> None:
@@ -32,7 +32,7 @@ async def leave_amid_stream(target: Target) -> None:
 
 
 async def read_nothing(target: Target) -> None:
-    """Of a stream that is larger than sockets are."""
+    """Read nothing of a stream that is larger than sockets are."""
     async with await RawClient.connect(target.inference) as client:
         client.post("/predictions/chunks", b"%d" % CHUNKS)
         await asyncio.sleep(random.uniform(0.1, 5))

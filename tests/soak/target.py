@@ -1,4 +1,4 @@
-"""What visitors are told of a server."""
+"""Target of visitors: a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server has in its hands."""
+"""Usage of a server's resources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Usage(NamedTuple):
     memory: int
     """Bytes, resident, of the server's process."""
     descriptors: int
-    """Of the same, without one for each log file: those are opened by their first lines, and stay open."""
+    """Descriptors of the same, without one for each log file: those are opened by their first lines, and stay open."""
     processes: int
     waiting: int
     """Jobs in queues."""

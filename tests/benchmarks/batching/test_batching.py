@@ -1,4 +1,4 @@
-"""What benchmarks/batching/batching.py makes of its curves, and that its client counts from when a request was due."""
+"""Results of benchmarks/batching/batching.py from its curves; its client counts from when a request was due."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmark of the console makes of its figures."""
+"""Results of the console's benchmark from its figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change costs: the figures beside those of another checkout."""
+"""Cost of a change: the figures next to those of another checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of the turns of a contest."""
+"""Results of the turns of a contest."""
 
 from __future__ import annotations
 

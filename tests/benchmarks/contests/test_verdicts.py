@@ -1,4 +1,4 @@
-"""What is promised of the ratio of two servers."""
+"""Targets for the ratio of two servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What h2load reports."""
+"""Reports of h2load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wrk's script reports."""
+"""Reports of wrk's script."""
 
 from __future__ import annotations
 

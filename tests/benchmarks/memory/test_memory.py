@@ -1,4 +1,4 @@
-"""What benchmarks/memory/memory.py makes of its figures."""
+"""Results of benchmarks/memory/memory.py from its figures."""
 
 from __future__ import annotations
 

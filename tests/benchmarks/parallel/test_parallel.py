@@ -1,4 +1,4 @@
-"""What benchmarks/parallel/parallel.py makes of its figures."""
+"""Results of benchmarks/parallel/parallel.py from its figures."""
 
 from __future__ import annotations
 

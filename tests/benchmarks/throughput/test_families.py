@@ -1,4 +1,4 @@
-"""What benchmarks/throughput/families.py asks, and what it makes of its figures."""
+"""Requests of benchmarks/throughput/families.py, and its results from the figures."""
 
 from __future__ import annotations
 

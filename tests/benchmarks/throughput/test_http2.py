@@ -1,4 +1,4 @@
-"""What benchmarks/throughput/http2.py makes of its turns."""
+"""Results of benchmarks/throughput/http2.py from its turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benchmarks/throughput/idle.py measures."""
+"""Measurements of benchmarks/throughput/idle.py."""
 
 from __future__ import annotations
 

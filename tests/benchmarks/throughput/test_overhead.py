@@ -1,4 +1,4 @@
-"""What benchmarks/throughput/overhead.py makes of its contests."""
+"""Results of benchmarks/throughput/overhead.py from its contests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What benchmarks/throughput/payload.py counts."""
+"""Counts of benchmarks/throughput/payload.py."""
 
 from __future__ import annotations
 

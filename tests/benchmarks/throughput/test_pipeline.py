@@ -1,4 +1,4 @@
-"""What the reports of `pipeline` count."""
+"""Counts in the reports of `pipeline`."""
 
 from __future__ import annotations
 

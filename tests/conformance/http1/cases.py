@@ -19,9 +19,9 @@ class Case(NamedTuple):
     name: str
     sent: bytes
     statuses: tuple[int, ...]
-    """Of the replies, in their order."""
+    """Statuses of the replies, in their order."""
     bodies: tuple[bytes, ...] = ()
-    """Of the jobs that were made."""
+    """Bodies of the jobs that were made."""
     smuggled: bool = False
     """The second request is one by all readings, and is answered."""
 

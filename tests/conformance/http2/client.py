@@ -43,7 +43,7 @@ class Client:
         self._writer.write(frames.frame(frames.SETTINGS, frames.ACK, 0))
 
     async def _expect(self, expected: Expected) -> None:
-        """What stands before it in the stream of frames may be anything that `check` allows."""
+        """Read up to the expected frame; those before it may be any that `check` allows."""
         if not isinstance(expected, Closed):
             while not expected.check(await self._frame()):
                 pass

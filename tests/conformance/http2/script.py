@@ -1,4 +1,4 @@
-"""What a case is made of: bytes to send, and what has to come back."""
+"""Steps of a case: bytes to send, and what has to come back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENTRY = Struct(">HI")
 
 
 class Received(Protocol):
-    """What a client has heard of the server."""
+    """Frames that a client has received from the server."""
 
     @property
     def settings(self) -> Mapping[int, int]: ...
@@ -44,7 +44,7 @@ Step = bytes | Callable[[Received], bytes]
 
 
 class Expected(Protocol):
-    """What has to come back before the script goes on."""
+    """Frame that has to come back before the script goes on."""
 
     alive: bool
     """The connection has to answer PING afterwards; else it has to end."""

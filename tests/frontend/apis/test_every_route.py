@@ -1,4 +1,4 @@
-"""What all routes of all families have, without a line of the family: preflights without a key, HEAD."""
+"""Behaviour common to all routes of all families, without a line of the family: preflights without a key, HEAD."""
 
 from __future__ import annotations
 

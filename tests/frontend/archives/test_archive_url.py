@@ -1,4 +1,4 @@
-"""What a registration's `url` means, and which ones are asked."""
+"""Meaning of a registration's `url`, and which ones are fetched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What archives hold: unpacked once per content, and gone when no version uses it."""
+"""Contents of archives: unpacked once each, and gone when no version uses them."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_a_full_disk(root: Path, web: FileServer, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_does_not_fit_is_not_begun(root: Path, web: FileServer, tmp_path: Path) -> None:
-    """Of a web server that says how much is to come, and of a file."""
+    """Downloads from a web server that says how much is to come, and of a file."""
     (tmp_path / "large.mar").write_bytes(bytes(1 << 20))
     with small_disk(tmp_path / "disk", 64 << 10) as disk:
         for url in (web.put("/m.mar", bytes(1 << 20)), f"file://{tmp_path}/large.mar"):

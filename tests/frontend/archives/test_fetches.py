@@ -1,4 +1,4 @@
-"""What is said of a download while it runs."""
+"""Phase of a download while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `msx-serve PATH` takes a path for."""
+"""Kinds of paths that `msx-serve PATH` recognizes."""
 
 from __future__ import annotations
 

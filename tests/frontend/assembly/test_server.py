@@ -51,7 +51,7 @@ def start_fails(config: ServerConfig, error: type[StartError]) -> None:
 
 
 def not_ready_because(config: ServerConfig) -> str:
-    """What a server says whose model `m` has loaded."""
+    """Reason of a server whose model `m` has loaded."""
 
     async def test() -> str:
         async with AsyncExitStack() as parts:

@@ -1,4 +1,4 @@
-"""What --status reads needs no key, and only the server's user can read it."""
+"""The socket that --status reads needs no key, and only the server's user can read it."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_the_server_of_a_cluster_does_not_load_ray() -> None:
 
 
 def modules(code: str) -> set[str]:
-    """What a new process has loaded after this code."""
+    """Modules that a new process has loaded after this code."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split())

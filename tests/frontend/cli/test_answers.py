@@ -1,4 +1,4 @@
-"""What `msx-serve predict` and `chat` print of what a model says."""
+"""Output of `msx-serve predict` and `chat` for a model's answers."""
 
 from __future__ import annotations
 

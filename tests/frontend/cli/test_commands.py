@@ -1,4 +1,4 @@
-"""What the commands know of a server that runs."""
+"""Knowledge of the commands about a server that runs."""
 
 from __future__ import annotations
 

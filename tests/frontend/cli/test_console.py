@@ -92,7 +92,7 @@ def test_a_command_without_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_in_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it writes to its own stdout and stderr goes there, too; its workers do not get the descriptor."""
+    """Its own stdout and stderr go there, too; its workers do not get the descriptor."""
     fd = os.open(tmp_path / "console", os.O_WRONLY | os.O_CREAT)
     os.set_inheritable(fd, True)
     own, errors = io.StringIO(), io.StringIO()

@@ -1,4 +1,4 @@
-"""What a start says on its terminal."""
+"""Messages of a start on its terminal."""
 
 from __future__ import annotations
 

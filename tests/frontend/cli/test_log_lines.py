@@ -1,4 +1,4 @@
-"""What `msx-serve logs` shows of a line."""
+"""Output of `msx-serve logs` for a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `msx-serve` makes of its flags, before anything is started."""
+"""Flags of `msx-serve`, before anything is started."""
 
 from __future__ import annotations
 

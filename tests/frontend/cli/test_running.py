@@ -37,7 +37,7 @@ def typed(*words: str) -> Result:
 
 @pytest.fixture
 def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """What the server says from now on, or why it says nothing."""
+    """Setter of the server's answer from now on, or of the error instead."""
     server = info(tmp_path)
 
     def set_to(*versions: dict[str, Any], not_loaded: tuple[str, ...] = (), error: Exception | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What `msx-serve --status` prints."""
+"""Output of `msx-serve --status`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", 
 
 
 def paths_of(listener: str) -> list[str]:
-    """Of routes that are described."""
+    """Paths of routes that are described."""
     return sorted({route.path for family in of_listener(listener) for route in family.routes if route.summary})
 
 
@@ -72,7 +72,7 @@ def served() -> Router:
 
 
 def rows_of_tables() -> Iterator[tuple[str, set[str], set[str]]]:
-    """Of each page: the methods and paths of each row that begins with methods."""
+    """Rows of each page's tables: the methods and paths of each row that begins with methods."""
     for page in sorted(DOCS.glob("*.md")):
         for methods, paths in re.findall(r"^\|([^|]*)\|([^|]*)\|", page.read_text(), re.MULTILINE):
             if (named := set(re.findall(r"\w+", methods))) and named <= METHODS:
@@ -125,7 +125,7 @@ def test_every_state(state: str) -> None:
 
 
 def test_error_types() -> None:
-    """Those of the page exist, with the statuses that it gives."""
+    """Error types of the page exist, with the statuses that it gives."""
     rows = re.findall(r"^\| ([\d, ]+) \| (`\w+`(?:, `\w+`)*) \|", MANAGEMENT_PAGE, re.MULTILINE)
     known = {(kind.status, kind.type) for kind in subclasses(ServiceError)} | {(507, "InternalServerException")}
     given = {

@@ -54,7 +54,7 @@ def settled(harness: Harness, model: str) -> bool:
 
 
 def check(harness: Harness) -> None:
-    """What describe shows is what the pool has given; who waits has nothing, and could not have it."""
+    """Devices in describe are those that the pool has given; a worker that waits has none, and could not have any."""
     owners: dict[int, list[str]] = {}
     for version in harness.registry.all_versions():
         name = version.source.name

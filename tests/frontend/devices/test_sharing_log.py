@@ -1,4 +1,4 @@
-"""What is said when groups share devices."""
+"""Log lines when groups share devices."""
 
 from __future__ import annotations
 

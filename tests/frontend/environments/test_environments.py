@@ -1,4 +1,4 @@
-"""What is installed once, shared, given up and thrown away; pip itself is met in the conformance suite."""
+"""Environments are installed once, shared, given up and thrown away; pip itself is met in the conformance suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the choice of a worker is told of a request: its session, and what its prompt begins with."""
+"""Parts of a request for the choice of a worker: its session, and the beginning of its prompt."""
 
 from __future__ import annotations
 

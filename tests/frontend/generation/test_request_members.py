@@ -31,7 +31,7 @@ LEAST: dict[str, dict[str, Any]] = {
 }
 OFFERED: Capabilities = msgspec.structs.replace(ALL, template_variables=(), beam_search=True)
 VALUES: dict[str, Any] = {"n": 2, "top_logprobs": 1, "include": ["message.output_text.logprobs"], "prompt_logprobs": 0}
-"""Those that are not of any type."""
+"""Values of members that are not of any type."""
 VALUES |= {"truncation": "auto", "include_usage": True, "stream_options": {"include_obfuscation": True}}
 
 SAMPLING_OF_VLLM = (

@@ -1,4 +1,4 @@
-"""What of a schema the model is not held to is named in the reply, or refused where the client is strict."""
+"""Parts of a schema the model is not held to are named in the reply, or refused where the client is strict."""
 
 from __future__ import annotations
 

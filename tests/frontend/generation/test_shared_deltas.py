@@ -48,7 +48,7 @@ def test_a_text_is_the_same_whether_its_deltas_are_known(path: str, body: Any) -
 
 
 def _told(event: Any) -> Any:
-    """What does not differ from request to request."""
+    """Members that do not differ from request to request."""
     return event if event == "[DONE]" else {key: event[key] for key in event if key not in ("id", "created")}
 
 

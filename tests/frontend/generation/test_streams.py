@@ -75,7 +75,7 @@ def test_what_a_client_takes_is_written_at_once() -> None:
 
 
 def _sizes(rest: bytes) -> list[int]:
-    """Of the chunks, which must follow each other without a gap."""
+    """Sizes of the chunks, which must follow each other without a gap."""
     sizes = []
     while rest:
         line, _, rest = rest.partition(b"\r\n")

@@ -29,7 +29,7 @@ class Call:
 
 
 def written(*statuses: int) -> list[str]:
-    """What is written, by each write."""
+    """Text of each write."""
     texts: list[str] = []
 
     async def test() -> None:

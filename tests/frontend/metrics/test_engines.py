@@ -1,4 +1,4 @@
-"""What a version's engines tell together."""
+"""Figures of a version's engines together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told to clients that ask for OpenMetrics, read by prometheus_client's own strict parser."""
+"""Metrics for clients that ask for OpenMetrics, read by prometheus_client's own strict parser."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def sample(name: str, kind: str = "counter", value: float = 1.0, **labels: str) 
 
 
 def handled(metrics: ServerMetrics, samples: list[MetricSample], model: str) -> None:
-    """What the first worker of a version of `model` recorded."""
+    """Record samples of the first worker of a version of `model`."""
     ModelMetrics(metrics, model, "1.0").handler_samples(samples, 9000)
 
 

@@ -1,4 +1,4 @@
-"""What the describe API says of a version."""
+"""Description of a version by the describe API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator can do to models, and what is left when it fails half-way."""
+"""Operations on models, and what is left when one fails half-way."""
 
 from __future__ import annotations
 

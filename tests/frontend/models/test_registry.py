@@ -146,7 +146,7 @@ def test_a_refusal_is_counted(tmp_path: Path) -> None:
 
 
 class Busy(Job):
-    """Of an API whose clients are told 429 of every error."""
+    """Job of an API whose clients get 429 for every error."""
 
     def status_of(self, error: ServiceError) -> int:
         return 429

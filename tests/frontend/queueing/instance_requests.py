@@ -25,7 +25,7 @@ class Answers:
 
 
 def make_request(id: str, count: int, **options: Any) -> InstanceRequest:
-    """Of model `m`; its jobs are `id`, `id-1`, `id-2`, and so on."""
+    """Request of model `m`; its jobs are `id`, `id-1`, `id-2`, and so on."""
     fields = [[Field("body", None, b"%d" % at)] for at in range(count)]
     return InstanceRequest(id, "m", options.pop("version", None), fields, [], Answers(), **{"kind": PREDICT, **options})
 

@@ -65,7 +65,7 @@ class Simulation:
         self._idle_since = 0.0
         self.sizes: list[int] = []
         self.longest_idle_wait = 0.0
-        """Of a request while some group had nothing to do."""
+        """Longest wait of a request while some group had nothing to do."""
 
     def run(self, arrivals: Sequence[float]) -> list[float]:
         """Seconds that each request took, in the order of their answers."""

@@ -1,4 +1,4 @@
-"""What the policies are worth to those who wait, in simulated time: the same arrivals and service times for all."""
+"""Gains of the policies for those who wait, in simulated time: the same arrivals and service times for all."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class FakeGroup:
         self.calls += 1
 
     def flush(self) -> None:
-        """What `predict` took has left."""
+        """Forget the jobs that `predict` took, which have left."""
         self.unsent = 0
 
     def holds(self, job: Job) -> bool:

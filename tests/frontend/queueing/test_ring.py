@@ -177,7 +177,7 @@ def test_a_batch_looks_at_so_many_others() -> None:
 
 
 class Model:
-    """What the queue is to do, in the simplest words: a list of lists."""
+    """Model of the queue, in the simplest words: a list of lists."""
 
     def __init__(self) -> None:
         self.waiting: list[list[str]] = []

@@ -446,7 +446,7 @@ def test_an_async_handler_gets_them_one_after_the_other() -> None:
 
 
 def sink_of_inner(job: Job) -> list[Any]:
-    """What the job's own sink was told."""
+    """Events of the job's own sink."""
     return sink_of(_unwrapped(job)).events
 
 

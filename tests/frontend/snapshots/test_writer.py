@@ -1,4 +1,4 @@
-"""What is written, when, and in which order."""
+"""Snapshots: what is written, when, and in which order."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_when_they_are_taken(tmp_path: Path) -> None:
 
 
 async def writer_idle() -> None:
-    """What was called soon has run."""
+    """Run the callbacks that are due soon."""
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 

@@ -98,7 +98,7 @@ class FakeRank:
         self.cancelled: list[int] = []
         self.draining = False
         self.others: list[FakeRank] = []
-        """Those that rank 0 leads."""
+        """Ranks that rank 0 leads."""
         self._frames: FrameReader[ToWorker] = FrameReader(ToWorker)
         self._control_frames: FrameReader[ToWorkerControl] = FrameReader(ToWorkerControl)
 
@@ -205,7 +205,7 @@ class FakeLauncher:
 
     @property
     def ranks(self) -> list[FakeRank]:
-        """Of the last group."""
+        """Ranks of the last group."""
         return self.groups[-1]
 
 

@@ -16,7 +16,7 @@ def clock() -> Clock:
 
 
 def pauses(backoff: Backoff, clock: Clock, count: int) -> list[float | None]:
-    """What a group that never gets ready is told."""
+    """Pauses of a group that never gets ready."""
     found: list[float | None] = []
     for _ in range(count):
         found.append(backoff.failed())

@@ -1,4 +1,4 @@
-"""What a process gives up before it becomes the worker."""
+"""Rights that a process gives up before it becomes the worker."""
 
 from __future__ import annotations
 

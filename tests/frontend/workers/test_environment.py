@@ -1,4 +1,4 @@
-"""What a worker inherits."""
+"""Environment that a worker inherits."""
 
 from __future__ import annotations
 

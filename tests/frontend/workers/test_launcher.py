@@ -48,7 +48,7 @@ class Recipe:
 
 
 class Owner:
-    """Of the replica and its groups."""
+    """Owner of the replica and its groups."""
 
     def __init__(self) -> None:
         self.returned: list[Job] = []
@@ -169,7 +169,7 @@ def test_a_crash_and_the_next_generation() -> None:
 
 
 def test_a_rank_whose_node_is_lost() -> None:
-    """What it has written is not waited for, and nobody says that it was killed."""
+    """Output of its last moments is not waited for, and nobody says that it was killed."""
 
     async def test() -> None:
         launcher = FakeLauncher()

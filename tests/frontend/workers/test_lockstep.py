@@ -42,7 +42,7 @@ def on(test: Callable[[Bench], Coroutine[Any, Any, None]], **options: Any) -> li
 
 
 def verdict(*reports: dict[str, Any]) -> list[str]:
-    """Of one call that all ranks have ended, rank 0 first."""
+    """Verdict on one call that all ranks have ended, rank 0 first."""
 
     async def test(bench: Bench) -> None:
         for rank, members in enumerate(reports):

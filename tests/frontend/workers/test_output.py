@@ -1,4 +1,4 @@
-"""What workers print: cut into lines, limited, and remembered."""
+"""Output of workers: cut into lines, limited, and remembered."""
 
 from __future__ import annotations
 

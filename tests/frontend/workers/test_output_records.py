@@ -1,4 +1,4 @@
-"""What the worker's formatter writes is what the frontend reads, wherever it begins and however long it is."""
+"""Records of the worker's formatter, as the frontend reads them, wherever they begin and however long they are."""
 
 from __future__ import annotations
 

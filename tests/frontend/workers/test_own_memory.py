@@ -1,4 +1,4 @@
-"""What a process has for itself."""
+"""Memory that a process has for itself."""
 
 from __future__ import annotations
 

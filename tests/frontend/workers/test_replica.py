@@ -68,7 +68,7 @@ class FakeGroup(WorkerGroup):
 
 
 class Recipe:
-    """What of it is not given does nothing."""
+    """Recipe whose missing parts do nothing."""
 
     def __init__(
         self,

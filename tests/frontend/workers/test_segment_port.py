@@ -82,7 +82,7 @@ async def processes(count: int = 2, size: int = 1 << 24, number: int = 8) -> Asy
 
 
 def _descriptors() -> set[str]:
-    """Of segments, in this process; those of other tests that nothing refers to are closed first."""
+    """Descriptors of segments, in this process; those of other tests that nothing refers to are closed first."""
     gc.collect()
     return {name for name in os.listdir("/proc/self/fd") if _is_segment(name)}
 

@@ -13,7 +13,7 @@ LIMIT = 10.0
 
 
 def told(*counts: Mapping[str, int]) -> Stragglers:
-    """What each rank has said, rank 0 first, just now."""
+    """Stragglers after each rank's report, rank 0 first, just now."""
     stragglers = Stragglers(LIMIT)
     for rank, of_rank in enumerate(counts):
         stragglers.counted(rank, of_rank, time.monotonic())

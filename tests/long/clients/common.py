@@ -1,8 +1,8 @@
-"""What the checks of several clients ask for."""
+"""Requests common to the checks of several clients."""
 
 PROMPT = "Exceptions are a means of breaking"
 TEXT = " out of the normal flow of control of a code block"
-"""What the small Llama of examples/llama says next, without sampling."""
+"""Text that the small Llama of examples/llama says next, without sampling."""
 WIDE = 10**30
 """An integer beyond 64 bits."""
 LONG = "The lambda expression " * 200

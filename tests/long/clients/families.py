@@ -1,4 +1,4 @@
-"""What models of several families are held to say, and what it means. Each says a call of a tool, then its thoughts."""
+"""Texts that models of several families are held to say, with their meaning: a call of a tool, then thoughts."""
 
 TOOL = {
     "type": "function",

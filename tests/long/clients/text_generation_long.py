@@ -1,4 +1,4 @@
-"""Of a server with one model: this client names none."""
+"""Checks of a server with one model: this client names none."""
 
 import pytest_free as must
 from common import LONG, PROMPT, TEXT

@@ -42,7 +42,7 @@ class Echoing(asyncio.Protocol):
 
 
 class Accepting:
-    """What a test does with a loop: connect, and look at the connections of the server."""
+    """Loop as a test sees it: it connects, and looks at the connections of the server."""
 
     def __init__(self, loop: AcceptLoop, address: tuple[str, int], connections: ListenerConnections) -> None:
         self.loop, self.address, self.connections = loop, address, connections

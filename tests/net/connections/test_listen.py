@@ -22,7 +22,7 @@ OPENERS = pytest.mark.parametrize("opened", [bind, listen])
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two addresses."""
+    """Host of two addresses."""
 
     async def found(self: Any, host: str, port: int, **options: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (f"127.0.0.{number}", port)) for number in (1, 2)]

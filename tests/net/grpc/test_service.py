@@ -1,4 +1,4 @@
-"""What a service says of its methods."""
+"""Methods of a service."""
 
 from __future__ import annotations
 

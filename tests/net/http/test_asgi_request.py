@@ -1,4 +1,4 @@
-"""What is read of a request's head."""
+"""Head of a request, as it is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client knows of its connection, by the frames of both sides: what the server may send, and must not."""
+"""Client's model of its connection, by the frames of both sides: what the server may send, and must not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Model:
         self.takes = DEFAULT_WINDOW
         self.initial = DEFAULT_WINDOW
         self.acks = 0
-        """Of SETTINGS, that are still to come."""
+        """Acknowledgements of SETTINGS that are still to come."""
         self.pongs: list[bytes] = []
 
     @property

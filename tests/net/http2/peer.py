@@ -101,7 +101,7 @@ class FakeTransport:
 
 @dataclass
 class Owner:
-    """Of a stream: keeps what it is told."""
+    """Owner of a stream: keeps the events."""
 
     stream: Stream
     headers: Headers
@@ -199,7 +199,7 @@ class Peer:
         return ErrorCode(int.from_bytes(last.payload[4:8], "big")), last.payload[8:].decode()
 
     async def answers(self) -> list[Frame]:
-        """What came for streams."""
+        """Frames that came for streams."""
         return [frame for frame in await self.received() if frame.stream_id]
 
 

@@ -46,7 +46,7 @@ async def test_answers_of_one_turn_leave_together() -> None:
 
 
 def conversation(peer: Peer) -> bytes:
-    """What a client sends, with all kinds of frames."""
+    """Bytes of a client, with all kinds of frames."""
     block = [peer.encoder.encode([*REQUEST, (b"x", b"%d" % number)]) for number in range(3)]
     return b"".join(
         [

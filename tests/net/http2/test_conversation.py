@@ -253,7 +253,7 @@ TestConversation = Conversation.TestCase
 
 
 class ReadingOn(Conversation):
-    """What comes behind an early answer is read and dropped, up to a bound."""
+    """Conversation whose body behind an early answer is read and dropped, up to a bound."""
 
     max_refused_body = 20_000
 

@@ -25,7 +25,7 @@ BATCH = 500
 
 
 def said(case: Case) -> bytes:
-    """What its client sends, whatever it is answered."""
+    """Bytes of its client, whatever the answers."""
     steps = b"".join(step for step in case.steps if isinstance(step, bytes))
     return steps if case.silent else frames.PREFACE + settings() + steps
 

@@ -1,4 +1,4 @@
-"""What a client may send when, frame by frame (RFC 9113 §5.1, §6), and how much of what brings it nothing."""
+"""Frames that a client may send when (RFC 9113 §5.1, §6), and how much of what brings it nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has taken too long, by a clock of the test's own: `look` is all that knows the time."""
+"""Timeouts, by a clock of the test's own: `look` is all that knows the time."""
 
 from __future__ import annotations
 

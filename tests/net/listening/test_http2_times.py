@@ -1,4 +1,4 @@
-"""What takes too long over HTTP/2, on real listeners of both kinds: the sweep looks at their connections."""
+"""Timeouts over HTTP/2, on real listeners of both kinds: the sweep looks at their connections."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Port = Callable[[ConnectionLimits], AbstractAsyncContextManager[int]]
 
 
 async def until_closed(port: int, answers: int) -> list[Frame]:
-    """What a client hears that sends nothing but its preface, and answers so many PINGs."""
+    """Frames for a client that sends nothing but its preface, and answers so many PINGs."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(frames.PREFACE + frame(frames.SETTINGS, 0, 0))
     heard: list[Frame] = []

@@ -52,7 +52,7 @@ def test_clear_text(loop: str, sent: bytes, name: bytes) -> None:
 
 @pytest.mark.parametrize(("sent", "name"), [(POST, b"HTTP/1.1"), (PREFACE + b"frames", b"HTTP/2")])
 def test_byte_by_byte(sent: bytes, name: bytes) -> None:
-    """What came before the choice is handed over with what made it."""
+    """Bytes from before the choice are handed over with those that made it."""
 
     class Transport(asyncio.Transport):
         protocol: asyncio.BaseProtocol

@@ -198,7 +198,7 @@ def test_a_disk_that_fills_meanwhile_is_named(model: Path, tmp_path: Path, monke
 
 
 def test_what_is_not_used_makes_room(tmp_path: Path) -> None:
-    """What another process uses stays."""
+    """Contents that another process uses stay."""
     with small_disk(tmp_path / "node", 60 << 20) as node:
         old, held, new = (make_model(tmp_path / name, size) for name, size in SIZES.items())
         with fetching_process(old, node) as process:

@@ -19,7 +19,7 @@ INVITATION = Invitation(addresses=["127.0.0.1"], port=1, key="", fingerprint="",
 
 
 class Told(list[WireMessage]):
-    """What the server was told."""
+    """Messages to the server."""
 
     async def next(self, kind: type[WireMessage]) -> WireMessage:
         while True:

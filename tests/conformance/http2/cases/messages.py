@@ -94,7 +94,7 @@ NOT_IN_THE_TABLE_OF_2015 = [
     _refused("9113 8.3.1", "* for another method than OPTIONS", [_METHOD, _SCHEME, (b":path", b"*"), _AUTHORITY]),
     _refused("9113 8.3.1", "host that differs from :authority", [*GET, (b"host", b"elsewhere")]),
 ]
-"""What RFC 9113 says more clearly than RFC 7540."""
+"""Rules that RFC 9113 states more clearly than RFC 7540."""
 
 PUSH = [
     Case(

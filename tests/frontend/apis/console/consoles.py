@@ -61,7 +61,7 @@ async def open_console(folder: Path, **config: Any) -> AsyncIterator[Opened]:
 
 
 def events(stream: Exchange) -> list[tuple[str, Any]]:
-    """What a browser has read so far, without the comments."""
+    """Events that a browser has read so far, without the comments."""
     stream.read()
     found = []
     for text in stream.body.decode().split("\n\n"):

@@ -1,4 +1,4 @@
-"""What the page asks for beside the stream."""
+"""Requests of the page besides the stream."""
 
 from __future__ import annotations
 

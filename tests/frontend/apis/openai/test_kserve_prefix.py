@@ -25,7 +25,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """A request for each route; those for embeddings and ranking are refused, in OpenAI's form."""
 DIFFERENT = ("id", "created", "created_at", "completed_at", "output")
-"""What differs from reply to reply: ids and times."""
+"""Members that differ from reply to reply: ids and times."""
 
 
 def routes() -> list[Route]:

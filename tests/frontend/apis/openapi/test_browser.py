@@ -1,4 +1,4 @@
-"""What a browser is shown that only has the address."""
+"""Pages for a browser that only has the address."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_bodies_have_an_example_that_fits(operation: str, body: dict[str, Any]) 
 
 
 def test_replies_have_schemas() -> None:
-    """Those without: only the handler knows, it is a description, or there is no body that is JSON."""
+    """Replies without a schema: only the handler knows, it is a description, or there is no body that is JSON."""
     without = {
         name for name, one in operations("merged").items() if not any(_schemas(one)) and not name.startswith("options")
     }

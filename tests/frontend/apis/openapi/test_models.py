@@ -25,7 +25,7 @@ def fits(signature: Signature, *inputs: object) -> bool:
 
 
 def assert_added_paths_are_valid(whole: dict[str, Any]) -> None:
-    """Those of all models are valid by test_document.py."""
+    """Validate added paths; those of all models are valid by test_document.py."""
     added = {path: one for path, one in whole["paths"].items() if path not in made("inference")["paths"]}
     OpenAPIV31SpecValidator({**whole, "paths": added}).validate()
 

@@ -1,4 +1,4 @@
-"""What plugins see of the server, from any thread."""
+"""Server as plugins see it, from any thread."""
 
 from __future__ import annotations
 

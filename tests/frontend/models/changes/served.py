@@ -67,7 +67,7 @@ class Served:
         self.methods = {method.target: method for service in services for method in service.methods}
 
     def changing_routes(self) -> Iterator[Route]:
-        """Those of operators that do more than show."""
+        """Routes of operators that do more than show."""
         for route in self.routes:
             if (
                 route.key == "management"

@@ -1,4 +1,4 @@
-"""What language-model requests need besides predictions: operations, and only where they are offered."""
+"""Needs of language-model requests besides predictions: operations, and only where they are offered."""
 
 from __future__ import annotations
 

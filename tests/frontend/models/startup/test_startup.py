@@ -22,7 +22,7 @@ from tests.frontend.packing import pack_model
 
 
 def before(folder: Path, test: Scenario, **options: Any) -> None:
-    """What an earlier server of this folder did. It is gone, as after a SIGKILL: nothing was unregistered."""
+    """Run an earlier server of this folder. It is gone, as after a SIGKILL: nothing was unregistered."""
     in_harness(folder, test, **options)
 
 

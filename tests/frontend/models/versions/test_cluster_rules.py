@@ -1,4 +1,4 @@
-"""What a model may say of several machines."""
+"""Settings of a model for several machines."""
 
 from __future__ import annotations
 

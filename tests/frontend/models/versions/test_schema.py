@@ -1,4 +1,4 @@
-"""What the handler of a version takes and returns, before and after its first worker has loaded it."""
+"""Interface of a version's handler, before and after its first worker has loaded it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a generation of a worker is started from."""
+"""Specification from which a generation of a worker is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients of a version hear whose workers do not come: at once, and in one line."""
+"""Errors for clients of a version whose workers do not come: at once, and in one line."""
 
 from __future__ import annotations
 

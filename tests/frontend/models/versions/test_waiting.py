@@ -1,4 +1,4 @@
-"""What workers need and do not have: who waits, who is refused, what both are told, and how it goes on."""
+"""Workers that lack something: who waits, who is refused, what both are told, and how it goes on."""
 
 from __future__ import annotations
 

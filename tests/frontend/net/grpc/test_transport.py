@@ -1,4 +1,4 @@
-"""What the transport gives to every call, as gRPC's own clients see it; the same by both ways."""
+"""Transport of every call, as gRPC's own clients see it; the same by both ways."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -75,7 +75,7 @@ def test_a_list_of_what_are_not_origins_is_refused(tmp_path: Path, text: str) ->
 
 
 def heads_of(origins: list[bytes], phrase: str) -> list[bytes]:
-    """Of replies on one connection that answers by itself."""
+    """Heads of replies on one connection that answers by itself."""
 
     async def test() -> list[bytes]:
         registry = FakeRegistry()

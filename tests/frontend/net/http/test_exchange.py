@@ -88,7 +88,7 @@ def test_a_workflow_is_asked_like_a_model() -> None:
 
 @pytest.mark.parametrize(("text", "status"), [("high", 403), ("urgent", 400)])
 def test_a_class_that_is_refused(text: str, status: int) -> None:
-    """What is not a job has no class: a proxy may write the header into all that it passes on."""
+    """Requests that are not jobs have no class: a proxy may write the header into all that it passes on."""
     bench = Bench(tokens=True)
     bench.key = some_key("team-a")
     said = {"authorization": "Bearer good", "x_msx_priority": text}

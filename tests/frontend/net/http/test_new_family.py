@@ -1,4 +1,4 @@
-"""What it takes to add an API: a family with a route and a job route, served by a real listener both ways."""
+"""Effort of adding an API: a family with a route and a job route, served by a real listener both ways."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def words(request: Request) -> Reply:
 
 
 class Template:
-    """Of the jobs of one head: a word becomes a field."""
+    """Template of the jobs of one head: a word becomes a field."""
 
     def __init__(self, head: Head, names: Names, submit: Callable[[Job], None]) -> None:
         self._model, self._headers, self._submit = names["model"], head.headers(), submit

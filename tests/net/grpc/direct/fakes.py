@@ -27,7 +27,7 @@ from tests.net.grpc.access_log import AccessLog
 
 LIMIT = 100
 BUG = "%0Aorg.pytorch.serve.http.InternalServerException"
-"""What TorchServe's form of details adds to a bug of the server."""
+"""Text that TorchServe's form of details adds to a bug of the server."""
 SERVICE = "a.Service"
 
 
@@ -95,7 +95,7 @@ class FakeStream:
 
 
 class FakeJob:
-    """What the service makes of a request; the test answers it."""
+    """Job that the service makes of a request; the test answers it."""
 
     credit = None
 

@@ -1,4 +1,4 @@
-"""What an ASGI app of a connection receives, and what becomes of what it sends."""
+"""Messages that an ASGI app of a connection receives, and the effect of those that it sends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def turns() -> None:
 
 
 async def said(app: Any, *parts: bytes) -> tuple[bytes, FakeTransport]:
-    """What stands on the wire once the app has done what it can."""
+    """Bytes on the wire once the app has done what it can."""
     connection, transport = connect(app, None)
     for part in parts:
         connection.data_received(part)
@@ -232,7 +232,7 @@ def test_a_shutdown(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_request_that_was_on_its_way_at_the_shutdown() -> None:
-    """Of a client that has just connected, or has just read a reply: it is answered, and is the last."""
+    """Request of a client that has just connected, or has just read a reply: it is answered, and is the last."""
 
     async def test() -> None:
         connection, transport = connect(echo, None)

@@ -1,4 +1,4 @@
-"""What one connection makes of the bytes that arrive on it."""
+"""Bytes of one connection, and the replies to them."""
 
 from __future__ import annotations
 

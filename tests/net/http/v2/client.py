@@ -75,7 +75,7 @@ class Client(Peer):
         self.send(frames.rst_stream(stream_id, ErrorCode.CANCEL))
 
     async def reply(self, stream_id: int) -> Reply:
-        """What has come of it until now, once the loop's turn is over."""
+        """Reply until now, once the loop's turn is over."""
         for frame in await self.received():
             self._take(frame)
         return self.replies.setdefault(stream_id, Reply())

@@ -6,7 +6,7 @@ from ts.torch_handler.image_classifier import ImageClassifier
 
 
 def to_normalised(image):
-    """What torchvision's ToTensor and Normalize make of a greyscale image: one channel."""
+    """Convert a greyscale image like torchvision's ToTensor and Normalize: one channel."""
     width, height = image.size
     pixels = torch.frombuffer(bytearray(image.tobytes()), dtype=torch.uint8).reshape(height, width, -1)
     return (pixels.permute(2, 0, 1) / 255 - 0.1307) / 0.3081

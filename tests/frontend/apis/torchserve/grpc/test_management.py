@@ -162,7 +162,7 @@ def test_the_management_token(metadata: Any) -> None:
 
 @pytest.mark.parametrize("refusal", [None, Conflict("Twice.")])
 def test_a_call_goes_on_to_its_end_without_its_client(refusal: ServiceError | None) -> None:
-    """What it changes is never half done. An error that no client waits for any more is not a bug of the server."""
+    """A change is never half done. An error that no client waits for any more is not a bug of the server."""
 
     async def test(served: Served, ask: Ask) -> None:
         served.models.gate = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What connections that answer predictions by themselves do: they keep heads, wait their turn, mind slow readers."""
+"""Connections that answer predictions by themselves: they keep heads, wait their turn, mind slow readers."""
 
 from __future__ import annotations
 
@@ -613,7 +613,7 @@ def test_a_slow_reader_is_waited_for() -> None:
 
 
 def paced(job: Job) -> list[int]:
-    """What the worker is granted: its job streams as much as it may at first."""
+    """Grants to the worker: its job streams as much as it may at first."""
     grants = list[int]()
     job.credit = StreamCredit(StreamBuffers(), grants.append)
     begin_answer(job, bytes(FIRST))

@@ -1,4 +1,4 @@
-"""What a client may send of a request, and how long it may take: counted while it is read."""
+"""Limits of a request's size and time: counted while it is read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Bench:
 
     @property
     def status(self) -> int:
-        """Of the only reply; 0 if there is none."""
+        """Status of the only reply; 0 if there is none."""
         assert self.transport.written.count(b"HTTP/1.1 ") <= 1
         return int(self.transport.written.split()[1]) if self.transport.written else 0
 

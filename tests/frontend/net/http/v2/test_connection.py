@@ -223,7 +223,7 @@ async def test_a_client_that_resets_before_its_body_is_there() -> None:
 
 @in_loop
 async def test_a_slow_reader_of_a_stream() -> None:
-    """What waits stays in the reply's buffer, which has limits, but for one piece."""
+    """Chunks that wait stay in the reply's buffer, which has limits, but for one."""
     bench = Bench()
     client = bench.client
     client.begin(1, ECHO, b"")
