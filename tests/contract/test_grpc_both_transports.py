@@ -46,6 +46,7 @@ LIMIT = 2_000
 
 INFERENCE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
 MANAGEMENT = "org.pytorch.serve.grpc.management.ManagementAPIsService"
+TRAFFIC = "msx.TrafficService"
 HEALTH = "grpc.health.v1.Health"
 PREDICTIONS = f"{INFERENCE}/Predictions"
 WATCH = f"{HEALTH}/Watch"
@@ -157,7 +158,7 @@ class Bench:
         self.registry, self._access_log, self.held = registry, access_log, held
 
     async def begin(self, path: str, *fields: tuple[str, str]) -> RawCall:
-        address = self._management if path.startswith((MANAGEMENT, "msx.")) else self._inference
+        address = self._management if path.startswith((MANAGEMENT, TRAFFIC)) else self._inference
         return await RawCall.begin(address, f"/{path}", (("x-request-id", "mine"), KEY, *fields))
 
     async def ask(self, path: str, body: bytes, *fields: tuple[str, str]) -> tuple[RawAnswer, Any]:
