@@ -1,7 +1,5 @@
 """Options may be abbreviated if the abbreviation is unique, as argparse allows in torch-model-archiver."""
 
-from __future__ import annotations
-
 import click
 
 

@@ -1,7 +1,5 @@
 """Unpacked archives by the digest of their content: each is unpacked once, and completely or not at all."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """Compares the files of an archive with its manifest."""
 
-from __future__ import annotations
-
 from msx_archiver.archive import Archive, damage_named
 from msx_archiver.copying import NullSink, Progress, copy, ignore
 from msx_archiver.errors import ArchiveError

@@ -1,7 +1,5 @@
 """Copies bytes once and computes their digest."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

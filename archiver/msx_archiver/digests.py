@@ -1,7 +1,5 @@
 """Digests of large files, kept so that a second start does not read them again."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

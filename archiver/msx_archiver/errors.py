@@ -6,8 +6,6 @@ ArchiveError                the file is not a model archive that can be used
 └── PackError               what was asked to be packed cannot be packed; nothing was written
 """
 
-from __future__ import annotations
-
 
 class ArchiveError(Exception):
     """The archive cannot be read, unpacked or used."""

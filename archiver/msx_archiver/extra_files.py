@@ -1,7 +1,5 @@
 """`--extra-files`, by the rules of torch-model-archiver."""
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Iterator

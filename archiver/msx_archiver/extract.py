@@ -1,7 +1,5 @@
 """Writes an archive's files into a folder: the only place where bytes of an archive are written to disk."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Folders as archives: `--archive-format no-archive`. They are used in place."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Refuses hostile archives by their listing, before a byte is written."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

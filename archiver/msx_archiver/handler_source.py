@@ -1,8 +1,6 @@
 """Reads statements about groups from a handler's source. It is not imported: it may need packages that are not
 installed here."""
 
-from __future__ import annotations
-
 import ast
 from importlib.metadata import entry_points
 from importlib.util import find_spec

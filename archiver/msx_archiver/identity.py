@@ -1,7 +1,5 @@
 """The identity of an archive's content: 64 hex digits."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

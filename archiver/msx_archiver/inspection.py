@@ -1,7 +1,5 @@
 """The contents of an archive as data."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A model in Hugging Face's layout as a model's folder whose files are links: nothing is copied."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

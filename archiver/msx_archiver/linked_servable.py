@@ -1,7 +1,5 @@
 """A servable of MindSpore Serving as a model's folder whose files are links: for start scripts, which copy nothing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The members of an archive as it lists them, before they are trusted."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from dataclasses import dataclass, replace

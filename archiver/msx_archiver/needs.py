@@ -1,8 +1,6 @@
 """Checks that an archive has what its handler needs: what would be missing on the server is reported when it is
 packed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import asdict
 

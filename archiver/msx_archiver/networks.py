@@ -1,8 +1,6 @@
 """Checks that a model file tells which network it defines, by the worker's rules (`msx_core.mindspore.cells`), without
 importing it."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

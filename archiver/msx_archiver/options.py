@@ -1,7 +1,5 @@
 """The options of torch-model-archiver."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Puts a finished archive in its place, and reads SOURCE_DATE_EPOCH."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

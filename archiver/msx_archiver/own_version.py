@@ -1,7 +1,5 @@
 """The version option of the packing commands."""
 
-from __future__ import annotations
-
 import click
 
 

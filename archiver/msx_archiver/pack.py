@@ -1,7 +1,5 @@
 """Pack a model into an archive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pack a workflow into a `.war` archive."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msx_archiver.copying import Progress, Watch, unwatched

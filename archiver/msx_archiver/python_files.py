@@ -1,7 +1,5 @@
 """Finds handlers, and checks that Python files compile, before they are packed."""
 
-from __future__ import annotations
-
 import ast
 import warnings
 from collections.abc import Iterable

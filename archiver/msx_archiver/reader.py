@@ -1,7 +1,5 @@
 """Opens an archive by its content, not by its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msx_archiver.archive import Archive

@@ -1,7 +1,5 @@
 """The state of an unpacked archive's files when it was unpacked, to tell later whether they were changed."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress

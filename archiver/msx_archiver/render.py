@@ -1,7 +1,5 @@
 """Prints a report: as a table on a terminal, as plain lines in pipes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Messages about a full disk: the file, what it needs, what is left."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The two kinds of archives: of models, and of workflows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Packs a servable of MindSpore Serving: a folder with `servable_config.py` and a folder a version."""
 
-from __future__ import annotations
-
 import os
 import re
 import tempfile

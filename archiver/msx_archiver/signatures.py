@@ -5,8 +5,6 @@ unpacked, and what is unpacked is compared with it. OpenSSF's model-signing (1.1
 brings forty packages, and does not start without one that it does not name.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

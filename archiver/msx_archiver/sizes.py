@@ -1,7 +1,5 @@
 """Sizes for messages."""
 
-from __future__ import annotations
-
 MIB = 1 << 20
 
 

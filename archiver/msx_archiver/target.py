@@ -1,7 +1,5 @@
 """The file or folder that packing makes: its place, and whether it may be made there."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Gzipped tar archives: `--archive-format tgz`, and SageMaker's `model.tar.gz`."""
 
-from __future__ import annotations
-
 import gzip
 import tarfile
 from collections.abc import Iterator

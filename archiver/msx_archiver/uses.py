@@ -1,7 +1,5 @@
 """Who uses what lies in a folder that several servers share."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

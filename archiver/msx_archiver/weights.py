@@ -1,8 +1,6 @@
 """The model's own files: one, or one for each rank, and what belongs to a MindIR: the files in which a large one keeps
 its weights, and the rows with which its answers are compared."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

@@ -1,7 +1,5 @@
 """The command `msx-workflow-archiver`: torch-workflow-archiver's options."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

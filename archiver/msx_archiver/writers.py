@@ -1,7 +1,5 @@
 """Writes a model's files in one of the archive formats; each file is read once."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import stat

@@ -1,7 +1,5 @@
 """Zip archives: TorchServe's `.mar`."""
 
-from __future__ import annotations
-
 import mmap
 import stat
 import struct

@@ -1,7 +1,5 @@
 """The event loop of a worker whose handler is `async def`: one task for each request, many at once."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -1,7 +1,5 @@
 """The main thread of a worker whose handler works on batches: read, run, write, nothing else."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import deque

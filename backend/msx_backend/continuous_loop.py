@@ -1,7 +1,5 @@
 """The main thread of a worker with `continuousBatching`: requests come and go between two calls."""
 
-from __future__ import annotations
-
 import select
 
 from msx_backend.batch_loop import Frames

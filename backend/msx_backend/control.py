@@ -1,7 +1,5 @@
 """The thread of the control socket: it answers pings, notes cancels and grants credit while the handler computes."""
 
-from __future__ import annotations
-
 import logging
 import os
 import select

@@ -1,7 +1,5 @@
 """The heads of streams whose handlers take long for the first chunk."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Complete replies that are sent in one frame."""
 
-from __future__ import annotations
-
 from msx_core.reply_head import PLAIN, PLAIN_JSON, ReplyHead
 from msx_protocol import LARGE, Chunks, CompleteReplies, encode_frame
 

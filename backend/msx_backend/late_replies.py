@@ -1,7 +1,5 @@
 """A thread that sends replies which were held for too long."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Loads the model of a Load message: resolves, initialises and warms up its handler."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

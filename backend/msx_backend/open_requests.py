@@ -1,7 +1,5 @@
 """The requests that this worker holds, by number, so that they can be cancelled."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

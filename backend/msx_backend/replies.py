@@ -1,7 +1,5 @@
 """Replies of the handler, on their way to the server."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections import deque

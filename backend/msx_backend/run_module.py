@@ -1,7 +1,5 @@
 """`python -m msx_backend.run_module PARENT MODULE [ARGUMENT…]`: `python -m MODULE`, which ends with its parent."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import signal

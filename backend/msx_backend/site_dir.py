@@ -1,7 +1,5 @@
 """Packages that were installed for one model."""
 
-from __future__ import annotations
-
 import site
 import sys
 

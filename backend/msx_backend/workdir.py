@@ -1,7 +1,5 @@
 """The private working directory of one worker process."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A worker's connection to the server: requests come in, replies go out."""
 
-from __future__ import annotations
-
 import socket
 from typing import NamedTuple
 

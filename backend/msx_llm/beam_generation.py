@@ -1,7 +1,5 @@
 """Beam search over an engine: each beam is a request for one token, whose beginning the prefix cache has."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any

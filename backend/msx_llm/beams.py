@@ -1,7 +1,5 @@
 """Which beams go on, and which texts have ended: the rules of Hugging Face transformers' `generate(num_beams=…)`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The cache of keys and values in blocks: which tokens are where, how many fit, and which prefixes are cached."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """Checks of a request against the model and its limits; each error is one sentence with the parameter's name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_llm.limits import EngineLimits

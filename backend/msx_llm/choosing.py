@@ -1,7 +1,5 @@
 """Decides which steps choose their tokens on the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from weakref import WeakValueDictionary
 

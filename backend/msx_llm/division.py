@@ -1,7 +1,5 @@
 """How a model is divided over ranks, and which models cannot be, or cannot be served at all."""
 
-from __future__ import annotations
-
 from math import prod
 
 import msgspec

@@ -1,7 +1,5 @@
 """The blocks of a small model's texts, where its cache is paged."""
 
-from __future__ import annotations
-
 from msx_llm.blocks import blocks_for
 from msx_llm.step import PagedRunner
 

@@ -1,7 +1,5 @@
 """Loads the small model that writes drafts, which is a folder beside the model's own files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Drafts by a small model of the same tokens."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

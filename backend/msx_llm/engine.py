@@ -1,7 +1,5 @@
 """Text generation: requests in, deltas out."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """The state that an engine shares with its lanes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

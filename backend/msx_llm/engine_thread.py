@@ -1,7 +1,5 @@
 """The thread of the engine, with an event loop of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 

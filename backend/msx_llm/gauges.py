@@ -1,7 +1,5 @@
 """The engine's figures for the server's metrics."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

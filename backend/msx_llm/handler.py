@@ -3,8 +3,6 @@
 Rank 0 has the tokenizer and the engine, and leads; the other ranks execute the steps that it sends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

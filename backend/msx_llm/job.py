@@ -1,7 +1,5 @@
 """A request in the engine, and how it is made from the client's request."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A lane of the engine: takes a step, has it executed, and makes tokens of its logits; then the next one."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Awaitable, Callable

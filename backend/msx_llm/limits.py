@@ -4,8 +4,6 @@ All ranks of a group compute the same numbers: these depend only on the yaml, th
 ranks.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from msx_core.config import ModelConfig

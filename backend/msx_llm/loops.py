@@ -1,7 +1,5 @@
 """Calls from one event loop to another one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

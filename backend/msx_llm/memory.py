@@ -1,7 +1,5 @@
 """The bytes of a rank for keys and values, if model-config.yaml does not set them (`cacheMemory`)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.cgroup import memory_limit

@@ -1,7 +1,5 @@
 """How much of a prompt is computed between two decoding steps."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 

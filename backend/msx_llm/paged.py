@@ -1,7 +1,5 @@
 """The cache where a slot is a table of blocks anywhere in memory: sequences share the blocks of a common prefix."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from dataclasses import dataclass, field
 

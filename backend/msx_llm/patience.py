@@ -1,7 +1,5 @@
 """How often a text gives way to later ones of better priorities: none starves."""
 
-from __future__ import annotations
-
 from msx_llm.sequence import TokenSequence
 from msx_llm.waiting import OVERDUE, WaitingTexts
 

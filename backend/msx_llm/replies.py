@@ -1,7 +1,5 @@
 """The deltas of one request."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

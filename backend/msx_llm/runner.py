@@ -1,7 +1,5 @@
 """Loads this rank's part of a model, and makes the runner that suits its device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decides the next step. It is pure: no input or output, no clock; the same events lead to the same steps."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 from msx_llm.adapters.places import AdapterPlaces

@@ -1,7 +1,5 @@
 """One of the texts of a request while it is generated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from msx_llm.adapters.adapter import Adapter

@@ -1,7 +1,5 @@
 """Sleep of an engine: its requests have ended, and its runner has released memory."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The cache where each slot is contiguous memory: a prefix is reused in place, or copied from another slot."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Decides which drafted tokens are worth their places in a step."""
 
-from __future__ import annotations
-
 import logging
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One rank's messages to the stages of a pipeline before and after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Statistics of the engine, and durations of requests and steps."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Steps as data: rank 0 decides, and every rank executes the same steps in the same order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 

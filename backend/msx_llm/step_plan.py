@@ -1,7 +1,5 @@
 """A step that the scheduler has planned, and what it leaves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple

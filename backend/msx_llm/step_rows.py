@@ -1,7 +1,5 @@
 """The rows of a step, made of the texts that it has."""
 
-from __future__ import annotations
-
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculator import Drafts
 from msx_llm.step import Decode, Preparation, TokenChunk

@@ -1,7 +1,5 @@
 """The steps that were started and are not finished, on the engine's thread."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence

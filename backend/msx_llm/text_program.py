@@ -1,7 +1,5 @@
 """The program of the process that tokenizes very long texts, for all kinds of models."""
 
-from __future__ import annotations
-
 from msx_llm.classification.inputs import PairFiles
 from msx_llm.embedding.inputs import InputFiles
 from msx_llm.text.prompts import PromptFiles

@@ -1,7 +1,5 @@
 """One connection of asyncio, as messages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast

@@ -1,7 +1,5 @@
 """Decodes messages from the bytes of a stream socket."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any, Generic, TypeVar
 

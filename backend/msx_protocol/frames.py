@@ -1,7 +1,5 @@
 """Frames: messages and bodies as bytes of a stream socket."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 

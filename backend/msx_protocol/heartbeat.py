@@ -1,7 +1,5 @@
 """Heartbeats: the server asks, and a thread of the worker answers while the handler works."""
 
-from __future__ import annotations
-
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricInfo, MetricSample
 

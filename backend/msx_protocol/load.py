@@ -1,7 +1,5 @@
 """Loading a model: the first message to a worker, and its answers until the model is ready."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core import elements

@@ -1,7 +1,5 @@
 """Metrics of a handler: the server sends those of metrics.yaml, and gets samples in a Pong."""
 
-from __future__ import annotations
-
 from msx_protocol.message import WireMessage
 
 

@@ -1,7 +1,5 @@
 """The plan by which rank 0 of a group leads the other ranks, and what each rank reports after a call."""
 
-from __future__ import annotations
-
 from msx_protocol.message import WireMessage
 from msx_protocol.requests import RequestHead
 

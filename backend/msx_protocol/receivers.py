@@ -1,7 +1,5 @@
 """The messages that each socket receives: the unions with which a FrameReader is made."""
 
-from __future__ import annotations
-
 from msx_protocol.heartbeat import Ping
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep

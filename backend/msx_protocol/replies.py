@@ -1,7 +1,5 @@
 """Replies of the handler, on their way to the clients."""
 
-from __future__ import annotations
-
 from msx_protocol.message import WireMessage
 
 

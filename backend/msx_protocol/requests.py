@@ -1,7 +1,5 @@
 """Requests for the handler, and messages about them."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_protocol.message import WireMessage

@@ -6,8 +6,6 @@ each worker that reads it, before the request. After that a segment is named by 
 never maps one.
 """
 
-from __future__ import annotations
-
 import array
 import fcntl
 import os

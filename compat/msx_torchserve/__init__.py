@@ -4,8 +4,6 @@ It is importable under the name `ts`, and last of all: a `ts` that is installed,
 MSX is installed msx_compat.pth sees to it; a worker offers every handler package that is installed.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from pathlib import Path

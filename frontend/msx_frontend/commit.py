@@ -3,8 +3,6 @@
 hatch_build.py runs this file alone, before anything is installed: it imports the standard library only.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 NOTE = "commit.txt"

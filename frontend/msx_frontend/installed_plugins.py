@@ -1,7 +1,5 @@
 """Finds plugins among installed packages and in the folders of `plugins_path`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points

@@ -1,7 +1,5 @@
 """The part of an error message for clients: one line, without folders of this machine."""
 
-from __future__ import annotations
-
 import re
 
 from msx_core.failures import shortened

@@ -1,7 +1,5 @@
 """URLs as logs, messages and answers show them: without passwords, tokens and signatures."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote, unquote_plus
 

@@ -1,7 +1,5 @@
 """The versions that work together, and how versions are compared."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

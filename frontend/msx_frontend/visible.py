@@ -1,7 +1,5 @@
 """Text of others for terminals and text files, in which it must not move the cursor or change the title."""
 
-from __future__ import annotations
-
 import re
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

@@ -1,7 +1,5 @@
 """Calls that go on to their end, also without their client: what they change is never half done."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar

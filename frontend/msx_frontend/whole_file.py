@@ -1,7 +1,5 @@
 """Writes small files completely or not at all: to a temporary file, which is renamed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

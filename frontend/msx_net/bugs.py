@@ -1,7 +1,5 @@
 """An error that is not a ServiceError is a bug of the server: it is logged once, and the client is told."""
 
-from __future__ import annotations
-
 import logging
 
 from msx_core.service_errors import Bug, ServiceError

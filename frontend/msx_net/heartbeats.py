@@ -1,7 +1,5 @@
 """The open streams of a server, of which those that are silent are to send something."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """A client's key, as far as connections know it: what it opens, until when, and how often."""
 
-from __future__ import annotations
-
 from typing import Literal, Protocol
 
 from msx_core.priorities import priority_of

@@ -1,7 +1,5 @@
 """A request as the access log gets it."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 Request = tuple[str, str, str, str, str, int]

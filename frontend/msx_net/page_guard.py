@@ -3,8 +3,6 @@
 The rule for origins is that of Go's net/http.CrossOriginProtection; the one for names is against DNS rebinding.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable
 

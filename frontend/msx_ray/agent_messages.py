@@ -1,7 +1,5 @@
 """Messages between the server and the agents on nodes: frames over TLS. No message has an instant of a clock."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_protocol.message import WireMessage

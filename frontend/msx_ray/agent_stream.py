@@ -1,7 +1,5 @@
 """A connection of an agent that has said the key."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Which bundles of a cluster a worker group asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_core.config import ModelConfig, ParallelLayout

@@ -3,8 +3,6 @@
 A process of its own, because the library for it is large: the server needs it once.
 """
 
-from __future__ import annotations
-
 import datetime
 import hashlib
 import ssl

@@ -1,7 +1,5 @@
 """The cluster as the server sees it: whether it is there, its nodes, and what this server has reserved of it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Requests of an agent for contents on a stream, and the server's answers. The agent asks, so that it sets the pace."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from enum import IntEnum

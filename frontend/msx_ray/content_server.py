@@ -1,7 +1,5 @@
 """The connections on which agents fetch the contents of one generation."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Answers what agents ask for: the listed files of the contents of one generation, and nothing else of the disk."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io

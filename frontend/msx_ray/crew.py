@@ -1,7 +1,5 @@
 """The agents of one reservation: they join once, and start one generation after the other."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """How agents connect: with the server, and those of other ranks with the one of rank 0."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A port that is open until all expected streams have come: each says its key first, and others get no answer."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

@@ -1,7 +1,5 @@
 """The driver as a child process: started, restarted when it ends, and stopped with the server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The launcher that starts the ranks of a group on the nodes of a cluster (`Launcher`)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import ssl

@@ -1,7 +1,5 @@
 """Listing of a content: the files of a folder, so that a node knows what to fetch and whether it has it."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import platform

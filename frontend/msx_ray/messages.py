@@ -1,7 +1,5 @@
 """Messages between the server and its driver, the child process that talks to Ray: frames over a socket pair."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_protocol.message import WireMessage

@@ -1,7 +1,5 @@
 """Whether an agent can run on a node, by what the holder of its bundle tells."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Which rank is in which bundle that the cluster has given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_frontend.plugins.launchers import GroupPlacement, Share

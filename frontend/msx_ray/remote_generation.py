@@ -1,7 +1,5 @@
 """One generation of a group whose ranks run on nodes, from the server's side."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

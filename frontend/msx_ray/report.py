@@ -1,7 +1,5 @@
 """The cluster in the words of `GET /cluster`: its nodes, who holds what, and what waits for what."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why a cluster has no room for a worker group now, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_ray.messages import ClusterNode

@@ -1,7 +1,5 @@
 """Where the nodes of a cluster reach this machine."""
 
-from __future__ import annotations
-
 import socket
 
 

@@ -1,7 +1,5 @@
 """Connections to ports for agents that have not said the key yet: how many there may be, by source address."""
 
-from __future__ import annotations
-
 import ipaddress
 import logging
 import time

@@ -1,7 +1,5 @@
 """TLS between the server and agents: the side that listens has a certificate, the one that dials knows its pin."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """Ray as a place for workers: what the entry point `ray` of `msx.launchers` leads to."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from msx_frontend.plugins.launchers import ClusterSettings, ClusterView, Workplace

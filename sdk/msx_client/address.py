@@ -1,7 +1,5 @@
 """Where a server is: its inference and its management address, of one protocol."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """One call as data: what is sent, and how the answer is read. Clients run it, synchronously or not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar

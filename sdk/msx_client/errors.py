@@ -1,7 +1,5 @@
 """Errors of a call. Each is an `MsxError`, whose text is the server's own sentence."""
 
-from __future__ import annotations
-
 
 class MsxError(Exception):
     """`status`: of HTTP, or what gRPC's code would be there; None without an answer. `kind`: the server's name of it.

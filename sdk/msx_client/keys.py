@@ -1,7 +1,5 @@
 """The keys that open a server: given, in the environment, or in the key file that the server has written."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

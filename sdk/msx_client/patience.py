@@ -1,7 +1,5 @@
 """How long something is waited for that is not there yet."""
 
-from __future__ import annotations
-
 import time
 
 from msx_client.errors import (

@@ -1,7 +1,5 @@
 """How far a model is that is being registered or scaled, by what describe says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When a call is made again: only where nothing of it can have run."""
 
-from __future__ import annotations
-
 from msx_client.errors import MsxError, TooManyRequestsError, UnavailableError, UnreachableError
 
 FIRST_PAUSE = 0.2

@@ -1,7 +1,5 @@
 """Replies of language models. `raw` is the whole reply, in OpenAI's shape; None over gRPC, which has texts alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Base64 as clients write it: in one line, or in lines, as MIME (RFC 2045) and `base64 FILE` do."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 

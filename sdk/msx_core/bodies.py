@@ -1,7 +1,5 @@
 """Bodies and form fields: what the content type says, and what the handler gets."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

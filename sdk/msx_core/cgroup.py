@@ -1,8 +1,6 @@
 """How much memory and how many cores this process and its children may use: the limits of their cgroup (v1 or v2), or
 those of the machine."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,8 +1,6 @@
 """TorchServe's continuous batching: the handler is called repeatedly, each time with the requests that are open
 then."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Generator, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Counted are lists, objects, texts, keys and bytes: one may take up to a hundred 
 their bytes, of which one may take eighteen times as many: pictures as JSON have a million of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ Exception
     └── InvalidInput     400: this request is wrong; its neighbours in the batch are not
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.statuses import PREDICTION_FAILED

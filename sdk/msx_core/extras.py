@@ -1,7 +1,5 @@
 """Optional dependencies: a missing module becomes the command that installs it."""
 
-from __future__ import annotations
-
 EXTRAS = {
     "mindspore": ("mindspore", "numpy", "PIL", "safetensors", "tokenizers", "jinja2", "llguidance"),
     "torch": ("torch",),

@@ -1,7 +1,5 @@
 """Tells by its first bytes what a file is that stands where a model's file was expected."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

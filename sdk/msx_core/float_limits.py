@@ -1,7 +1,5 @@
 """The numbers that floating-point types hold, by the names of the Open Inference Protocol. Needs no NumPy."""
 
-from __future__ import annotations
-
 import sys
 from typing import NamedTuple
 

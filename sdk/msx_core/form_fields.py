@@ -1,7 +1,5 @@
 """Requests that came as the fields of a form, to handlers that read a body."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from itertools import islice

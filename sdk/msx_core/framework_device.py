@@ -1,7 +1,5 @@
 """A worker's devices as its framework calls them."""
 
-from __future__ import annotations
-
 import msgspec
 
 

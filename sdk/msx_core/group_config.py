@@ -1,8 +1,6 @@
 """Reads the groups of ranks that MindSpore writes beside a model that it has divided (GROUP_INFO_FILE), without
 MindSpore."""
 
-from __future__ import annotations
-
 from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The message for a handler that cannot run on several ranks, at packing and at loading."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,7 +1,5 @@
 """The class that handler authors subclass."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import Any
 

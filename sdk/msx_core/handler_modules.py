@@ -1,7 +1,5 @@
 """Finds the module of a handler: in the archive, by an entry point, or on Python's path."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import logging

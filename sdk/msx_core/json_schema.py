@@ -1,7 +1,5 @@
 """JSON schemas as data: the schemas within a schema, and the keywords that a grammar cannot enforce."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 

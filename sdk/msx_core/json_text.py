@@ -1,7 +1,5 @@
 """The text of a JSON file as editors write it: in UTF-8, UTF-16 or UTF-32, with a byte order mark or without."""
 
-from __future__ import annotations
-
 import json
 
 from msx_core.file_kinds import HEAD, foreign_kind

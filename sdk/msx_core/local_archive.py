@@ -3,8 +3,6 @@
 The archiver, which unpacks archives, is above this package: an entry point names its function.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import weakref

@@ -3,8 +3,6 @@
 The server reads them from the worker's stderr; what a handler prints arrives there as plain lines.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 

@@ -1,7 +1,5 @@
 """`@method`: functions of a handler that clients call by name, beside `handle`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Methods of a handler: what `/predictions/{model}:{method}` and a servable's own routes call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any

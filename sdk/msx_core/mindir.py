@@ -1,7 +1,5 @@
 """Reads the inputs and outputs of a MindIR file, without MindSpore and without reading its weights."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Reads the collectives of a MindIR file and their groups, without MindSpore."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import NamedTuple

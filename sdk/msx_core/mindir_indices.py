@@ -1,7 +1,5 @@
 """Finds which inputs of a MindIR graph are indices into a table, without MindSpore."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from os import PathLike
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The section `model:` of model-config.yaml: which network a model file defines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

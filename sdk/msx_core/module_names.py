@@ -1,7 +1,5 @@
 """Names that the modules of an archive cannot have, because others are imported by them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

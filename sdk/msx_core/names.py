@@ -1,7 +1,5 @@
 """Valid names of models, their versions and workflows: they become parts of URLs, paths and labels."""
 
-from __future__ import annotations
-
 import re
 
 MOST_CHARACTERS = 200

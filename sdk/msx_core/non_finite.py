@@ -1,7 +1,5 @@
 """NaN and infinities of replies, for which JSON has null: they are counted, and told in the log."""
 
-from __future__ import annotations
-
 import logging
 import math
 import sys

@@ -1,7 +1,5 @@
 """Numbers of requests as arrays, and those that the type of a tensor cannot hold. Needs NumPy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

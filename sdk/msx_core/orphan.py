@@ -1,7 +1,5 @@
 """Ends a process together with the one that has started it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

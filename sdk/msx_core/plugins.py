@@ -4,8 +4,6 @@ envelopes and packages of handlers.
 The counterpart of TorchServe's `servingsdk` (docs/plugins.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """The classes of requests: which goes first where several wait. Clients ask for one by a header, or by metadata."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import BadRequest
 
 HEADER = "x-msx-priority"

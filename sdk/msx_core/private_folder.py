@@ -1,7 +1,5 @@
 """The temporary folder of a server that keeps nothing, as a start script's: models, unpacked files, its state."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """Reads protobuf bytes by their wire format: no generated classes, no copies; long fields are skipped unread."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Separates a model's reasoning from its answer: `<think>…</think>` at the beginning of the text."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCallReader, known_prefix

@@ -5,8 +5,6 @@ begins in it and its size in bytes (8 bytes each), all of it little-endian. For 
 extension type of arrays; without a head the value is bytes.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Any, NamedTuple, Protocol
 

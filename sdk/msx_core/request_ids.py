@@ -1,7 +1,5 @@
 """Ids of requests, and the header that names their session."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """TorchServe's older interface to one request of a batch: `context.request_processor[idx]`."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol
 
 

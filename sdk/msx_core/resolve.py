@@ -1,7 +1,5 @@
 """Resolves a handler: from the string in a manifest to an object that can be called."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import logging

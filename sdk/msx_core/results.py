@@ -1,7 +1,5 @@
 """Encodes what a handler returns as bytes."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

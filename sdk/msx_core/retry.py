@@ -1,7 +1,5 @@
 """When a refused client may try again, for clients of HTTP and gRPC."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Arguments of a servable's start, which its workers get."""
 
-from __future__ import annotations
-
 import msgspec
 
 

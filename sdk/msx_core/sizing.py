@@ -1,7 +1,5 @@
 """Requests of `msx-serve plan` to the engine's arithmetic, and the answers. Sizes are bytes, times are seconds."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """HTTP statuses of failed predictions."""
 
-from __future__ import annotations
-
 OUT_OF_RESOURCES = 507
 HEAD_REFUSED = 500
 """For a reply whose head HTTP does not allow."""

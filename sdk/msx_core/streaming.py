@@ -1,7 +1,5 @@
 """TorchServe's function for intermediate results, an alternative to `yield`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

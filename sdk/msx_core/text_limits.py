@@ -3,8 +3,6 @@
 Each limit is a key of config.properties. A member without a line in the table is an error of the API's author.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from operator import attrgetter

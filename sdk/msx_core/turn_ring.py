@@ -1,7 +1,5 @@
 """Items of several owners, which take turns."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator
 from typing import Generic, TypeVar

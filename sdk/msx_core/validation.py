@@ -1,7 +1,5 @@
 """Messages about wrong values, which name the parameter and its limit."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec

@@ -1,7 +1,5 @@
 """Runs a handler's example before the first request, so that graphs are compiled then."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.batch import Batch

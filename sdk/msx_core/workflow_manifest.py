@@ -1,7 +1,5 @@
 """`WAR-INF/MANIFEST.json` of a workflow archive: TorchServe's, with a size and a digest for every file added."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

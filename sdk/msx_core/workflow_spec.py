@@ -1,7 +1,5 @@
 """The spec file of a workflow archive: its models, its functions, and the graph of both (TorchServe's YAML)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

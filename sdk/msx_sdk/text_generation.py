@@ -4,8 +4,6 @@ The server's OpenAI, TGI and KServe routes arrive as operations; `/predictions/{
 predictions, which this class makes operations of, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar

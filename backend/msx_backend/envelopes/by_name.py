@@ -1,7 +1,5 @@
 """Finds the envelope that `service_envelope` names: in an installed package or a module."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Converts one input tensor of a request, from what the client sent to an array that fits the model."""
 
-from __future__ import annotations
-
 import io
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs many requests in few calls of the network: joins rows along axis 0, and splits the outputs again."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any

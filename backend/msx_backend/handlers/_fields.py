@@ -1,7 +1,5 @@
 """Decodes a body or a form field by its content type: JSON, an npy file, or bare values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_backend.handlers._arrays import NPY_MAGIC, is_raw_size, numpy_dtype

@@ -1,7 +1,5 @@
 """Converts a client's image to the array that a network takes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 

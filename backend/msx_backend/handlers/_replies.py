@@ -1,7 +1,5 @@
 """Encodes the outputs of one request in the form that its client expects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reads a request for tensors, in any form that clients use, as one array for each input of the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum

@@ -1,7 +1,5 @@
 """The base class of handlers for networks that take and return tensors."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`--handler checkpoint`: a network defined in Python, with its weights from a checkpoint."""
 
-from __future__ import annotations
-
 from msx_backend.handlers._tensors import TensorHandler
 from msx_sdk import Context
 from msx_sdk.mindspore import Network, load_checkpoint

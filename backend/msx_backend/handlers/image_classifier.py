@@ -1,7 +1,5 @@
 """`--handler image_classifier`: images in, the most probable labels out, as TorchServe's handler of that name."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

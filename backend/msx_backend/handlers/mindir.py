@@ -1,7 +1,5 @@
 """`--handler mindir`: any MindIR file. docs/mindspore-models.md shows the requests it takes."""
 
-from __future__ import annotations
-
 from msx_backend.handlers._tensors import TensorHandler
 from msx_core.mindspore.rank_models import join_own_groups
 from msx_sdk import Context

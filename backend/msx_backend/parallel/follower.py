@@ -1,7 +1,5 @@
 """Every rank but rank 0: it does exactly what rank 0 sends."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from collections import deque

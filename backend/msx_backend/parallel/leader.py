@@ -1,7 +1,5 @@
 """Rank 0: it sends each action to the other ranks before it acts itself."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """A message by which rank 0's handler leads the other ranks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Exit of a rank after the end of another rank of its group."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -1,7 +1,5 @@
 """The report of each rank after each call, which the server compares."""
 
-from __future__ import annotations
-
 import sys
 
 from msx_backend.replies import ReplyWriter, utf8

@@ -1,7 +1,5 @@
 """The segments that this process owns: lent by number, given back, and used again."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import deque

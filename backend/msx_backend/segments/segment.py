@@ -1,7 +1,5 @@
 """One segment of shared memory that this process owns."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import mmap

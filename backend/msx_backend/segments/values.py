@@ -1,7 +1,5 @@
 """The large values of one request, read from and written to shared memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_backend.segments.space import SegmentSpace

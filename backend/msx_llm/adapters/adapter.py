@@ -1,7 +1,5 @@
 """One adapter of a model."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 import msgspec

@@ -1,7 +1,5 @@
 """The adapters that a model has, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

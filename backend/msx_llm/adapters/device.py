@@ -1,7 +1,5 @@
 """A rank's adapters: which are in the places of its decoder, and which of its slots has which."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The files of an adapter, which others may write while the model reads them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """The check of an adapter that is to be loaded while the model runs, before anything changes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

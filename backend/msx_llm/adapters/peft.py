@@ -1,7 +1,5 @@
 """A folder that PEFT wrote: `adapter_config.json` and `adapter_model.safetensors`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

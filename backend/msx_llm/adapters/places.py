@@ -1,7 +1,5 @@
 """The device's places for adapters: who is in which, and who has to make room."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from msx_llm.adapters.adapter import Adapter

@@ -1,7 +1,5 @@
 """The heads of decoders: one layer on the state of the last token, or the logits of the words that they answer with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`--handler sequence_classification`: a text or a pair of texts in, a score for each label out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import Raw

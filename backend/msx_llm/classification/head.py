@@ -1,7 +1,5 @@
 """The head of a model for sequence classification: two layers on the state of the first token."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

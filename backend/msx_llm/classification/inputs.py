@@ -1,7 +1,5 @@
 """Converts a request to the token ids of a text, or of a pair of texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

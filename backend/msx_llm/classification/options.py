@@ -1,7 +1,5 @@
 """The section `classification:` of model-config.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

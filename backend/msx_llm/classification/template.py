@@ -1,7 +1,5 @@
 """The prompt of a pair of texts, by a chat template that knows the roles `query` and `document`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

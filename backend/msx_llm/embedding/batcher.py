@@ -1,7 +1,5 @@
 """Texts that wait for the network, and its current call."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sized
 from dataclasses import dataclass, field

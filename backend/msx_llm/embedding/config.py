@@ -1,7 +1,5 @@
 """`config.json` of an encoder, as Hugging Face transformers writes it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """The module `Dense` of sentence-transformers: a layer after the pooling."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

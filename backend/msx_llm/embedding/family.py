@@ -1,7 +1,5 @@
 """Finds the network class of a checkpoint in Hugging Face's layout, before its weights are read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

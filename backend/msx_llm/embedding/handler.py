@@ -1,7 +1,5 @@
 """`--handler embedding`: text in, vector out, for encoders and decoders in Hugging Face's layout."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Raw

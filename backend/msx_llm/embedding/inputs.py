@@ -1,7 +1,5 @@
 """Converts a request to the token ids of the network's input."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

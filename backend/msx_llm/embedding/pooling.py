@@ -3,8 +3,6 @@
 Every mode but `max` is a weighted sum over the tokens, so that the network needs one matrix product for them all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The texts that a model was trained to find before its inputs, as sentence-transformers has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple

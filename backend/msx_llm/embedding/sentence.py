@@ -1,7 +1,5 @@
 """The settings of sentence-transformers: how a network's states become one vector, and how long a text may be."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

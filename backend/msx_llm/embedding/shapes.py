@@ -1,7 +1,5 @@
 """The shapes for which graphs are compiled, and the choice of the waiting texts that share a call."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

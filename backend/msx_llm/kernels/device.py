@@ -3,8 +3,6 @@
 Nothing outside this package knows which kinds there are. Nothing here imports MindSpore before `kernels` is called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The devices that the engine runs on: the one list."""
 
-from __future__ import annotations
-
 from msx_llm.kernels.ascend.device import AscendDevice
 from msx_llm.kernels.cpu.device import CpuDevice
 from msx_llm.kernels.device import EngineDevice

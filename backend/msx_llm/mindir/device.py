@@ -1,7 +1,5 @@
 """Tensors of MindSpore for the runner: caches stay on the device from call to call."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mindspore as ms

@@ -3,8 +3,6 @@
 Its engine is that of `--handler text_generation`; prompts are not cached, nor divided.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Roles of an exported graph's inputs, and the arrays for them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The section `textGeneration` of model-config.yaml."""
 
-from __future__ import annotations
-
 import msgspec
 
 SECTION = "textGeneration"

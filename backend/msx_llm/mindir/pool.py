@@ -1,7 +1,5 @@
 """Places of texts whose caches are rows of tensors: each text has a whole row, and shares nothing."""
 
-from __future__ import annotations
-
 from msx_llm.blocks import BlockPlacement, PrefixStats
 from msx_llm.step import Decode, Preparation, Step
 

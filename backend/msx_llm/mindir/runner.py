@@ -1,7 +1,5 @@
 """Runs the two graphs in steps, and keeps the caches between them on the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """How much room a decoder has for adapters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

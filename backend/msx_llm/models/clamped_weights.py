@@ -1,7 +1,5 @@
 """The weights of experts with biases, as gpt-oss has them; the devices' cells compute with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mindspore as ms

@@ -1,7 +1,5 @@
 """Configuration of a decoder's network."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """DeepSeek V2 and V3: latent attention, and experts behind the first layers, in groups of which a token takes some."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The weights of a layer's experts, which the devices' cells compute with."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mindspore import Parameter, nn

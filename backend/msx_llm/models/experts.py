@@ -1,7 +1,5 @@
 """Mixtures of experts: the keys of `config.json` about them, what a network is built from, and their tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

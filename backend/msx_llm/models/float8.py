@@ -1,7 +1,5 @@
 """Tensors of 8-bit floats (E4M3) with a scale for each block of a matrix, read as float32: NumPy has no such type."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

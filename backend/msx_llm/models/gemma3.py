@@ -1,7 +1,5 @@
 """Gemma 3, its text models: most layers have a window and a rope of their own, and norms add 1 to their weights."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import UNSET

@@ -1,7 +1,5 @@
 """gpt-oss: sinks in attention, every other layer with a window, and experts whose gate is clamped, in 4 bits."""
 
-from __future__ import annotations
-
 from msgspec import UNSET
 
 from msx_llm.models.config import DecoderConfig

@@ -4,8 +4,6 @@ Keys, and what they mean where they are missing, are those of Hugging Face trans
 of those that are not read.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -4,8 +4,6 @@ In shapes, T is the tokens of a whole step, N the query heads of a rank, K its k
 A *step* is the tuple that `StepInputs` makes once from a step's inputs; every layer gets it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Latent attention (MLA): keys and values of all heads of a token are made of one short vector, and that is what the
 cache holds, beside one key with the token's position."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The linear layers of a decoder's layer: of numbers as the kernels make them, or quantised as the files say."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product

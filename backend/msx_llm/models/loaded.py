@@ -1,7 +1,5 @@
 """A decoder with its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ A member that would change the numbers is refused by name, unless its value is t
 as if it was not there. Unknown keys are named in a warning.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Mapping

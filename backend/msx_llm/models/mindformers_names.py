@@ -1,8 +1,6 @@
 """MindFormers' names of a decoder's tensors, of two kinds of networks: those built on its Llama, DeepSeek among them
 (`convert_weight.py`), and those built of its core (`weight_mapping` of the models)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ As its converters write them: `mla_weight_split` of research/deepseek2, `convert
 (mindspore-lab/mindformers). What turns lies there as halves, in the hub's files as neighbours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol

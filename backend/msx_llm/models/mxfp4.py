@@ -1,7 +1,5 @@
 """Tensors of 4-bit floats (MXFP4): 32 numbers have 16 bytes and a power of two."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Keys that all families read in the same way: sizes, angles and windows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Phi 3, 3.5 and 4 mini: one tensor for queries, keys and values, and LongRoPE for texts above the original length."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec import UNSET

@@ -1,8 +1,6 @@
 """Families by the `model_type` of `config.json`. To add one, write a function from its keys to a `DecoderConfig`, and
 list the keys that it reads, ignores or refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The angles of tokens where they depend on the length of the text that a token is in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Models of pictures and texts, of which the text part is served alone: its keys are `text_config` of `config.json`,
 and its tensors stand below a name of their own."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Changes of the logits before a token is chosen: bias, penalties, allowed tokens, and bans until `min_tokens`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

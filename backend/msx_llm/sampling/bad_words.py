@@ -1,7 +1,5 @@
 """Words that must not occur in a text, as the tokens that would complete them."""
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """The parameters with which a device chooses a token."""
 
-from __future__ import annotations
-
 import msgspec
 
 TOKEN_MADE = 2

@@ -1,7 +1,5 @@
 """Compiles constraints from untrusted clients."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future

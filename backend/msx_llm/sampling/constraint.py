@@ -1,7 +1,5 @@
 """JSON schemas, regular expressions, choices and grammars as masks over the vocabulary, by llguidance."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock

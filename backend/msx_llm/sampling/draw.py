@@ -1,7 +1,5 @@
 """Draws tokens by random numbers of one text."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from msx_llm.sampling.filters import TokenWeights

@@ -4,8 +4,6 @@ None of them sorts the vocabulary. Each keeps all ties of the last token that it
 tokens never matters.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

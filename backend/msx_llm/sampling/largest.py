@@ -1,7 +1,5 @@
 """Finds the largest of many numbers without sorting them all."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Log-probabilities in the model's own distribution."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Chooses a text's next token."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

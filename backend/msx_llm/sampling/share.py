@@ -1,7 +1,5 @@
 """Finds where the largest keys reach a share of all weight, without sorting them all."""
 
-from __future__ import annotations
-
 from math import isfinite, isqrt
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Sums of the weights of a whole vocabulary, of blocks first: in single precision a sum over all would be off by some
 tokens' weight."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

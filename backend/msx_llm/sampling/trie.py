@@ -1,7 +1,5 @@
 """A tokenizer in llguidance's form: the bytes of every token in a trie."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

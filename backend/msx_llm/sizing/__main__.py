@@ -1,7 +1,5 @@
 """Answers one request from standard input: `python -m msx_llm.sizing`, as `msx-serve plan` starts it."""
 
-from __future__ import annotations
-
 import sys
 
 import msgspec

@@ -1,7 +1,5 @@
 """Puts the estimate together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How `--parallel` says a group: tp4, pp2, pp2tp4 in any order, as `parallelType` and `parallel:` do in the yaml."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

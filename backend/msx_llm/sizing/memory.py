@@ -1,7 +1,5 @@
 """The memory of each rank, and of the host."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The part of a model that one rank holds: its parameters, and the keys and values beside them."""
 
-from __future__ import annotations
-
 from math import prod
 
 from msx_llm.division import own_layers

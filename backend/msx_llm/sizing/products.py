@@ -1,7 +1,5 @@
 """The product that a plan is made for."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msx_core.cgroup import memory_limit

@@ -1,7 +1,5 @@
 """Memory that quantised weights save on a rank."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_llm.division import own_layers

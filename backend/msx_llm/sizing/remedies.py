@@ -1,7 +1,5 @@
 """Which keys of model-config.yaml would make it fit, and with which values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 

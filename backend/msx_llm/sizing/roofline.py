@@ -1,7 +1,5 @@
 """The time of a step: the longer of what its bytes and its operations take at the device's peaks."""
 
-from __future__ import annotations
-
 from msx_core.sizing import StepTime
 from msx_llm.division import own_layers
 from msx_llm.kernels.device import DevicePeaks

@@ -1,7 +1,5 @@
 """The drafts of one text, and how many of their tokens it is expected to accept."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_llm.speculation.ngram import NgramIndex

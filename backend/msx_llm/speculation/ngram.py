@@ -1,7 +1,5 @@
 """Prompt look-up: a text goes on as it did when its last tokens stood in it before."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -1,7 +1,5 @@
 """A draft that was written beforehand, by a small model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

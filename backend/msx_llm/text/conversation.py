@@ -1,7 +1,5 @@
 """The variables of a chat template, and the prompt that is made of its output."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The default sampling of a model, from generation_config.json."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Any

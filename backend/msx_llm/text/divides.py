@@ -5,8 +5,6 @@ here by its name because it neither moves nor joins anything across such a place
 sees the space; whatever is not known is taken to do so.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping

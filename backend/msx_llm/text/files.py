@@ -1,7 +1,5 @@
 """The small files around a tokenizer, in Hugging Face's layout."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Texts that are too long for a model."""
 
-from __future__ import annotations
-
 from msx_llm.text.tokenizer import Tokenizer
 from msx_sdk.generation import ContextLengthExceeded
 

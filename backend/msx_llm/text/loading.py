@@ -1,7 +1,5 @@
 """Loads tokenizer.json, with the tokens that only tokenizer_config.json has."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Converts OpenAI's chat messages to what chat templates expect."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

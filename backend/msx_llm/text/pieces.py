@@ -1,7 +1,5 @@
 """Long texts in pieces whose tokens, one after the other, are those of the whole text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise

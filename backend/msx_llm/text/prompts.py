@@ -1,7 +1,5 @@
 """The prompt of a request's messages or texts, and its tokens."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, ClassVar
 

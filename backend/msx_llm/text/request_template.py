@@ -4,8 +4,6 @@ Jinja's sandbox keeps a template from what it must not see, but bounds neither i
 a thread cannot be stopped. So the process has limits that the kernel keeps, and ends with the one prompt that it makes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import resource

@@ -1,7 +1,5 @@
 """The tokens of what requests send."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """The sandbox of chat templates, which come with untrusted checkpoints."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from typing import Any, NoReturn

@@ -1,7 +1,5 @@
 """Finds stop strings in a text that comes in pieces."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """The text of tokens as they are generated."""
 
-from __future__ import annotations
-
 import codecs
 
 import msgspec

@@ -1,7 +1,5 @@
 """The side of the process that tokenizes very long texts: reads calls from a socket, and writes the answers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ interrupted. So that happens in a process, which has a lower priority than the w
 works for if that one is cancelled, and with its memory when there is nothing more to do for it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """Texts to tokens, and back, without keeping a worker's loop or its interpreter from the texts that it generates."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The bytes of each token."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From what workers say of the instances of a request to outputs and errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

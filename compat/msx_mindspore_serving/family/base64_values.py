@@ -1,7 +1,5 @@
 """`{"b64": text, "type": name, "shape": [...]}`: bytes, a text or an array, as base64."""
 
-from __future__ import annotations
-
 import binascii
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """MindSpore Serving's errors: a number and a text, of a whole request or of one instance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The REST routes of MindSpore Serving."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

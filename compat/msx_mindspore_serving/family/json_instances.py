@@ -1,7 +1,5 @@
 """The document of a request: its instances, each with a value per input."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Replies in JSON: compact, with sorted keys."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Sequence
 from math import prod

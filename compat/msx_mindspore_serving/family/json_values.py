@@ -1,7 +1,5 @@
 """The value of one input in JSON."""
 
-from __future__ import annotations
-
 from array import array
 from itertools import chain
 from math import inf, prod

@@ -1,7 +1,5 @@
 """Models that requests ask for, and the request whose instances are its jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """From the target of a request to servable, version and method."""
 
-from __future__ import annotations
-
 import re
 
 from msx_mindspore_serving.family.errors import ServingError, Spec, quoted

@@ -3,8 +3,6 @@
 A value is a `Tensor`, a text, bytes, `OneText` or `OneBytes`; a reply may have what else `packed` has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The server's end of the channel to its start script."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -1,7 +1,5 @@
 """`msx-serve --script FILE`: a start script of MindSpore Serving, which starts its server by itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

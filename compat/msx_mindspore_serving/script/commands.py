@@ -1,7 +1,5 @@
 """Commands of a start script to its server."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_frontend.embedding import Server

@@ -1,7 +1,5 @@
 """The listeners that a start script opens: MindSpore Serving's API at exactly these addresses, without keys."""
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

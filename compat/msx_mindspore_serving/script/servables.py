@@ -1,7 +1,5 @@
 """Loads the servables of a start script."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

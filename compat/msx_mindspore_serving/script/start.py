@@ -1,8 +1,6 @@
 """Starts the server of a start script. It has no listeners but those that its configuration names, and the script
 opens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 

@@ -1,7 +1,5 @@
 """Checks of a model when it is loaded: its batch dimension, and what the methods expect of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msx_core.mindir import DYNAMIC_RANK, TensorSpec

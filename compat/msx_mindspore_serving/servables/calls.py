@@ -1,7 +1,5 @@
 """`Model.call` of functions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

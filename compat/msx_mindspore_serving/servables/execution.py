@@ -4,8 +4,6 @@ Functions run in processes of their own where there are some, meanwhile models r
 full batch goes first, so that what is begun is ended.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Failures of instances, with MindSpore Serving's codes."""
 
-from __future__ import annotations
-
 from msx_core.servables import Stage
 from msx_core.statuses import PREDICTION_FAILED
 from msx_sdk.errors import PredictionError

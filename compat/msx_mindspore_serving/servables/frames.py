@@ -1,7 +1,5 @@
 """Messages between a worker and its function processes: packed values, each after its length."""
 
-from __future__ import annotations
-
 import socket
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """The function processes of a worker: fresh interpreters, each with one socket."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -4,8 +4,6 @@ It exits with the worker. Its arguments are the descriptor of its socket, the wo
 folder and its name.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

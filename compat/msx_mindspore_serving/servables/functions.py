@@ -1,7 +1,5 @@
 """Calls the function of a stage with instances, and makes values of what it returns."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple

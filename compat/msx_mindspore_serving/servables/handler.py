@@ -1,7 +1,5 @@
 """`--handler servable`: a `servable_config.py` of MindSpore Serving. docs/servables.md says how to write one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

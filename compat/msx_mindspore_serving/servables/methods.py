@@ -1,7 +1,5 @@
 """The methods of a servable beside those that it declares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msx_core.servables import Servable, ServableMethod, Stage

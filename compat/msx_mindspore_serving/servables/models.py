@@ -1,7 +1,5 @@
 """A loaded model of a servable: checks instances, and runs them in batches."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Functions that `add_stage` finds by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

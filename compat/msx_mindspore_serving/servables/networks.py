@@ -1,7 +1,5 @@
 """Loads the MindIR files of a servable's models."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The section `servable:` of model-config.yaml, and the key of encrypted models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msx_core.config import ServableOptions, parse_model_config

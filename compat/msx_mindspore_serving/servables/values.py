@@ -4,8 +4,6 @@ A text or bytes of shape [1], as MindSpore Serving's clients send them, keeps it
 reply; functions get and make such of shape [].
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The base of all envelopes."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """`service_envelope=body`: the value of a request's one field, without the dict around it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_torchserve.envelopes.base import BaseEnvelope

@@ -1,7 +1,5 @@
 """`service_envelope=json`: `{"instances": […]}` in, `{"predictions": […]}` out."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

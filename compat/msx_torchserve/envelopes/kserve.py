@@ -1,7 +1,5 @@
 """`service_envelope=kserve`: KServe's first protocol, `{"instances": […]}`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_torchserve.envelopes.json import JSONEnvelope

@@ -1,8 +1,6 @@
 """Addresses that the server does not ask: metadata services of clouds, which hand out credentials to every process on a
 machine, and private networks to which a public host redirects."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from collections.abc import Iterable

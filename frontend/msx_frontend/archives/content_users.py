@@ -1,7 +1,5 @@
 """Who uses what archives hold, and its removal when nobody does any more."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Coroutine

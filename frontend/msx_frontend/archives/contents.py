@@ -1,7 +1,5 @@
 """Contents of archives: unpacked once each, and removed when no version uses them any more."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """How far the archives and models are that are being downloaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

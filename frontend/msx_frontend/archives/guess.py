@@ -1,7 +1,5 @@
 """Recognize what kind of model a path is, to serve it without packing."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

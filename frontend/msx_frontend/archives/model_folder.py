@@ -1,7 +1,5 @@
 """The model's folder (`no-archive`) that is made of a path: its files are links, so that nothing is copied."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

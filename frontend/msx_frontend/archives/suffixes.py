@@ -1,7 +1,5 @@
 """How the files of models' archives are called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ARCHIVE_SUFFIXES = (".mar", ".tar.gz", ".tgz", ".zip")

@@ -1,7 +1,5 @@
 """The context that all parts of one server share: settings, folder, state, keys, logs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The APIs that the server speaks over HTTP: the one list. A new API is a folder under `apis/` and a line here."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 

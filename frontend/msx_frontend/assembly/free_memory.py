@@ -4,8 +4,6 @@ glibc keeps freed memory below the top of its heap while a small object above it
 memory of many large requests would stay with the server.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import logging

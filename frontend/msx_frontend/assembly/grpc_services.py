@@ -1,7 +1,5 @@
 """The gRPC services of a server, in one list. Each says which listener has it; health and reflection are on both."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Protocol

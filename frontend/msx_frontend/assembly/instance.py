@@ -1,7 +1,5 @@
 """The running servers of this user: a lock and a description in each state folder, and an index of all."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import logging

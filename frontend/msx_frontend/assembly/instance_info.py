@@ -1,7 +1,5 @@
 """The description of a running server, for `--status`, `--stop`, and the command that started it."""
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass

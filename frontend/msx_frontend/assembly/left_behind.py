@@ -3,8 +3,6 @@
 Shared memory has no names, and the server makes no cgroups: nothing is left of these.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Handles signals, and runs start, drain and stop in order."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

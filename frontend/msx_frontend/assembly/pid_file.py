@@ -1,7 +1,5 @@
 """TorchServe's pid file, for scripts that look there: `.model_server.pid` in the folder of temporary files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The models and workflows of a server, and what their workers run on."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable

@@ -1,8 +1,6 @@
 """The files and plugins that a start reads besides its configuration, for `msx-serve doctor`: each by the start's own
 code. Nothing is written, and nothing is started."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 

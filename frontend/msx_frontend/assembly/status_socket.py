@@ -4,8 +4,6 @@ It answers without a key, also when all keys have expired, and does not depend o
 addresses.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

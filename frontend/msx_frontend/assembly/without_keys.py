@@ -1,7 +1,5 @@
 """A server that asks for no keys: which web pages may manage it, and what its start says of that."""
 
-from __future__ import annotations
-
 import socket
 
 from msx_frontend.assembly.instance import InstanceInfo

@@ -1,7 +1,5 @@
 """Opens where workers run: on this machine, or on the nodes of a cluster."""
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The commands of `msx-serve`. Each returns the exit code."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

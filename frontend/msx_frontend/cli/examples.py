@@ -1,7 +1,5 @@
 """`msx-serve examples DIR`: the examples, the ready-made configurations and the docs that they point to."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The kernel gives orphans to process 1, drops the signals that it has no handlers
 the server is its child, in the foreground.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """`msx-serve`: torchserve's flags. Heavy modules are imported by the commands that need them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

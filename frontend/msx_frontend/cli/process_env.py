@@ -1,7 +1,5 @@
 """Settings that must be in the environment before the libraries that read them are imported."""
 
-from __future__ import annotations
-
 import os
 
 

@@ -1,7 +1,5 @@
 """`msx-serve --status`: the servers, their models and workers, as a table."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings that `cluster_address` needs, and those that it excludes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from importlib.util import find_spec
 

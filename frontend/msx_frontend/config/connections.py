@@ -1,7 +1,5 @@
 """The settings of connections, for msx_net."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from msx_frontend.config import ServerConfig

@@ -1,8 +1,6 @@
 """Makes a ServerConfig of file, flags and environment, in the order of precedence, and checks keys against each
 other."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The key that is meant by one that is not known."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from msx_core.config.keys import ModelKeys

@@ -1,7 +1,5 @@
 """`--set KEY=VALUE`: any key of config.properties on the command line, where it beats the file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_frontend.config.keys import ALIASES, WITHOUT_MEANING

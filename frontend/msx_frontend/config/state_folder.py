@@ -1,7 +1,5 @@
 """The folder that a server writes: state, logs, folders of workers, and unpacked archives."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import stat

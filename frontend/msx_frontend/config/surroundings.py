@@ -1,7 +1,5 @@
 """Folders for logs, home and temporary files of the server and its workers, where the usual ones cannot be written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path

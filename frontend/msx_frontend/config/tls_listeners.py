@@ -1,7 +1,5 @@
 """Which listeners speak TLS, and which of them demand certificates of clients: keys `…client_ca`."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from pathlib import Path

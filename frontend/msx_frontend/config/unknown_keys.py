@@ -1,8 +1,6 @@
 """Keys of a configuration that the server does not have. TorchServe ignores them, and so does this server, unless
 `unknown_keys=refuse`: a file of a newer server must not keep an older one from starting."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The users and resource limits of workers, parsed from the server's keys."""
 
-from __future__ import annotations
-
 import grp
 import os
 import pwd

@@ -3,8 +3,6 @@
 Nothing outside this package knows which kinds there are, how a driver names its devices, or which variables it reads.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ascend NPUs, by `npu-smi` and the driver's files. Nothing here imports MindSpore or starts CANN."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """CANN and the driver of Ascend NPUs. Nothing here starts CANN."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Chooses the accelerator of this machine. All accelerators are listed here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msx_frontend.devices.accelerator import Accelerator, Device

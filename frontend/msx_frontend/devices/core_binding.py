@@ -1,7 +1,5 @@
 """Which cores a rank runs on: those of the NUMA node that its device is attached to (`bind_cores`, `bindCores`)."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Sequence

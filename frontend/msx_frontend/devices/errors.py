@@ -1,7 +1,5 @@
 """Why a worker group does not get devices or ports: it never can (DeviceError), or not now."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msx_frontend.devices.sharing_terms import SharingTerms

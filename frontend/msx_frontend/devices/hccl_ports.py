@@ -4,8 +4,6 @@ HCCL listens on the host from HCCL_IF_BASE_PORT on, and on each device within HC
 variables all groups would take CANN's defaults. The devices' own ports matter only to groups that share devices.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 

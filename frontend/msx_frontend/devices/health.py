@@ -1,7 +1,5 @@
 """Which devices are unhealthy, judged by several readings in a row: one bad reading ends no worker."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The devices of one worker group."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

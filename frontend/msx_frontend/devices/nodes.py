@@ -1,7 +1,5 @@
 """Where the ranks of a worker group run, if not on this machine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

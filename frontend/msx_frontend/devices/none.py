@@ -1,7 +1,5 @@
 """A machine without devices: models run on the CPU."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar

@@ -6,8 +6,6 @@ logic ids number the chips by NPU ID. `npu-smi info` has two lines per chip, eac
 processes.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ The first line names the columns, NPU0, NPU1, … (cards by NPU ID) or Phy-ID0, 
 most machines, CPU Affinity. Each further line is a row of that matrix; a legend follows. `NA` is an unknown relation.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 The ranks of one group get devices that lie close together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

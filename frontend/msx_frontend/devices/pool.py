@@ -4,8 +4,6 @@ Workers of one process share with all; groups share with them, and with other gr
 exclusive worker shares with no other. Not thread-safe: everything happens on the server's loop.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence

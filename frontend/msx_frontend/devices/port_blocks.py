@@ -1,7 +1,5 @@
 """Ports for the collectives of worker groups: each group has a block of its own while it has its lease."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from itertools import count
 from typing import NamedTuple

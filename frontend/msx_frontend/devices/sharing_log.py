@@ -1,7 +1,5 @@
 """The warning that worker groups share devices: with which models, and how much memory is left there."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence

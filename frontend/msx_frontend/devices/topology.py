@@ -1,7 +1,5 @@
 """How well the devices of a machine are connected, and which of them lie closest together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """One environment on disk, which is installed once for all versions that use it."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

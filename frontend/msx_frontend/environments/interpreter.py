@@ -1,7 +1,5 @@
 """The interpreter of workers: the server's own, or the one of the key `python`."""
 
-from __future__ import annotations
-
 import json
 import site
 import subprocess

@@ -1,7 +1,5 @@
 """Run pip in a process: read its lines as they come, wait for its end, and end it when the caller is cancelled."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

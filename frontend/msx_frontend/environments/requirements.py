@@ -1,7 +1,5 @@
 """The requirements of an archive, and the key of their installation."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Beginning of a prompt, without a tokenizer: as it was sent, or as the words of its messages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

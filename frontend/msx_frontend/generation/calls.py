@@ -1,7 +1,5 @@
 """From a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_core.generation import Capabilities

@@ -1,7 +1,5 @@
 """OpenAI's chat request, and the `GenerateRequest` that is made of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.generation import Capabilities, GenerateRequest

@@ -1,7 +1,5 @@
 """The form that a text must have: OpenAI's response_format, and vLLM's parameters for the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The members of a request that are for the chat template, and those that the template does not read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.generation import Capabilities

@@ -1,7 +1,5 @@
 """From a request's body to the struct that its route takes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -12,8 +12,6 @@ ServiceError
 └── InvalidReply       the handler sent something else than a message of msx_core.generation
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import msgspec

@@ -1,7 +1,5 @@
 """Lists of texts of one request: embeddings, pairs, documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sized
 
 from msx_core.generation.wire import Integer

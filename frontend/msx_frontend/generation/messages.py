@@ -1,7 +1,5 @@
 """OpenAI's chat messages, made uniform for a chat template: every content is one text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Operations of a model whose answer is one message: tokenize, embed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Messages about a parameter begin with its name in MSX. Here it becomes the name that the client has sent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

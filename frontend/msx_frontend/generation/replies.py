@@ -1,7 +1,5 @@
 """The two kinds of replies: whole ones, and streams of events."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """OpenAI's sampling parameters, and those that vLLM's and TGI's users add to them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """The JSON schemas of a request: which of their keywords are not applied, and which are refused."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import msgspec

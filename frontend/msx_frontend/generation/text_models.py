@@ -1,7 +1,5 @@
 """The models of a server, as the APIs of language models need them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msx_core.service_errors import ServiceError

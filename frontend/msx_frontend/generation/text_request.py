@@ -1,7 +1,5 @@
 """One request to language models: its jobs, which end together, and its reply."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar

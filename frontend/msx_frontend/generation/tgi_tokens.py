@@ -1,7 +1,5 @@
 """Tokens and reasons as TGI writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Literal
 

@@ -3,8 +3,6 @@
 They are refused by name: to leave them out would answer with something else than what was asked for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cache
 from operator import attrgetter

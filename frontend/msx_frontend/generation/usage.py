@@ -1,7 +1,5 @@
 """Token counts as OpenAI's clients read them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.generation import FinishReason, Usage

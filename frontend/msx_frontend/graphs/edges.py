@@ -9,8 +9,6 @@ Each route has edges of its own. Beside messages an edge counts the bytes of lar
 known: an edge on which too many wait is full as well. The value that makes it so is there already.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 

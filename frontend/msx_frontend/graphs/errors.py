@@ -4,8 +4,6 @@ ServiceError
 └── NodeFailed      one of its nodes ended the request, with that node's own status
 """
 
-from __future__ import annotations
-
 from msx_core.service_errors import ServiceError
 
 

@@ -1,7 +1,5 @@
 """One request to a graph, without a task: each answer of a node queues the jobs of the nodes behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The graph that a request runs through: its nodes, and what is said of all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The requests that run through the graphs of one model or workflow."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress

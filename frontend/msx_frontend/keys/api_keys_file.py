@@ -1,7 +1,5 @@
 """`api_keys_file`: the keys of the operator. Each read opens the file by name, because a link may have changed."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

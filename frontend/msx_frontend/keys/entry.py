@@ -1,7 +1,5 @@
 """Checks one entry of a keys file. Errors name the entry and the member, never the value of a key."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

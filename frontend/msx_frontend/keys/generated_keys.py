@@ -3,8 +3,6 @@
 `{"management": {"key", "expiration time"}, "inference": {…}, "API": {"key"}}`
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -1,7 +1,5 @@
 """A private file of one running server, which holds a lock on it."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import stat

@@ -1,7 +1,5 @@
 """The keys of a server, from its configuration and environment."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import NamedTuple

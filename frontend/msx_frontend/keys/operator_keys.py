@@ -1,7 +1,5 @@
 """The operator's keys, from the file and the environment. The file is read again when it changes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, MutableMapping, Sequence

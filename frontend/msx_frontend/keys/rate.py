@@ -1,7 +1,5 @@
 """A rate limit: a steady rate, with bursts of the number that one second allows."""
 
-from __future__ import annotations
-
 
 class Rate:
     """The generic cell rate algorithm (ITU-T I.371): one number, no timer."""

@@ -4,8 +4,6 @@ Generated keys are in TorchServe's file; an operator can give others (`keys/api_
 API is for new keys of the other two kinds only. Values are never logged.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

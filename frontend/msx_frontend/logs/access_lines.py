@@ -1,7 +1,5 @@
 """The lines of the access log: for the console, and TorchServe's lines for access_log.log."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted

@@ -1,8 +1,6 @@
 """The access log: one line for each request. Many lines are written at once, because a write costs more than a
 request."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

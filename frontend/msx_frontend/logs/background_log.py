@@ -1,7 +1,5 @@
 """Rotates the log of a server in the background, which is its stdout and stderr."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """A copy of the log for the console of the command that started the server. A slow reader never delays the server."""
 
-from __future__ import annotations
-
 import logging
 import os
 import select

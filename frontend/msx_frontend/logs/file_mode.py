@@ -1,8 +1,6 @@
 """The mode of log files: clients' addresses, names of models and what handlers print are not for every user of the
 machine."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterable

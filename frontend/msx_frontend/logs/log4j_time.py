@@ -1,7 +1,5 @@
 """Times in Log4j's format, for TorchServe's log files and metric lines."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from functools import lru_cache
 

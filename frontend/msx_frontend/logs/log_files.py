@@ -1,7 +1,5 @@
 """TorchServe's log files: access_log.log, ts_log.log and model_log.log, with lines in its format."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

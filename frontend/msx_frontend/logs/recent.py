@@ -1,7 +1,5 @@
 """The last lines that the workers of each model have logged, for those who look at a model in the console."""
 
-from __future__ import annotations
-
 import logging
 from collections import OrderedDict, deque
 from typing import NamedTuple

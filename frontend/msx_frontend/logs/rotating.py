@@ -1,7 +1,5 @@
 """A log file with a size limit: a full file is renamed, and the oldest one is removed."""
 
-from __future__ import annotations
-
 import logging
 import os
 from io import TextIOWrapper

@@ -1,7 +1,5 @@
 """Entries of the log as people read them: on the terminal of a server in the foreground, and by `msx-serve logs`."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from typing import Any

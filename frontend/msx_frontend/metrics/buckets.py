@@ -1,7 +1,5 @@
 """Default bounds of histograms, by their unit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 from math import inf

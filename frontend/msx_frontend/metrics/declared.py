@@ -1,7 +1,5 @@
 """TorchServe's metrics.yaml: the declared metrics, before any of them has a sample."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

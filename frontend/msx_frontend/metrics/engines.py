@@ -1,7 +1,5 @@
 """Figures that the engines of a version's workers reported last, which make up those of the version."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Labels and their values as both formats of metrics write them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 

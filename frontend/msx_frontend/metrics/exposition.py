@@ -1,7 +1,5 @@
 """Prometheus' text format as TorchServe writes it: with a comma after each label, also after the last one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from prometheus_client import disable_created_metrics

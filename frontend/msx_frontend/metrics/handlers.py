@@ -1,7 +1,5 @@
 """Metrics that handlers report: declared ones and new ones."""
 
-from __future__ import annotations
-
 import logging
 import re
 from functools import lru_cache

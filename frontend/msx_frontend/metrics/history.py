@@ -4,8 +4,6 @@ A ring of numbers of four bytes, at most MOST_BYTES in all: versions beyond that
 longest. A version that nobody has asked has no ring.
 """
 
-from __future__ import annotations
-
 import time
 from array import array
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Statistics of a model version since its start, as the Open Inference Protocol defines them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """TorchServe's metric lines, which handlers and commands print and the metric logs contain."""
 
-from __future__ import annotations
-
 import re
 
 from msx_protocol import MetricSample

@@ -1,7 +1,5 @@
 """TorchServe's metric logs: ts_metrics.log and model_metrics.log, a line for each update, written by a thread."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

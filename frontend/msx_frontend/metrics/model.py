@@ -1,7 +1,5 @@
 """The metrics of one model version."""
 
-from __future__ import annotations
-
 import logging
 from operator import sub
 from time import monotonic, time

@@ -1,7 +1,5 @@
 """Which format of metrics a client asks for (RFC 9110 §12.5.1)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 _OPENMETRICS, _PLAIN = "application/openmetrics-text", "text/plain"

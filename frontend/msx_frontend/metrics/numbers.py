@@ -1,7 +1,5 @@
 """Labelled counters and histograms as plain numbers, which only the loop's thread changes: cheaper than a lock."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence

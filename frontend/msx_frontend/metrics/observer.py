@@ -1,7 +1,5 @@
 """Gauges of model versions, read at each scrape."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol

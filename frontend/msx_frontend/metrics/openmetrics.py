@@ -4,8 +4,6 @@ Names of samples are those of the other format. A counter whose name does not en
 and of handlers', has the type "unknown": OpenMetrics would have another name for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from math import isnan

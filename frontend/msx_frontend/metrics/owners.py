@@ -1,7 +1,5 @@
 """The owners of series: a series is removed with its last owner."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from msx_frontend.metrics.family import Series

@@ -1,7 +1,5 @@
 """Percentiles of what a histogram has counted between two looks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import nan
 

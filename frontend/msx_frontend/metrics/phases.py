@@ -1,7 +1,5 @@
 """Where the time of a job went, by what its record has when it ends."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

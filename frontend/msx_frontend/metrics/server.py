@@ -1,7 +1,5 @@
 """Prometheus metrics of the server. docs/metrics.md describes each of them, which a test checks."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The source of samples: a model version, and the metrics that it has announced."""
 
-from __future__ import annotations
-
 from msx_protocol import MetricInfo
 
 MOST_FORMS = 1000

@@ -1,7 +1,5 @@
 """A reply that says where its time went: the header `Server-Timing` (W3C Server Timing), for who asks for it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

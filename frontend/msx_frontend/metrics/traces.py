@@ -3,8 +3,6 @@
 What ends a job compares two numbers; all else is done for the few requests that are kept.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from itertools import count

@@ -1,7 +1,5 @@
 """The folder from which adapters may be loaded while models run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msx_core.service_errors import BadRequest

@@ -1,7 +1,5 @@
 """Names of adapters that are loaded while a model runs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

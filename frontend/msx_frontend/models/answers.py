@@ -1,7 +1,5 @@
 """Answers of jobs that the server itself asks for."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_core.service_errors import ServiceError

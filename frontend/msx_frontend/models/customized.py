@@ -1,7 +1,5 @@
 """`?customized=true`: the metadata that the handler returns about itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

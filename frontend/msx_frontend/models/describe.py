@@ -1,7 +1,5 @@
 """The describe API's object of one model version: TorchServe's members in their order, then those of MSX."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from typing import Any
 

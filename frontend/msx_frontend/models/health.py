@@ -1,7 +1,5 @@
 """Whether the server is alive and ready: all probes read this."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Protocol
 

@@ -3,8 +3,6 @@
 So no worker has a list of them: one that starts later, or again, serves them all.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import secrets

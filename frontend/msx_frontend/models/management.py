@@ -1,7 +1,5 @@
 """The operations on models: register, scale, unregister. REST, gRPC and the start of the server call these."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from pathlib import Path

@@ -1,8 +1,6 @@
 """TorchServe's management calls, with parameters by name. REST and gRPC send the same answers, in TorchServe's
 words."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from msx_core.service_errors import BadRequest

@@ -1,7 +1,5 @@
 """Names and versions of models that may be registered."""
 
-from __future__ import annotations
-
 from msx_core.names import name_problem, short_name, version_problem
 from msx_frontend.management_errors import InvalidModel
 

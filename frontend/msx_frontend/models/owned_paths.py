@@ -1,7 +1,5 @@
 """Paths of the inference listener that models have by their `routes:`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from msx_frontend.management_errors import Conflict

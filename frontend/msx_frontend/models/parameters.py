@@ -1,7 +1,5 @@
 """Parameters of management calls, as TorchServe reads them: from a query, a JSON body or a gRPC message."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """The options of a registration."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The models that are served: names, versions, defaults."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, ServiceError, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse

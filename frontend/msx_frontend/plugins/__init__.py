@@ -3,8 +3,6 @@
 docs/plugins.md says of each name how stable it is. Nothing of the server imports this package.
 """
 
-from __future__ import annotations
-
 from msx_frontend import __version__ as SERVER_VERSION
 
 __all__ = ["SERVER_VERSION"]

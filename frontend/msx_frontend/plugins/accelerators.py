@@ -1,7 +1,5 @@
 """An `Accelerator`: a kind of device, and which kinds this server knows."""
 
-from __future__ import annotations
-
 from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, NoMorePortsError
 from msx_frontend.devices.choose import accelerator_of, resources_of_devices

@@ -1,7 +1,5 @@
 """An API family: routes over HTTP, a `ServedApi`, the jobs that they submit, and where their answers go."""
 
-from __future__ import annotations
-
 from msx_core.replies.sink import Cancellable, Sink
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.served_api import ServedApi

@@ -1,7 +1,5 @@
 """A `Launcher` and its clusters: what starts worker groups elsewhere, and says what room there is."""
 
-from __future__ import annotations
-
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.nodes import GroupPlacement, Share, in_drivers_order
 from msx_frontend.environments.build import is_venv

@@ -1,7 +1,5 @@
 """Processes of ranks on this machine, for a launcher's agents on other machines. Loads nothing of HTTP or models."""
 
-from __future__ import annotations
-
 from msx_frontend.workers.environment import THREADS, python_path
 from msx_frontend.workers.local import free_port
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank

@@ -1,7 +1,5 @@
 """Batches sent to a busy worker, so that it does not wait for its next batch."""
 
-from __future__ import annotations
-
 PREFETCH_BELOW = 0.02
 """Seconds. A batch waits behind a running one only if batches take less than this: it would wait too long otherwise."""
 

@@ -1,7 +1,5 @@
 """How fast queued requests are answered: clients that are refused hear when there may be room."""
 
-from __future__ import annotations
-
 from collections import deque
 
 WINDOW = 30.0

@@ -1,7 +1,5 @@
 """Target to which the dispatcher hands batches."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msx_frontend.job import Job

@@ -1,7 +1,5 @@
 """Hands the jobs of a queue to groups in batches: which group takes the next ones, how many, and when."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from math import inf as INFINITY

@@ -1,7 +1,5 @@
 """The batching policies (`batchingPolicy`): when a free group takes a batch, and how large it is."""
 
-from __future__ import annotations
-
 from math import inf as INFINITY
 from typing import Protocol
 

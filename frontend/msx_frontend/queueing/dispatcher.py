@@ -1,7 +1,5 @@
 """The queue of a model version: which requests are taken, and when batches of them are handed to its groups."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Any

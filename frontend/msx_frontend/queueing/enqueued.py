@@ -1,7 +1,5 @@
 """MindSpore Serving's limit of the whole server: requests that it has accepted and not yet answered."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import Overloaded
 
 

@@ -1,7 +1,5 @@
 """Events of a model version's queue, and its questions to its owner."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 

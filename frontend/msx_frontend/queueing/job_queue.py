@@ -1,7 +1,5 @@
 """The bounded queue of one model version: a ring of requests, which take turns."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The queue of a model version whose requests have different priorities: a ring for each class."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import chain

@@ -1,7 +1,5 @@
 """Looks at a queue while requests wait in it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Protocol

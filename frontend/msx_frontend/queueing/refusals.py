@@ -1,7 +1,5 @@
 """The errors for requests to a model version that are not taken, or wait too long."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import DeadlineExceeded, Overloaded, PayloadTooLarge, ServiceUnavailable
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.queueing.instances import InstanceRequest

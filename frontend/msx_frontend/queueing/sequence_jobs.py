@@ -1,7 +1,5 @@
 """Hands the requests of sequences to the groups of a stateful model: each sequence stays with one group."""
 
-from __future__ import annotations
-
 import time
 import uuid
 from collections.abc import Callable

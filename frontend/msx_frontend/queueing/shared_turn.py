@@ -1,7 +1,5 @@
 """The turn in the ring of a queue that several requests share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_core.generation import Owner

@@ -1,7 +1,5 @@
 """Job tickets (`useJobTicket`): a request is taken only while a worker is free for it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 
 from msx_frontend.queueing.batch_target import BatchTarget

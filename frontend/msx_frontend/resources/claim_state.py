@@ -1,7 +1,5 @@
 """State common to all claims, on this machine and in a cluster: their words for the replica (`GroupClaim`)."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_frontend.devices.lease import Lease

@@ -1,7 +1,5 @@
 """Reads the health of the devices at an interval: workers leave unhealthy devices, waiting ones get healthy devices."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

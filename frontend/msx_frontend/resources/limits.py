@@ -1,7 +1,5 @@
 """Limits that follow from the machine, or its cgroup, where the configuration does not set them."""
 
-from __future__ import annotations
-
 from msx_core.cgroup import cores
 from msx_frontend.config import ServerConfig
 

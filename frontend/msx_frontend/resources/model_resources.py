@@ -1,7 +1,5 @@
 """The server's resources as one model version sees them."""
 
-from __future__ import annotations
-
 from msx_core.config import ModelConfig
 from msx_frontend.resources.claims import Claim, Resources
 from msx_frontend.resources.starts import Sibling

@@ -1,7 +1,5 @@
 """How many worker processes a server may have: the ranks of a group count each."""
 
-from __future__ import annotations
-
 from msx_frontend.resources.shortage import Shortage
 
 KEY = "max_worker_processes"

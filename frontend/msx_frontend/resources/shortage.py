@@ -1,7 +1,5 @@
 """Resource that a worker group lacks before it can start, although nothing has failed."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 Resource = Literal["cluster", "devices", "memory", "ports", "processes"]

@@ -1,7 +1,5 @@
 """Which worker groups start now: a few at once, and each only where there is memory for it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

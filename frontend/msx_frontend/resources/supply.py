@@ -1,7 +1,5 @@
 """Supply of workers, on this machine or in a cluster: the words that both have."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """The content of a snapshot: settings that are not the defaults, and the models with their settings."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Snapshots as files, one each, as TorchServe writes them."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 

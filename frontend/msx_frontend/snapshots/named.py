@@ -1,7 +1,5 @@
 """Reads the snapshot that the key `model_snapshot` names."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_frontend.config import NamedSnapshot, ServerConfig, Snapshot

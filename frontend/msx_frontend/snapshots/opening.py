@@ -1,7 +1,5 @@
 """Opens the serializer of snapshots: files, or a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msx_core.plugins import SNAPSHOTS

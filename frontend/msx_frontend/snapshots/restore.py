@@ -1,7 +1,5 @@
 """The models of a snapshot, as records of the server's state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_frontend.config import ModelDefaults, NamedSnapshot, Snapshot

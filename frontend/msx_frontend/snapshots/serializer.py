@@ -1,7 +1,5 @@
 """The interface of serializers, which keep snapshots, and the serializer of a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 

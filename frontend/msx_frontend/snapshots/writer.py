@@ -1,7 +1,5 @@
 """Saves snapshots on a thread, in the order in which they were taken."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor

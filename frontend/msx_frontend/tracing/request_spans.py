@@ -4,8 +4,6 @@ That is done for many at once, some milliseconds after their ends. Written betwe
 as long when that was measured; why is not known, the processor's caches are a guess.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """The spans of one request: where each millisecond of it went."""
 
-from __future__ import annotations
-
 from msx_core.generation import GENERATE
 from msx_core.tracing.otlp_json import BILLION, json_of
 from msx_frontend.metrics.phases import Phases

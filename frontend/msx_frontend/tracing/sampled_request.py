@@ -1,7 +1,5 @@
 """Record of a sampled request that has ended, until its spans are written with those of others."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msx_core.tracing.trace_context import TraceContext

@@ -3,8 +3,6 @@
 https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ tenth of a short prediction.
 Attributes follow OpenTelemetry's semantic conventions where they have a name for it.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from random import getrandbits
 

@@ -1,7 +1,5 @@
 """The batches of requests: one call of a handler, in the trace of its first request, with links to all of them."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from msx_core.tracing.trace_context import new_span

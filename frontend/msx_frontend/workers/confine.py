@@ -5,8 +5,6 @@ a model is on Python's path, and imports nothing but the standard library: an ar
 imported earlier than the worker's first line.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Limits of a worker process and the cores that it runs on, set before it runs anything of its model."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Why a process ended, from what it wrote to stderr."""
 
-from __future__ import annotations
-
 import re
 
 FATAL = "Fatal Python error: "

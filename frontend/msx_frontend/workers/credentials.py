@@ -1,7 +1,5 @@
 """Which variables of the server's environment are secrets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

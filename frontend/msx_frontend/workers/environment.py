@@ -1,7 +1,5 @@
 """The environment of a worker process."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

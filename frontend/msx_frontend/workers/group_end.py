@@ -1,7 +1,5 @@
 """Why a worker group ended, in sentences for clients and for the log."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import dataclass
 from pathlib import Path

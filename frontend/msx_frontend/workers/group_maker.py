@@ -1,7 +1,5 @@
 """Recipe of a model version, from which a replica makes its groups."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msx_frontend.devices.lease import Lease

@@ -1,7 +1,5 @@
 """State of a worker group."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """Pings the ranks of a ready group, and finds one that has been silent for too long."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The batches that were sent to a worker group, in their order, and which of their jobs are not answered yet."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable
 from math import inf

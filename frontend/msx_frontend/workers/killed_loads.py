@@ -1,7 +1,5 @@
 """Kills of workers of one model version while they load."""
 
-from __future__ import annotations
-
 from msx_frontend.workers.group_end import GroupEnd
 
 FAILS = 3

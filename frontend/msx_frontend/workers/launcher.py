@@ -1,7 +1,5 @@
 """Start of the ranks of a worker group, wherever they run: the group above knows no processes and no machines."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Errors of the ranks of one group while they load."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

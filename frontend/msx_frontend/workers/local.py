@@ -1,7 +1,5 @@
 """The launcher that starts all ranks of a group as processes of this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """The connections to a process of this machine: sockets and pipes, of which it inherits the other ends."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

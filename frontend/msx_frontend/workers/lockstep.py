@@ -1,7 +1,5 @@
 """Finds a rank of a parallel group that diverges or hangs, from the reports of all ranks after each call."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable

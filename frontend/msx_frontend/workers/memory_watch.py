@@ -1,7 +1,5 @@
 """Measures the memory of a group's ranks, and reports a rank that has taken more than it may."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Writes what a worker prints into the log, with model, version and rank, and remembers why it crashed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

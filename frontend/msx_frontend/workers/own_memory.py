@@ -1,7 +1,5 @@
 """How much memory a process has that other processes do not share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The requests of one turn of the loop as frames for a worker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from msx_core.references import Key

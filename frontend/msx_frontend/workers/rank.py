@@ -1,7 +1,5 @@
 """One rank of a worker group: its streams as messages, what it prints, and how far it has come."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from functools import partial

@@ -1,7 +1,5 @@
 """The ranks of a worker group: started, watched and ended together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msx_frontend.workers.launcher import GroupSpec, LaunchedRank

@@ -1,7 +1,5 @@
 """Finds the rank that the others wait for in a collective: the one that has taken part in fewer of them."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping

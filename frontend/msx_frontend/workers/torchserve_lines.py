@@ -1,7 +1,5 @@
 """TorchServe's log lines about the life of a worker, beside ours: alerts and scripts of its users match them."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

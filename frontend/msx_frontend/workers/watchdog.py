@@ -1,7 +1,5 @@
 """Ends a worker group that does not go on: silent, late, diverging or too large."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msx_frontend.workers import group_end, heartbeat

@@ -1,7 +1,5 @@
 """Where workers run: on this machine, or where a launcher of another package starts them."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

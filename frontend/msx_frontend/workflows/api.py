@@ -1,7 +1,5 @@
 """TorchServe's calls on workflows, with parameters by name, answered in TorchServe's words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.service_errors import BadRequest

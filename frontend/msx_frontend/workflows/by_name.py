@@ -1,7 +1,5 @@
 """Models and workflows under one name, as gRPC's `Predictions` asks for them. TorchServe has no gRPC for workflows."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import BadRequest, ModelNotFound
 from msx_frontend.job import Job
 from msx_frontend.models.registry import Registry

@@ -1,7 +1,5 @@
 """Changes of workflows: checked, saved, and only then in force."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_frontend.models.changes.change import Change

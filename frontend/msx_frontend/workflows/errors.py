@@ -7,8 +7,6 @@ ServiceError
 └── WorkflowNotRegistered       one of its nodes could not be
 """
 
-from __future__ import annotations
-
 from msx_core.service_errors import ServiceError
 
 

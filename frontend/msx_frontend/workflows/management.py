@@ -1,7 +1,5 @@
 """The operations on workflows: register, restore, unregister."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

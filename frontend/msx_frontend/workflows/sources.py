@@ -1,7 +1,5 @@
 """The sources from which the nodes of a workflow are started."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

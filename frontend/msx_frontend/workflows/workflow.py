@@ -1,7 +1,5 @@
 """A registered workflow, and the registry of workflows."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Accepts the connections of one listener: uvicorn's Server and asyncio's get no sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

@@ -1,7 +1,5 @@
 """A client's connection, as far as its listener knows it."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import struct

@@ -1,7 +1,5 @@
 """A client whose TLS handshake is not complete."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -1,7 +1,5 @@
 """Sockets that listen."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import os

@@ -4,8 +4,6 @@ To close one resets all that wait in its queue, and between the last accept(2) a
 it: whoever does is reset instead of refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import socket

@@ -1,7 +1,5 @@
 """Looks at all connections, or all streams, about once a second."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Turns of the loop: a connection that has much to read goes on when others have had theirs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The end of a listener's connections."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_net.connections.accept_loop import AcceptLoop

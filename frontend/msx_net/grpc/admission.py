@@ -1,7 +1,5 @@
 """Who may call, and the id of a call."""
 
-from __future__ import annotations
-
 from time import time
 from typing import Protocol
 

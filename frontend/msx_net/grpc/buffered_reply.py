@@ -1,7 +1,5 @@
 """The reply of a call whose client takes it piece by piece."""
 
-from __future__ import annotations
-
 from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_net.grpc.admission import Admitted
 

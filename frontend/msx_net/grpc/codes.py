@@ -1,7 +1,5 @@
 """gRPC's status codes, without the library: what answers directly does not import it."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

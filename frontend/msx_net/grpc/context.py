@@ -1,7 +1,5 @@
 """View of a call for its method, which also answers a stream by it; the access log's view of a call."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol
 
 from msx_net.grpc.admission import Admitted

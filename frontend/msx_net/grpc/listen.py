@@ -1,7 +1,5 @@
 """Where a gRPC port is and what it allows, by either transport."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol

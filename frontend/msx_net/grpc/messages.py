@@ -4,8 +4,6 @@ Clients and handlers load other people's generated code with the same names into
 refuses a second definition. `scripts/build-protos` makes descriptors.binpb from the .proto files.
 """
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metadata of calls: pairs of a name and a value, which is bytes where the name ends in `-bin`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 Metadata = Iterable[tuple[str, str | bytes]]

@@ -1,7 +1,5 @@
 """How a call ends."""
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 from typing import NamedTuple

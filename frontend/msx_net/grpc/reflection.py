@@ -1,7 +1,5 @@
 """Server reflection: clients such as grpcurl learn the services, with their messages, from the server itself."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from functools import cache

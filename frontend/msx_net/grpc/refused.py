@@ -1,7 +1,5 @@
 """Why a call ends without what the client wanted, where the reason is not a service's."""
 
-from __future__ import annotations
-
 from msx_net.grpc.codes import Code
 
 

@@ -1,7 +1,5 @@
 """A method as one listener serves it: with the rules of its service and of the listener."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 

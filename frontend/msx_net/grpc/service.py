@@ -1,7 +1,5 @@
 """A gRPC service as a value: described once, served directly or by grpc.aio."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """Which gRPC status a client sees for an error."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.retry import AFTER_MS, retry_metadata

@@ -1,7 +1,5 @@
 """The reply of a unary call: all chunks of its job, as one."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_core.priorities import NORMAL

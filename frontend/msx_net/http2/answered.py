@@ -1,7 +1,5 @@
 """The owner of a stream to which nothing of its client matters any more."""
 
-from __future__ import annotations
-
 
 class AnsweredStream:
     """Its answer was complete when it began."""

@@ -1,7 +1,5 @@
 """Errors of a connection or of one of its streams (RFC 9113 §5.4, §7)."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 
 

@@ -1,7 +1,5 @@
 """Frames that cost us something and bring their sender nothing: how many of them a peer may send."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Flow control (RFC 9113 §5.2): how many bytes of bodies each side may send, and how many of them are held here."""
 
-from __future__ import annotations
-
 from msx_net.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from msx_net.http2.limits import DEFAULT_WINDOW, LARGEST_WINDOW, Limits
 

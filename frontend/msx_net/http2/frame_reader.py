@@ -1,7 +1,5 @@
 """The bytes of a connection, cut into frames; a client that sends many at once does not keep the loop."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from abc import abstractmethod

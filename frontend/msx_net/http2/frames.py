@@ -1,7 +1,5 @@
 """Frames as bytes (RFC 9113 §4.1, §6)."""
 
-from __future__ import annotations
-
 from struct import Struct
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Header blocks: HPACK (RFC 7541) by the library, its limits, and a memory of blocks that come again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rules by which a decoded header list is a request (RFC 9113 §8.2, §8.3)."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

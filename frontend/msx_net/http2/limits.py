@@ -1,7 +1,5 @@
 """Limits of one peer on a connection."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import TypedDict
 

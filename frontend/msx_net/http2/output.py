@@ -1,7 +1,5 @@
 """Output of one connection: frames of one turn of the loop in one write, bodies as far as windows allow."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How a connection begins (RFC 9113 §3.4), and who is at the wrong port."""
 
-from __future__ import annotations
-
 import re
 
 from msx_net.http2.frames import PREFACE

@@ -1,7 +1,5 @@
 """Effect of each frame of the client (RFC 9113 §6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msx_net.http2.errors import ConnectionFault, ErrorCode, StreamFault

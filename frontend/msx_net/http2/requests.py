@@ -1,7 +1,5 @@
 """Requests as they come in: HEADERS, CONTINUATION and DATA (RFC 9113 §6.1, §6.2, §6.10, §8.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msx_net.http2.errors import ConnectionFault, ErrorCode, StreamFault

@@ -1,7 +1,5 @@
 """SETTINGS of both sides (RFC 9113 §6.5)."""
 
-from __future__ import annotations
-
 from struct import Struct
 
 from msx_net.http2.errors import ConnectionFault, ErrorCode

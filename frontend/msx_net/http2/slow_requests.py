@@ -1,7 +1,5 @@
 """Requests whose bytes come too slowly: header blocks that do not end, and bodies."""
 
-from __future__ import annotations
-
 from msx_net.connections.connection import forgiven
 from msx_net.http2.errors import ConnectionFault, ErrorCode
 from msx_net.http2.frames import CONTINUATION, DATA, HEADERS

@@ -1,7 +1,5 @@
 """A client that takes nothing of what waits for it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar

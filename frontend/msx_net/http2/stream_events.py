@@ -1,7 +1,5 @@
 """Events of a stream, for its owner."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

@@ -1,7 +1,5 @@
 """The streams of one connection: which are open, and which were."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable
 

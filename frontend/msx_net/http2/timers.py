@@ -1,7 +1,5 @@
 """The times of one connection."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Timeouts of one connection, checked about once a second."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msx_net.connections.connection import forgiven

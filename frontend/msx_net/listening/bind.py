@@ -1,7 +1,5 @@
 """The socket of a listener, by its address."""
 
-from __future__ import annotations
-
 import errno
 import socket
 

@@ -1,7 +1,5 @@
 """One listening address: HTTP/1.1, and HTTP/2 where there is something to answer it."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 from pathlib import Path

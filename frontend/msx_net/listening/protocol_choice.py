@@ -1,7 +1,5 @@
 """Which version of HTTP a connection speaks: by ALPN, or in clear text by its first 24 bytes (RFC 9113 §3.3, §3.4)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Every listener with TLS uses the same: by `context()`, or grpc.aio by `key` and 
 reads them again.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 from collections.abc import Iterator, Sequence

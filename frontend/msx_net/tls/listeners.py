@@ -1,7 +1,5 @@
 """The TLS of all listeners, read again when its files change: connections go on, new ones get what is new."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import ssl

@@ -1,7 +1,5 @@
 """The time in which certificates are valid, and lines in the log before it ends."""
 
-from __future__ import annotations
-
 import logging
 from datetime import datetime, timezone
 from typing import NamedTuple

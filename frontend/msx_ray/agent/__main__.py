@@ -3,8 +3,6 @@
 It returns at once, and leaves the agent behind as a process of its own, which Ray does not end.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Follows the server's messages, until their connection ends: then nothing of the server is left on this node."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

@@ -1,7 +1,5 @@
 """The ports of this node for the collectives of a group: each agent has a block that no other one has."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 from itertools import count

@@ -1,7 +1,5 @@
 """Fetches one content from the server: asked for in blocks, resumed where it broke, each file checked."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """One generation on this node: its contents are fetched, the ranks meet, run and end."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys

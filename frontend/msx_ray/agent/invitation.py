@@ -1,7 +1,5 @@
 """Start arguments of an agent: where the server is, and which share is its own."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_ray.dial import DialTarget

@@ -1,7 +1,5 @@
 """The ranks of one generation that run on this node: processes, and their streams to the server."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

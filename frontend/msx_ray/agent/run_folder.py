@@ -1,7 +1,5 @@
 """The folder in which the ranks of a generation run on this node. It is locked while its agent lives."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """`python -m msx_ray.driver`: started by the server, ends when its socket does."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """The driver's connection with Ray: opened once, and looked at without waiting for Ray's own time-outs."""
 
-from __future__ import annotations
-
 import platform
 import socket
 import time

@@ -1,7 +1,5 @@
 """Does what the server asks for, and tells it what has changed in the cluster."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import queue

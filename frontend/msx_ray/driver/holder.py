@@ -4,8 +4,6 @@ This module travels to the nodes by value: it must be understood where msx-serve
 say so. It imports nothing of MSX.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.metadata
 import json

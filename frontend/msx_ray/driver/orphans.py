@@ -5,8 +5,6 @@ that become free, for nobody. Each driver counts in Ray's own store, so that a s
 is told from one that is gone, without comparing clocks.
 """
 
-from __future__ import annotations
-
 import secrets
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Calls over gRPC, on an asyncio loop."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Channel options, metadata of calls and translation of errors, which both gRPC transports share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

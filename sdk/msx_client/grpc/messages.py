@@ -4,8 +4,6 @@ Other people's generated code has the same names in protobuf's default pool, whi
 `scripts/build-protos` makes services.binpb.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from importlib import resources
 from typing import Any

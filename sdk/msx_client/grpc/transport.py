@@ -1,7 +1,5 @@
 """Calls over gRPC, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Calls over HTTP, on an asyncio loop."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Setup of httpx and translation of its errors, which both HTTP transports share."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Encoding of predictions and decoding of replies, by content type."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

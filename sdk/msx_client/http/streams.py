@@ -1,7 +1,5 @@
 """Decoders of streams: pieces as they come, or server-sent events."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar

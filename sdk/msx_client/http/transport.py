@@ -1,7 +1,5 @@
 """Calls over HTTP, one after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar

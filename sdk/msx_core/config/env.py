@@ -3,8 +3,6 @@
 Messages have the names of variables and never their values, which may be secrets.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

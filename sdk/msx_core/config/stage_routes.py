@@ -1,7 +1,5 @@
 """The graph of a model's stages, and the routes through it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter

@@ -1,7 +1,5 @@
 """`stages:` and `routes:`: a model whose parts run in processes of their own, as a chain or a graph."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Protocol, cast

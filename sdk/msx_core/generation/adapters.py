@@ -1,7 +1,5 @@
 """Adapters that are loaded while the model runs."""
 
-from __future__ import annotations
-
 from msx_core.generation.wire import WireStruct
 
 

@@ -1,7 +1,5 @@
 """A request for the scores of a text, or of a pair of texts, by a model with labels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 

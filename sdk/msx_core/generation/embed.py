@@ -1,7 +1,5 @@
 """A request for the embedding of a text."""
 
-from __future__ import annotations
-
 from msx_core.generation.wire import Integer, Positive, WireStruct
 
 

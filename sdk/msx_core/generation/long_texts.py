@@ -5,8 +5,6 @@ times the size. A slice takes a twentieth of a millisecond, and whoever asks for
 between two.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Operations besides predictions, and the capabilities of a handler."""
 
-from __future__ import annotations
-
 from msx_core.generation.sampling import SamplingDefaults
 from msx_core.generation.wire import WireStruct
 

@@ -1,7 +1,5 @@
 """Who has a turn: requests and keys."""
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -1,7 +1,5 @@
 """Plain predictions of a text model: a JSON object, the fields of a form, or the prompt itself."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """How the tokens of a text are chosen."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """A request to release a worker's memory, or to have it back."""
 
-from __future__ import annotations
-
 from msx_core.generation.wire import WireStruct
 
 AWAKE, CACHE, ALL = 0, 1, 2

@@ -1,7 +1,5 @@
 """Requests for text generation, and their deltas."""
 
-from __future__ import annotations
-
 import builtins
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """A request for the tokens of a text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.generation.wire import Tokens, WireStruct

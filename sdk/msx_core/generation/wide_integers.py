@@ -4,8 +4,6 @@ JSON has them, and what a client only hands through (the arguments of a tool cal
 hold one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The encoding of the types of text generation between server and worker."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypeVar
 
 import msgspec

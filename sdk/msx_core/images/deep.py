@@ -1,7 +1,5 @@
 """Images of more than 8 bits a channel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which images have more than 8 bits a channel, by the format of their file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

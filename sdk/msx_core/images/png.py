@@ -1,7 +1,5 @@
 """16-bit PNG: its channels, and the bits of them that are used."""
 
-from __future__ import annotations
-
 import numpy as np
 from PIL import Image
 

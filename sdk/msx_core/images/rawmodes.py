@@ -4,8 +4,6 @@ https://pillow.readthedocs.io/en/stable/handbook/writing-your-own-image-plugin.h
 take the upper byte of each sample, in the order of bytes that they name; with the other order they take the lower one.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Callable

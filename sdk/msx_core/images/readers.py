@@ -1,7 +1,5 @@
 """The samples of a decoded image as they stand in its file, a part of the image at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """TIFF of more than 8 bits a sample, and of signed ones: TIFF 6.0, https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Triton's classification extension: the largest values in each row of an output, with the names of their classes."""
 
-from __future__ import annotations
-
 import json
 from functools import cached_property
 from pathlib import Path

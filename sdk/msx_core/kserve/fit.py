@@ -1,7 +1,5 @@
 """Checks that tensors fit the model's signature; without NumPy."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Collection, Iterable, Mapping, Sequence

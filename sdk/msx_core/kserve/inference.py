@@ -1,7 +1,5 @@
 """One inference request of the protocol: read before the handler is called, answered after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

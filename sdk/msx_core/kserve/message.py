@@ -1,8 +1,6 @@
 """A reply on its way from the worker to the server: the size of its JSON (u32, little-endian), the JSON, the tensors'
 bytes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from typing import Any

@@ -1,7 +1,5 @@
 """Makes the protocol's reply of what a handler returned."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads an inference request of the protocol, from its bytes to the body that a handler sees."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

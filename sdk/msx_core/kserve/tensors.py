@@ -1,7 +1,5 @@
 """NumPy arrays from the protocol's bytes, and back. Everything on the wire is little-endian and row-major."""
 
-from __future__ import annotations
-
 import math
 import struct
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Types of the Open Inference Protocol that server and worker share; without NumPy."""
 
-from __future__ import annotations
-
 import msgspec
 
 INFER = "infer"

@@ -1,8 +1,6 @@
 """Descriptors of metrics that a handler makes by `Metrics.counter`, `gauge` or `histogram`. The server gets each one
 before the first sample."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from math import inf

@@ -1,7 +1,5 @@
 """Kinds, units and labels of metrics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 

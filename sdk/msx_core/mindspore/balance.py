@@ -1,7 +1,5 @@
 """Divides the layers of a pipeline among its stages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 

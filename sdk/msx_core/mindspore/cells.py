@@ -1,7 +1,5 @@
 """The network that a `--model-file` defines."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable

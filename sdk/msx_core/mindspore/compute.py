@@ -1,7 +1,5 @@
 """A network that is ready to run."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """MindIR files that are encrypted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msx_core.errors import HandlerLoadError

@@ -5,8 +5,6 @@ differently has a folder of its own; one process at a time uses a folder; and wh
 thrown away. A new folder begins with a copy of what another worker has compiled.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """The groups of ranks in a MindIR or a network, and the groups of this process."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections import Counter

@@ -1,7 +1,5 @@
 """Loads weights from safetensors files into this rank's part of a network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

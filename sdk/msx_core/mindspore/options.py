@@ -1,7 +1,5 @@
 """Reads sections of the yaml, and finds files that the manifest names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Which part of a model this rank holds, and the start of the collectives between the ranks."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass

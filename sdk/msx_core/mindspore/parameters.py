@@ -1,7 +1,5 @@
 """Loads all weights of a file into a network, or none."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ Each stage sends exactly one message for each that it gets, also when it fails, 
 vain and the next pass starts clean.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise

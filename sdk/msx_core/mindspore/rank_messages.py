@@ -1,8 +1,6 @@
 """Values from rank to rank, outside of graphs: as bytes, so that all types of arrays have a form, and a rank need not
 know shapes before."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.mindspore import collectives

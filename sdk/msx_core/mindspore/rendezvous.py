@@ -1,8 +1,6 @@
 """How ranks find each other without a scheduler process. Code that uses MindSpore's private functions, or differs
 between devices, is here."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from collections.abc import Iterator, Sequence

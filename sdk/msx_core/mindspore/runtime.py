@@ -1,7 +1,5 @@
 """Sets MindSpore up for serving. The measurements behind the choices are in docs/mindspore-models.md."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import logging

@@ -1,7 +1,5 @@
 """Messages between the stages of a pipeline: tensors of any shape, a failure, or a command."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ writes such values without NumPy, as `Tensor`; workers as arrays. `references` h
 that are an array of one element (MindSpore Serving's clients send such) are the extension types 3 and 4.
 """
 
-from __future__ import annotations
-
 from msx_core.packed.reading import (
     Resolve,
     as_array,

@@ -1,7 +1,5 @@
 """Types of packed values besides plain ones, and the heads of arrays."""
 
-from __future__ import annotations
-
 import struct
 from functools import lru_cache
 from math import prod

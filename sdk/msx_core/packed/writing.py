@@ -1,7 +1,5 @@
 """From a value to bytes."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One coroutine waits until another part of the server says that something has changed."""
 
-from __future__ import annotations
-
 import asyncio
 
 

@@ -1,7 +1,5 @@
 """The time that a slow reader has to take something."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Holds the reply of one job between the group's reader, which never waits, and its client, which may be slow."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import AsyncIterator
 from functools import partial

@@ -1,7 +1,5 @@
 """Where the reply of a job goes, and how its client gives the job up."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msx_core.replies.stream_credit import StreamCredit

@@ -1,7 +1,5 @@
 """How much of a streamed reply a worker may send before the client has taken some of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 FIRST = 1 << 16

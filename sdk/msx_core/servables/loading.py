@@ -1,7 +1,5 @@
 """Imports a `servable_config.py`, in a worker or to look at it. MindSpore is not needed for that."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec, module_from_spec, spec_from_file_location

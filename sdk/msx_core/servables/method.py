@@ -1,7 +1,5 @@
 """A method of a servable: a graph of stages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """All that one `servable_config.py` declares, and which one is being imported."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A module has NAME, TEMPLATE_MARKS (what a chat template contains whose model wri
 (whether the text must keep special tokens for it), and `reader(schemas, parallel=…)`.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msx_core.tool_calls import glm4, gpt_oss, hermes, mistral, phi4_mini, pythonic, qwen3_coder

@@ -1,8 +1,6 @@
 """GLM 4's calls: the name of a tool in a line of its own, and its arguments as an object behind it. No mark opens them:
 a line is a call if it is the name of one of the tools, and an object follows."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 from msx_core.tool_calls.members import ObjectReader

@@ -5,8 +5,6 @@ as `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>{…}<|c
 The channel `analysis` is reasoning. Content are `final`, and `commentary` to nobody, which tells the user what comes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,8 +1,6 @@
 """`<tool_call>{"name": …, "arguments": …}</tool_call>` anywhere in the text, as Hermes' and Qwen's templates ask for,
 or a text that is nothing but such objects, as Llama's and many others' do."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from msx_core.tool_calls.json_calls import JsonCalls

@@ -1,7 +1,5 @@
 """A call as a JSON object that has a name and arguments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

@@ -1,7 +1,5 @@
 """Calls as JSON objects, one after another or in a list."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 from msx_core.tool_calls.json_call import JsonCall

@@ -1,7 +1,5 @@
 """Reads one JSON object as it grows: values of its members are reported before they are complete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Mistral's calls: `[TOOL_CALLS][{"name": …, "arguments": …}]`; newer models write `[TOOL_CALLS]name{…}` for each
 call."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 
 from msx_core.tool_calls.json_calls import JsonCalls

@@ -1,7 +1,5 @@
 """The parts of a model's text: content, calls of tools, reasoning."""
 
-from __future__ import annotations
-
 import secrets
 import string
 from collections.abc import Callable, Iterator, Mapping

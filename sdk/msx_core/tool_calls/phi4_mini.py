@@ -1,7 +1,5 @@
 """Phi 4 mini's calls: `<|tool_call|>[{"name": …, "arguments": …}]<|/tool_call|>`, or `functools[…]`."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from msx_core.tool_calls.json_calls import JsonCalls

@@ -1,7 +1,5 @@
 """Llama's calls in Python syntax: a text that consists of `[name(key=value, …), …]` alone."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """Qwen3-Coder's calls: `<tool_call><function=name><parameter=key>value</parameter></function></tool_call>`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

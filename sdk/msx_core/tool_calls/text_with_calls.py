@@ -1,7 +1,5 @@
 """Content with calls in it: a mark opens the calls, or the text begins with them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Mapping
 
 from msx_core.tool_calls.parts import CallNumbers, CallReader, Part, known_prefix

@@ -3,8 +3,6 @@
 https://opentelemetry.io/docs/specs/otel/protocol/exporter/
 """
 
-from __future__ import annotations
-
 import gzip
 import http.client
 import ssl

@@ -1,7 +1,5 @@
 """Sends spans to a collector, from a thread, many at once."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

@@ -4,8 +4,6 @@ https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: ids are hexade
 The packages of OpenTelemetry are not used: they take half a millisecond for the spans of one request.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

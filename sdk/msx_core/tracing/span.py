@@ -1,7 +1,5 @@
 """A span that has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 

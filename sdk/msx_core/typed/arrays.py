@@ -1,7 +1,5 @@
 """NumPy arrays as members of requests and replies."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, get_args, get_origin
 

@@ -1,7 +1,5 @@
 """Members of bytes in JSON: msgspec reads base64 in one line alone."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Objects of one type: from JSON, MessagePack and plain values, and the JSON schema."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, get_type_hints

@@ -1,7 +1,5 @@
 """Faults of a body in words: the member's path, what was expected and what came."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The functions of a handler that have types."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Finds in the type hints of a handler which objects its requests and replies are."""
 
-from __future__ import annotations
-
 import collections.abc
 import dataclasses
 import inspect

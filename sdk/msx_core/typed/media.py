@@ -1,7 +1,5 @@
 """Which form a body has, and which one a client wants."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from msx_core.bodies import JSON, media_type

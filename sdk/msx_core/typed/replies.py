@@ -1,7 +1,5 @@
 """Makes the bytes of a typed reply: JSON, or MessagePack where the client prefers it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

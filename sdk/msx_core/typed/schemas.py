@@ -1,7 +1,5 @@
 """JSON schemas of types, for descriptions of a model."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any, Literal
 

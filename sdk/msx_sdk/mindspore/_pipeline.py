@@ -1,7 +1,5 @@
 """The base class of handlers whose network is divided into stages, and optionally within its layers."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 

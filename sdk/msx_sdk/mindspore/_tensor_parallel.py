@@ -1,7 +1,5 @@
 """The base class of handlers whose network is divided within its layers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.mindspore.compute import computation

@@ -1,7 +1,5 @@
 """Old names of the four modules that a family of language models imports: deprecated since 0.1, gone in 0.3."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 

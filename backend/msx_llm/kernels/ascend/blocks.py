@@ -1,7 +1,5 @@
 """Blocks of keys and values that texts take as they grow: which block of which size holds what."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

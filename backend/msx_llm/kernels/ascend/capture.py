@@ -1,7 +1,5 @@
 """Capture of decoding steps: what the host launches for one is recorded, and replayed for later ones of its size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import mindspore as ms

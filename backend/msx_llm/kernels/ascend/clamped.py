@@ -1,8 +1,6 @@
 """Experts with biases whose gate and up are clamped, by `GroupedMatmulV4`, which adds a bias for each expert
 (MindSpore 2.10, ops/auto_generate), and plain operators between the products."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_llm.kernels.ascend.experts import RoutedExperts

@@ -1,7 +1,5 @@
 """An Ascend NPU as the engine sees it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

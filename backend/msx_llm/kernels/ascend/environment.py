@@ -4,8 +4,6 @@ Values are those of vllm-mindspore 0.5.1 (scripts.py) and mindformers 2.1.0 (cor
 the same operators.
 """
 
-from __future__ import annotations
-
 import os
 
 from msx_core.config.sections import MOST_CAPTURES

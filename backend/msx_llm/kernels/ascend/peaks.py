@@ -8,8 +8,6 @@
 [3] 3dnews.ru/1131049 on the Atlas 300I Duo: two chips, 96 GB, 408 GB/s and 280e12 int8 operations a second together.
 """
 
-from __future__ import annotations
-
 from msx_llm.kernels.device import DevicePeaks
 
 GIB = 1 << 30

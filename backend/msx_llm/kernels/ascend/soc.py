@@ -1,7 +1,5 @@
 """Which chips the engine runs on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_sdk.errors import HandlerLoadError

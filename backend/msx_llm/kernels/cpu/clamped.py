@@ -1,7 +1,5 @@
 """Experts with biases whose gate and up are clamped, on a CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mindspore import ops

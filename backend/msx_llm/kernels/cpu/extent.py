@@ -1,7 +1,5 @@
 """The lengths that contexts have on a CPU."""
 
-from __future__ import annotations
-
 ALIGNMENT = 64
 """Context lengths are multiples of this."""
 

@@ -1,7 +1,5 @@
 """The cells of a CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gives the memory of parameters back to the system, where they are in the memory of the host."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

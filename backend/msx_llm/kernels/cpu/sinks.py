@@ -1,7 +1,5 @@
 """Attention over slots, where a number of each query head takes a share of its softmax."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import mindspore as ms

@@ -1,7 +1,5 @@
 """The memory of a decoder that sleeps: released, and filled again at the same addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AWQ's files of the version `gemm`: neighbouring outputs are interleaved in each word."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Files of compressed-tensors: `int-quantized` with a number in each byte, `pack-quantized` with several in a word."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """How the weights of a folder are quantised: by `quantization_config` of config.json, or by ModelSlim's description."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The quantised matrices of a layer's experts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The members of a `quantization_config`, of which each value that is not known is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

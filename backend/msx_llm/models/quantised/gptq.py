@@ -1,7 +1,5 @@
 """GPTQ's files: neighbouring inputs share a word, zero points those of neighbouring outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

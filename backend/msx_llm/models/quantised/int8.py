@@ -1,7 +1,5 @@
 """Weights of a byte each, with a scale for each output: those of compressed-tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

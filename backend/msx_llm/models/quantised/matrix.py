@@ -1,7 +1,5 @@
 """The quantised matrix of one of the engine's linear layers, wherever it lies in the files."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from msx_llm.models.arrangement import TensorSource

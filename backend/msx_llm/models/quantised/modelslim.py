@@ -1,7 +1,5 @@
 """ModelSlim's files, whose `quant_model_description.json` has the method of each tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

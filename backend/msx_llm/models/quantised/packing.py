@@ -1,7 +1,5 @@
 """Several integers in each int32, the first one in the lowest bits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

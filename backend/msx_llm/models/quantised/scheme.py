@@ -1,7 +1,5 @@
 """Which layers of a model are quantised, and how."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The tensors of a quantised model's files."""
 
-from __future__ import annotations
-
 from msx_llm.models.quantised.format import LinearFormat, Shape
 from msx_llm.models.quantised.scheme import ROOT, Quantisation
 from msx_sdk.errors import HandlerLoadError

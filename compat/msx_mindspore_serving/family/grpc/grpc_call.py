@@ -1,7 +1,5 @@
 """Requests over gRPC: the status is OK, and errors stand in the reply."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

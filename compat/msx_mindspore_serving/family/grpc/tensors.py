@@ -1,7 +1,5 @@
 """Between the tensors of messages and values."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Checks of arguments that all of MindSpore Serving's functions share, with its texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

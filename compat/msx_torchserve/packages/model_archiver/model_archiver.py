@@ -1,7 +1,5 @@
 """`model_archiver.model_archiver`."""
 
-from __future__ import annotations
-
 from .model_archiver_config import ModelArchiverConfig
 from .model_packaging import generate_model_archive
 

@@ -1,7 +1,5 @@
 """`model_archiver.model_packaging`."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Libraries that only some handlers need: they are imported on demand, and an error names a missing one."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reads a server's log line by line while it is written."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -3,8 +3,6 @@
 Workers hand out the SDK's own; these are for what handlers annotate, and for their unit tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`ts.launcher`: start and stop a server from a script or a notebook."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

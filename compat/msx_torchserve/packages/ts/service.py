@@ -1,7 +1,5 @@
 """`ts.service`: the names that handlers import. Handlers need not call them here."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from .metrics.metric import Metric

@@ -1,7 +1,5 @@
 """`/v1/load_lora_adapter` and `/v1/unload_lora_adapter`, in vLLM's shapes, for operators."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct

@@ -1,7 +1,5 @@
 """A model version in more detail than the describe API gives: what was understood of its archive."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

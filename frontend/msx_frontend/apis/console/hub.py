@@ -4,8 +4,6 @@ A browser gets all parts first, and then those that have changed. One that reads
 parts again, so that what waits for it stays bounded.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable

@@ -1,7 +1,5 @@
 """Parts of the console, as values by name: only those that have changed are sent again."""
 
-from __future__ import annotations
-
 import os
 import platform
 import time

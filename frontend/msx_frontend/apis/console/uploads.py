@@ -1,8 +1,6 @@
 """An archive that comes with its registration: put into the model store, registered, and taken away again where the
 registration fails."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

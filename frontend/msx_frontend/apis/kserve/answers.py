@@ -1,7 +1,5 @@
 """The answer of each route that does not run a model. Every method may raise ServiceError."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

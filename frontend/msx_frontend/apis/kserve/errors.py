@@ -1,7 +1,5 @@
 """The errors of the protocol: any status with `{"error": …}`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """One inference: what REST and gRPC both do with the job."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from msx_core.kserve.message import split

@@ -1,7 +1,5 @@
 """Descriptions of the server and of its models, as plain objects for JSON and for gRPC."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_core.kserve.types import Signature, TensorMeta

@@ -1,7 +1,5 @@
 """Triton's model repository: an index of what is registered or lies in the model store, load and unload."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path

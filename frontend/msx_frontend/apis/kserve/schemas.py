@@ -1,7 +1,5 @@
 """JSON schemas of requests and replies of the Open Inference Protocol, of any model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

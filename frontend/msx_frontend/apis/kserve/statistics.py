@@ -1,7 +1,5 @@
 """Triton's statistics of model versions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OpenAI's API, below /v1, and below /openai/v1, where KServe's clients look for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_core.service_errors import ServiceError

@@ -3,8 +3,6 @@
 Every token has its entry, special ones too: harnesses count them.
 """
 
-from __future__ import annotations
-
 import codecs
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Members that are not in every reply have the default UNSET. Shapes: https://plat
 the members that vLLM adds (`token_ids`, `prompt_token_ids`, `prompt_logprobs`, `reasoning_content`).
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType

@@ -1,7 +1,5 @@
 """The events of a streamed response: items that open, grow and close, one after the other, all numbered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OpenAI's `/v1/responses` request, made into a chat request."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -3,8 +3,6 @@
 The files of Swagger UI are those of the package fastapi-swagger, which is not imported: that would load FastAPI.
 """
 
-from __future__ import annotations
-
 import asyncio
 import html
 from collections.abc import Sequence

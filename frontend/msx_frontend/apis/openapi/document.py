@@ -1,7 +1,5 @@
 """OpenAPI 3.1 of the routes that a listener serves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_frontend import __version__

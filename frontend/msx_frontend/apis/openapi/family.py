@@ -1,7 +1,5 @@
 """/openapi.json of a listener: public, and with a key also what the key's models take and give; and its pages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Paths of single models, of whose bodies something is known: their tensors, or their handlers' types."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One route as an operation of the document."""
 
-from __future__ import annotations
-
 import re
 
 from msx_core.priorities import HEADER, NAMES

@@ -1,7 +1,5 @@
 """JSON schemas of the document, and where shared ones stand."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from types import UnionType

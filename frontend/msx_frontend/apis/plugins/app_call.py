@@ -1,7 +1,5 @@
 """One request that an app answers, and the bounds of what the app may do with it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any, Protocol

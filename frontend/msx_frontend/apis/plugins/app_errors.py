@@ -1,7 +1,5 @@
 """Why an app does not answer a request."""
 
-from __future__ import annotations
-
 from msx_core.service_errors import ServiceError
 
 

@@ -1,7 +1,5 @@
 """Checks of the messages that an app sends: ASGI's of a reply, in their order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls of plugins that end alone where a plugin would end the program."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lifespan of an app: what it does before its first request, and after its last (ASGI's lifespan protocol 2.0)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Server as plugins see it."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Mapping

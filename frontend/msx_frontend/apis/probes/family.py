@@ -1,7 +1,5 @@
 """Probes over HTTP: TorchServe's /ping, which needs a key, and Kubernetes' two, which need none."""
 
-from __future__ import annotations
-
 from msx_frontend.models.health import Health
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Answer, Family, ListenerName, Reply, Route

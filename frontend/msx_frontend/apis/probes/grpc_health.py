@@ -4,8 +4,6 @@ The messages are ours rather than grpcio-health-checking's, which knows only wha
 its classes in protobuf's default pool.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """TEI's API. Its clients know of one model and do not name it, as TGI's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_core.service_errors import ServiceError

@@ -1,8 +1,6 @@
 """TEI's `/`, for clients that know a server by its address alone, as huggingface_hub's: what they send, and what the
 model can do, say what they mean."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

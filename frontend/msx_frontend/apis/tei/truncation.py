@@ -1,7 +1,5 @@
 """How texts that are too long are cut."""
 
-from __future__ import annotations
-
 from msx_core.generation import Capabilities
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.models.versions.model_version import ModelVersion

@@ -1,7 +1,5 @@
 """TEI's routes that no model here can answer: a sentence says why."""
 
-from __future__ import annotations
-
 import msgspec
 
 from msx_core.generation import EmbedReply

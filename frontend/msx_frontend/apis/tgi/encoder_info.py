@@ -1,7 +1,5 @@
 """TEI's description of a server, at the path of TGI's: for models that embed or classify."""
 
-from __future__ import annotations
-
 from msx_core.generation import Capabilities
 from msx_frontend import __version__
 from msx_frontend.apis.tgi.reply_schemas import Ids, Info

@@ -1,7 +1,5 @@
 """TGI's API: the routes of text-generation-inference."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

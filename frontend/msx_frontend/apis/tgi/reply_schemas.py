@@ -3,8 +3,6 @@
 Members that are not in every reply have the default UNSET. Shapes: TGI's own OpenAPI document.
 """
 
-from __future__ import annotations
-
 from msgspec import UNSET, Struct, UnsetType
 
 from msx_core.generation import TextSpan

@@ -1,7 +1,5 @@
 """TGI's generate request, and its refusals in TGI's words and order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

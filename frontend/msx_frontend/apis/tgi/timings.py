@@ -1,7 +1,5 @@
 """Headers of TGI's responses that say where the time of a generation went, and MSX's own."""
 
-from __future__ import annotations
-
 import time
 
 from msx_frontend.generation.generation import Generation

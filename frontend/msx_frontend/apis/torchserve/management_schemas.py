@@ -1,7 +1,5 @@
 """JSON schemas of TorchServe's management replies, for /openapi.json."""
 
-from __future__ import annotations
-
 from msx_net.http.family import JsonSchema
 
 MODELS: JsonSchema = {

@@ -1,7 +1,5 @@
 """Predictions and explanations: TorchServe's paths, its older ones, SageMaker's and KServe v1's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """KServe v1's predictions of models with `splitInstances`: split, submitted and joined; large ones on a thread."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial

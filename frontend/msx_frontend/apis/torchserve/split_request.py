@@ -1,8 +1,6 @@
 """KServe v1's `{"instances": [...]}` as a request whose instances are jobs (`splitInstances`), and their replies as one
 `{"predictions": [...]}`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Calls of REST and gRPC to the management of models."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """`msx.TrafficService`: what `/models/{model_name}/traffic` does, over gRPC."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

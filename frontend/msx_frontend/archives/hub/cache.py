@@ -1,7 +1,5 @@
 """The size of the cache of hub models: what nobody uses goes, the longest unused first."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from collections.abc import Iterator

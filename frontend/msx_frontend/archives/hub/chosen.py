@@ -1,7 +1,5 @@
 """Which files of a repository are fetched: those that serving a local folder of that kind would use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise

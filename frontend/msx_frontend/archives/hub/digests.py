@@ -1,7 +1,5 @@
 """Digests of files, in the forms in which hubs say them."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any, Protocol
 

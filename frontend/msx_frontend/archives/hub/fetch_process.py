@@ -1,7 +1,5 @@
 """Starts the process that fetches a model, and follows its reports."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Fetches the files of one model into a folder: resumed where it broke off, within limits, each file checked."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

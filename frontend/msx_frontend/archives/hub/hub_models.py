@@ -1,7 +1,5 @@
 """The models of hubs on this machine: fetched once, kept in a cache of a bounded size, served as folders."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import shutil

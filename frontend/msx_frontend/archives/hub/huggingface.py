@@ -1,7 +1,5 @@
 """Models of Hugging Face's hub, or of a mirror (`HF_ENDPOINT`), by huggingface_hub."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models in the cache of huggingface_hub on this machine, for a server that must not ask the hub."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from pathlib import Path
 

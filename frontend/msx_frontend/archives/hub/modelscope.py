@@ -1,7 +1,5 @@
 """Models of ModelScope, or of another address of it (`MODELSCOPE_ENDPOINT`, `MODELSCOPE_DOMAIN`), by modelscope-hub."""
 
-from __future__ import annotations
-
 import uuid
 import warnings
 from collections.abc import Generator, Sequence

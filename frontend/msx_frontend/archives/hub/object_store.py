@@ -1,7 +1,5 @@
 """Models in buckets of S3, and of what speaks S3 elsewhere (`obs://`: Huawei's OBS), by s3fs."""
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import os

@@ -1,8 +1,6 @@
 """The process that reads one small file of a model in a hub: `python -m …one_file URL FILE MOST` writes its bytes, or
 exits with 1 and a reason."""
 
-from __future__ import annotations
-
 import sys
 from typing import cast
 

@@ -1,7 +1,5 @@
 """The redirects of a hub, which its library follows: where to, and to which addresses."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

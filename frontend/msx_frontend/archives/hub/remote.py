@@ -1,7 +1,5 @@
 """Interface of a hub: a listing of files, and their bytes from any offset on."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Generator, Iterator, Sequence

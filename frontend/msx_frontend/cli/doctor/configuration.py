@@ -1,7 +1,5 @@
 """The settings, and their keys that do nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_frontend.config.load import GivenSettings

@@ -1,7 +1,5 @@
 """The devices of the machine, and what their vendor's software lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_frontend.cli.doctor.machine import Machine

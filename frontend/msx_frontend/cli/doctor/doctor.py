@@ -1,7 +1,5 @@
 """Runs the checks and prints what they have found."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 

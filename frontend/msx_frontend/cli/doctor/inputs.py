@@ -1,7 +1,5 @@
 """The errors that would end the start, and its warnings, by reading all that it reads."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Leftovers of killed servers, which are removed: nobody uses them."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Machine that the checks look at."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field

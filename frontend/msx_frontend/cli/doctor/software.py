@@ -1,7 +1,5 @@
 """Python and the packages in it."""
 
-from __future__ import annotations
-
 import platform
 import socket
 import sys

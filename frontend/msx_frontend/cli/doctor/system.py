@@ -1,7 +1,5 @@
 """Checks of the system: ports, descriptors, room on disk, the time."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """Which files of a path have changed since the last look."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Serves one path, or one model of a hub, until the server ends."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 """Prints answers of models on stdout: as they come to files and pipes, without control characters on a terminal, which
 would obey them."""
 
-from __future__ import annotations
-
 import codecs
 import sys
 

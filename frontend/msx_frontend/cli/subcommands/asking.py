@@ -1,7 +1,5 @@
 """`msx-serve predict`, `chat`, `scale`: a running server of this machine, or another one by --url, is asked."""
 
-from __future__ import annotations
-
 import json
 import mimetypes
 import os

@@ -1,7 +1,5 @@
 """`msx-serve examples`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The words that `msx-serve` knows as its first argument. A folder of such a name is served as `./status`."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import click

@@ -1,7 +1,5 @@
 """A small file of a model, as its `config.json`, from its hub."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """`msx-serve logs`: the log of a running server, as readable lines."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import deque

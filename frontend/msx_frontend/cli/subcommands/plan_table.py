@@ -1,7 +1,5 @@
 """An estimate as a table of at most 80 columns."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 

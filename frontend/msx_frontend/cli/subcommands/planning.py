@@ -1,7 +1,5 @@
 """`msx-serve plan`: what a model takes of NPUs, before there are any."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

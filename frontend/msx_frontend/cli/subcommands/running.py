@@ -1,7 +1,5 @@
 """`msx-serve stop`, `status`, `models`, `backup`."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """Which server a word is about: by the same flags as `--stop` and `--status`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

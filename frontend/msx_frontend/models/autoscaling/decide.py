@@ -3,8 +3,6 @@
 No clock, no task, no logging: the server and the simulation of `benchmarks/autoscaling` run this code.
 """
 
-from __future__ import annotations
-
 from math import ceil, inf
 
 from msx_core.config import AutoscalingOptions

@@ -1,7 +1,5 @@
 """Memory of the decision on the number of workers between two readings."""
 
-from __future__ import annotations
-
 from collections import deque
 from itertools import pairwise
 from math import exp, sqrt

@@ -1,7 +1,5 @@
 """Loads that failed where no worker is left: how long no request starts another."""
 
-from __future__ import annotations
-
 from msx_frontend.public_text import public_text
 from msx_frontend.workers.group_end import GroupEnd
 

@@ -1,7 +1,5 @@
 """Input of the decision on the number of workers, and the decision."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 Direction = Literal["up", "down"]

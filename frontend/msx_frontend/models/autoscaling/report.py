@@ -1,7 +1,5 @@
 """Decisions on the number of workers, for the log and the describe API."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any

@@ -1,7 +1,5 @@
 """How many workers a load needs."""
 
-from __future__ import annotations
-
 from math import ceil, floor, sqrt
 
 

@@ -1,7 +1,5 @@
 """One timer for all model versions whose workers follow the load. Without any it does not run."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The one way in which what is served changes: check, save, apply."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from typing import ClassVar

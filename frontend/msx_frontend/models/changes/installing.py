@@ -1,7 +1,5 @@
 """Installs versions that are registered: saved, started, and taken back where they cannot be started."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

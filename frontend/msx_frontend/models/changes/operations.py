@@ -1,7 +1,5 @@
 """Runs management calls on versions: one at a time on each version, to the end also when the client has left."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """The record of a version in the state, as calls change it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from typing import Any

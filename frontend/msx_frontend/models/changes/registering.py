@@ -1,7 +1,5 @@
 """Versions come and go: registered, taken back, forgotten, unregistered."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

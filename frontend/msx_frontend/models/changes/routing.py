@@ -1,7 +1,5 @@
 """Which version answers the requests that name none."""
 
-from __future__ import annotations
-
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.changes.registering import check_kept
 from msx_frontend.models.registry import Registry

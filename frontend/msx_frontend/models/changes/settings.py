@@ -1,7 +1,5 @@
 """Settings of a version that is served: its loaded adapters, and how deeply it sleeps."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any

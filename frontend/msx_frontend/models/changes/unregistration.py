@@ -1,7 +1,5 @@
 """Unregistration of versions: their requests may finish, then the content that no version needs any more is removed."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_frontend.archives.model_store import ModelStore

@@ -1,7 +1,5 @@
 """The nodes of workflows: served like other versions, but stored and removed with their workflow."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_frontend.management_errors import Conflict

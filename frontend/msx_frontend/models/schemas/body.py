@@ -1,7 +1,5 @@
 """Schemas of a model's bodies: from the type hints of its handler, else from its tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 

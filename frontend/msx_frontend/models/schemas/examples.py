@@ -1,7 +1,5 @@
 """A JSON value that fits a schema, for people who look for the first time: small, and the same each time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Schemas that a description refers to by `$ref`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Zeros, but ones for a mask or a length: a text without any token that counts has
 `predict.js` of the playground does the same.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """JSON schemas of requests and replies of the Open Inference Protocol, for models whose tensors are known."""
 
-from __future__ import annotations
-
 import math
 
 from msx_core.kserve.types import Signature, TensorMeta

@@ -1,7 +1,5 @@
 """Meaning of `--models` and `load_models`: archives of the model store, paths, URLs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--huggingface`: language models in Hugging Face's layout, as models' folders of links for the start."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path

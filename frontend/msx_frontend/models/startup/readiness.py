@@ -1,7 +1,5 @@
 """`--start --wait`: waits until every model serves, or one of them has failed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

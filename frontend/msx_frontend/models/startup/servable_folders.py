@@ -1,7 +1,5 @@
 """`--servables`: every version of every servable of MindSpore Serving in these folders, packed for the start."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Registers the models of the start: those of the state, then those of the command line."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The summary of the models that a server starts with."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

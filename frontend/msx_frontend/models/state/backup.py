@@ -1,7 +1,5 @@
 """Copies the state, whether the server runs or not."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

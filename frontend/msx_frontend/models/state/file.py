@@ -4,8 +4,6 @@ A rollback journal instead of a write-ahead log: all that was committed is in th
 backup, and other programs may read it at any time.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

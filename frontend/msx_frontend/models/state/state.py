@@ -1,7 +1,5 @@
 """The registered models on disk, written by a thread; with `--ncs` nothing is written."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The workers of one model version, which follow the load: reads the figures, decides, and carries it out."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sized

@@ -1,7 +1,5 @@
 """Settings of a model on other machines, and the effect of a cluster on its other settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msx_core.config import ConfigError, ModelConfig

@@ -1,7 +1,5 @@
 """The figures of a model version, which metrics, the console and `--status` read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from msx_frontend.metrics import ModelMetrics

@@ -1,7 +1,5 @@
 """The settings of a version: those of its registration, else its yaml, else the key `models`, else the defaults."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The settings that a version is started with: from its archive, its registration and the server's defaults."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The parts of a model version without stages."""
 
-from __future__ import annotations
-
 from msx_core.sequences import SequenceKeys
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer

@@ -1,7 +1,5 @@
 """Queues of a model version, which take its requests."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import math

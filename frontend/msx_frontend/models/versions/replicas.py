@@ -1,7 +1,5 @@
 """The workers of a model version: how many there are, and on which devices."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence

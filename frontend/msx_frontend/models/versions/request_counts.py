@@ -1,7 +1,5 @@
 """How many requests of a model version wait and run, each of them counted once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 

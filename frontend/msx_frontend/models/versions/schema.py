@@ -1,7 +1,5 @@
 """Interface of a model version's handler: operations, tensors, methods, adapters."""
 
-from __future__ import annotations
-
 from msx_core.generation import AdapterFiles, Capabilities
 from msx_core.kserve.types import Signature
 from msx_core.methods import Methods, method_of

@@ -1,7 +1,5 @@
 """Sleep of a model version: its workers have released memory, and keep their processes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence

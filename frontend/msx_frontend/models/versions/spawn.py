@@ -1,7 +1,5 @@
 """Makes the specification that a generation of a worker group is started from: load messages and environments."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

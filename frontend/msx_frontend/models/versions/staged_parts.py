@@ -1,7 +1,5 @@
 """The parts of a model version whose stages run in processes of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msx_core.config import Pipeline

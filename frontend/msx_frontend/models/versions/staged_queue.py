@@ -1,7 +1,5 @@
 """Queue of a model version that has stages: each request runs through the graph of its route."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msx_core.config import Pipeline

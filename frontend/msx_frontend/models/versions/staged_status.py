@@ -1,7 +1,5 @@
 """The status of a model version that has stages: the worst of theirs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msx_frontend.models.versions.states import ModelState

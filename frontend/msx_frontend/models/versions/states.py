@@ -1,7 +1,5 @@
 """The states of a model version, which probes, the describe API and the gauges show."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """The status of a model version: its state, which follows from its replicas, and the reason for it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Sequence

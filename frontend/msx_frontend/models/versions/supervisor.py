@@ -1,7 +1,5 @@
 """Does what follows when workers of a model version load, answer, or end: its queue and its status know it then."""
 
-from __future__ import annotations
-
 import logging
 from itertools import groupby
 from typing import Protocol

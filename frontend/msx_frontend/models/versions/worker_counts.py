@@ -1,7 +1,5 @@
 """How many workers a version starts with."""
 
-from __future__ import annotations
-
 from msx_frontend.config import ServerConfig
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.versions.model_version import ModelVersion

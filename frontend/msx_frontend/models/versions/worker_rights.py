@@ -1,7 +1,5 @@
 """The user that runs the workers of an archive, and the folders that this user may open."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

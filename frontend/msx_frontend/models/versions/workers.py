@@ -1,7 +1,5 @@
 """The workers of a model version: how many there are, and whether they serve."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Hashes of the beginning of a prompt: equal ones stand for equal beginnings."""
 
-from __future__ import annotations
-
 from msx_frontend.job import Beginning, Text
 
 FIRST = 64

@@ -1,7 +1,5 @@
 """Prompts that a worker has computed, as far as the server knows: its engine's cache may have forgotten some."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Sequence
 

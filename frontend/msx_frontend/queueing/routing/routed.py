@@ -1,7 +1,5 @@
 """Hands the jobs of a language model to its workers one by one, each to the worker that the router chooses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from msx_core.config import ModelConfig, RoutingOptions

@@ -1,7 +1,5 @@
 """How many descriptors of segments this process may hold."""
 
-from __future__ import annotations
-
 from socket import socket
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The server's end of a stage worker's segment socket."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

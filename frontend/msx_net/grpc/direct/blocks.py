@@ -1,7 +1,5 @@
 """The header blocks of answers: most are the same for every call."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from urllib.parse import quote
 

@@ -1,7 +1,5 @@
 """One call of a client: what all kinds have in common."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

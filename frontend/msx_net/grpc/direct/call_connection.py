@@ -1,7 +1,5 @@
 """The calls of one connection: the headers of a stream begin each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msx_net.grpc.direct.blocks import not_a_call, refusal

@@ -1,7 +1,5 @@
 """Compressed messages of clients (gRPC's compression.md). What the server sends is never compressed."""
 
-from __future__ import annotations
-
 import zlib
 
 IDENTITY = "identity"

@@ -1,7 +1,5 @@
 """Messages as they stand in a stream: a flag, the length in four bytes, the message (gRPC over HTTP/2)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Headers of a call (gRPC over HTTP/2, "Requests")."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A unary call that is one job: the events of its stream submit it, and its answer is written where it arrives."""
 
-from __future__ import annotations
-
 from msx_core.held_bytes import UNCOUNTED
 from msx_core.priorities import NORMAL
 from msx_core.replies.sink import Cancellable

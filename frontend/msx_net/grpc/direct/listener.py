@@ -1,7 +1,5 @@
 """One gRPC listener over our own HTTP/2."""
 
-from __future__ import annotations
-
 import socket
 from pathlib import Path
 

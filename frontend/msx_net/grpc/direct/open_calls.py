@@ -1,7 +1,5 @@
 """The open calls of one listener."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from typing import Any, Protocol

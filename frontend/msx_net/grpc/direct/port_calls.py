@@ -1,7 +1,5 @@
 """The gRPC services of one port, and the calls that are under way: the same on gRPC's own ports and on REST ports."""
 
-from __future__ import annotations
-
 from msx_net.grpc.direct.call_connection import CallConnection
 from msx_net.grpc.direct.framing import PREFIX
 from msx_net.grpc.direct.open_calls import OpenCalls

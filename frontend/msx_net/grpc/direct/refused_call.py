@@ -1,7 +1,5 @@
 """A call whose key is not good, or has been used too often."""
 
-from __future__ import annotations
-
 from msx_net.grpc.direct.call import DirectCall
 from msx_net.grpc.direct.head import CallHead
 from msx_net.grpc.direct.open_calls import OpenCalls

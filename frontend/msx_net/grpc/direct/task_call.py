@@ -1,7 +1,5 @@
 """A call that a coroutine answers, in a task of its own."""
 
-from __future__ import annotations
-
 import asyncio
 
 from msx_core.replies.notifier import Notifier

@@ -1,7 +1,5 @@
 """Cells of which each rank holds a part."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from mindspore import nn

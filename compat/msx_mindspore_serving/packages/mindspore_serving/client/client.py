@@ -1,7 +1,5 @@
 """A servable's method, called over gRPC."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .._checks import check_str

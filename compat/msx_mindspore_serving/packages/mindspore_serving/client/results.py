@@ -1,7 +1,5 @@
 """Results of a call: at once, or later."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .values import read_instance

@@ -1,7 +1,5 @@
 """The certificates of a client."""
 
-from __future__ import annotations
-
 from .._checks import check_str
 
 

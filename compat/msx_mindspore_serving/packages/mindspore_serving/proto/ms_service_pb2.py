@@ -4,8 +4,6 @@ They live in a pool of their own: code that protoc made of the same file, anywhe
 `scripts/build-protos` makes the file.
 """
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import Any
 

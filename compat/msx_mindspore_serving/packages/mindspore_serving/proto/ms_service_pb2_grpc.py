@@ -1,7 +1,5 @@
 """Client and server sides of MindSpore Serving's public service, as gRPC's generator makes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from . import ms_service_pb2

@@ -1,7 +1,5 @@
 """Modules and names for start scripts and servables."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lines for whoever watches a start script."""
 
-from __future__ import annotations
-
 import sys
 from typing import TextIO
 

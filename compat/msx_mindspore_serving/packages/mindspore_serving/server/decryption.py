@@ -1,7 +1,5 @@
 """Keys of encrypted models."""
 
-from __future__ import annotations
-
 from .._checks import check_str
 
 _KEY_LENGTHS = (16, 24, 32)

@@ -1,7 +1,5 @@
 """The address of an endpoint, as `start_grpc_server` and `start_restful_server` take it."""
 
-from __future__ import annotations
-
 import re
 
 _PORTS = range(1, 65536)

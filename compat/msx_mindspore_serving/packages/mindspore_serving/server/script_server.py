@@ -1,7 +1,5 @@
 """The one server of this process: it is started by the first call that needs it, and may be started again."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

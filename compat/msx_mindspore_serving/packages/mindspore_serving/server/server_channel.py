@@ -1,7 +1,5 @@
 """Messages between a start script and its server: JSON objects, each behind its length."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

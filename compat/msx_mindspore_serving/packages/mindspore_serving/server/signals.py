@@ -1,7 +1,5 @@
 """The signals that end a start script: its main thread heeds them."""
 
-from __future__ import annotations
-
 import signal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

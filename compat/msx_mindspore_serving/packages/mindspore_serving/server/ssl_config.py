@@ -1,7 +1,5 @@
 """The certificates of a listener."""
 
-from __future__ import annotations
-
 from .._checks import check_bool, check_str
 
 

@@ -1,7 +1,5 @@
 """Which servable is started, and on what."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from .._checks import as_ints, check_int, check_str

@@ -1,7 +1,5 @@
 """Servables for `start_servables`: the configurations of one call, checked, and merged by servable and version."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """`ts.handler_utils.hf_batch_streamer`: the text of a whole batch while transformers' `generate` runs in a thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from queue import Queue
 from typing import Any

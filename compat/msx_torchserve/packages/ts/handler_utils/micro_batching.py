@@ -1,7 +1,5 @@
 """`ts.handler_utils.micro_batching`: a batch in parts, whose steps run side by side."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -1,7 +1,5 @@
 """`ts.handler_utils.text_utils`: the functions of torchtext that TorchServe's text handlers use."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

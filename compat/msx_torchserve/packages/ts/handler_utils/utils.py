@@ -1,7 +1,5 @@
 """`ts.handler_utils.utils`."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

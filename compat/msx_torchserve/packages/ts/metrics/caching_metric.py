@@ -1,7 +1,5 @@
 """`ts.metrics.caching_metric`: a metric that a handler makes without `context.metrics`."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`ts.metrics.dimension`."""
 
-from __future__ import annotations
-
 
 class Dimension:
     """A label of a metric."""

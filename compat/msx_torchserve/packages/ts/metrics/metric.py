@@ -1,7 +1,5 @@
 """`ts.metrics.metric`: one value, as older handlers and collectors of metrics make them."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections import OrderedDict

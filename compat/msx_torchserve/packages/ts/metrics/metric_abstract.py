@@ -1,7 +1,5 @@
 """`ts.metrics.metric_abstract`: the type of what `add_metric_to_cache` and `get_metric` return."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 

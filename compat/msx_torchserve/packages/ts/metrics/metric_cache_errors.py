@@ -1,7 +1,5 @@
 """`ts.metrics.metric_cache_errors`: TorchServe's names of the errors that `context.metrics` raises."""
 
-from __future__ import annotations
-
 import yaml
 
 from msx_sdk.metrics import MetricNotFound as MetricsCacheKeyError

@@ -1,7 +1,5 @@
 """`ts.metrics.metric_cache_yaml_impl`: a cache that knows the metrics of a file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

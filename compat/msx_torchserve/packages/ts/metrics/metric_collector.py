@@ -1,7 +1,5 @@
 """`ts.metrics.metric_collector`, which TorchServe's documentation names for `system_metrics_cmd`: a script."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import sys

@@ -1,7 +1,5 @@
 """`ts.metrics.metric_encoder`."""
 
-from __future__ import annotations
-
 from json import JSONEncoder
 from typing import Any
 

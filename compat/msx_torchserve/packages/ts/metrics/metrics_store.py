@@ -1,7 +1,5 @@
 """`ts.metrics.metrics_store`: what `context.metrics` was before TorchServe 0.6."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msx_core.metrics.samples import Sample

@@ -1,7 +1,5 @@
 """`ts.metrics.process_memory_metric`: the memory of processes."""
 
-from __future__ import annotations
-
 import logging
 from typing import TextIO
 

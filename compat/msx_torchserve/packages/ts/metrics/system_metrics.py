@@ -1,7 +1,5 @@
 """`ts.metrics.system_metrics`: figures of the machine, which scripts for `system_metrics_cmd` add theirs to."""
 
-from __future__ import annotations
-
 import logging
 from types import FunctionType, ModuleType
 from typing import Any

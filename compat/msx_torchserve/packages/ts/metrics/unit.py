@@ -1,7 +1,5 @@
 """`ts.metrics.unit`."""
 
-from __future__ import annotations
-
 from msx_core.metrics.kinds import UNITS
 
 

@@ -1,7 +1,5 @@
 """From a PIL image to a tensor, as torchvision's transforms do it, without torchvision."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

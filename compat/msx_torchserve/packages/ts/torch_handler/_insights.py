@@ -1,7 +1,5 @@
 """Captum's attributions, where the package is installed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_sdk import HandlerLoadError, PredictionError

@@ -1,7 +1,5 @@
 """Loads torch models from their file formats."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 import sys

@@ -1,7 +1,5 @@
 """`ts.torch_handler.base_handler`: the base of handlers of torch models. Torch is imported when one is loaded."""
 
-from __future__ import annotations
-
 import abc
 import importlib.util
 import logging

@@ -1,7 +1,5 @@
 """`ts.torch_handler.contractions`: short forms of English, and what they stand for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 _AUXILIARIES = [

@@ -1,7 +1,5 @@
 """`ts.torch_handler.densenet_handler`: a name of older handlers for what `BaseHandler` does."""
 
-from __future__ import annotations
-
 from .base_handler import BaseHandler
 
 

@@ -1,7 +1,5 @@
 """`ts.torch_handler.image_classifier`: the most probable classes of each image."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .._extras import need

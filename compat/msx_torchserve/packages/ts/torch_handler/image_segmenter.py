@@ -1,7 +1,5 @@
 """`ts.torch_handler.image_segmenter`: the class of each pixel."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .._extras import need

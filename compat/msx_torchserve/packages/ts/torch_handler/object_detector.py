@@ -1,7 +1,5 @@
 """`ts.torch_handler.object_detector`: the objects on each image."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..utils.util import map_class_to_label

@@ -1,7 +1,5 @@
 """`ts.torch_handler.text_classifier`: the probabilities of a text's classes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msx_sdk import InvalidInput

@@ -1,7 +1,5 @@
 """`ts.torch_handler.text_handler`: from text to tokens of a vocabulary."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from abc import ABC

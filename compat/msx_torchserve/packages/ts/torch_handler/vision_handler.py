@@ -1,7 +1,5 @@
 """`ts.torch_handler.vision_handler`: images to tensors."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import functools

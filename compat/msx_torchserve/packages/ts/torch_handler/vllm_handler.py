@@ -1,7 +1,5 @@
 """`ts.torch_handler.vllm_handler`: imports, and says what to use."""
 
-from __future__ import annotations
-
 from ..handler_utils.distributed._gone import GENERATION, gone
 from .base_handler import BaseHandler
 

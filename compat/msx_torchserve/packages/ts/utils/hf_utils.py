@@ -1,7 +1,5 @@
 """`ts.utils.hf_utils`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

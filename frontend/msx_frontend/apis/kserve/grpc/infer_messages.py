@@ -1,7 +1,5 @@
 """Between the messages of ModelInfer and what a worker reads and writes. Of any package that has these messages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

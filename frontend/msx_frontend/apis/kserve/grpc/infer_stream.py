@@ -1,7 +1,5 @@
 """One call of ModelStreamInfer: many requests, any number of responses to each, as they are ready."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """The Open Inference Protocol (KServe v2) over gRPC, with Triton's extensions."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

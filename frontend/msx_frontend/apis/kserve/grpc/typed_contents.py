@@ -1,7 +1,5 @@
 """Tensors as typed fields of a message, which TorchServe's clients read, from their raw bytes (little-endian)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import Any

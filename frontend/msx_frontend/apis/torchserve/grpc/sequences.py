@@ -1,7 +1,5 @@
 """StreamPredictions2: the requests of one call, which sequence they belong to, and their answers in order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass

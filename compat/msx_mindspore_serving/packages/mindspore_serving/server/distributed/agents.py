@@ -4,8 +4,6 @@ There are no agent processes here: the server starts the ranks. What stays is th
 lives.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

@@ -1,7 +1,5 @@
 """Checks of what the functions for distributed servables are given, with MindSpore Serving's texts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Declares the model of a distributed servable."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msx_core.servables import Model, ModelDeclaration, current_servable

@@ -3,8 +3,6 @@
 `python -m mindspore_serving.server.distributed.declared FOLDER NAME DESCRIPTOR` writes it to the descriptor.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

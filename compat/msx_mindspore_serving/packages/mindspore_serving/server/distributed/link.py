@@ -5,8 +5,6 @@ who the other one is, and nobody but the same user is listened to: nothing can b
 left on disk. A message is its length in 4 bytes and its MessagePack.
 """
 
-from __future__ import annotations
-
 import os
 import select
 import socket

@@ -1,7 +1,5 @@
 """Waits for the scripts that call `startup_agents`, and notices when one of them ends."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Which of a rank table's hosts are this machine."""
 
-from __future__ import annotations
-
 import socket
 
 

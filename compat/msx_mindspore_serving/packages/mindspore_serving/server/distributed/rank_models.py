@@ -1,7 +1,5 @@
 """Whether the models of the ranks fit together. The texts are MindSpore Serving's; after `details:` they are ours."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Reads a rank table: which rank is on which device of which machine. The texts are MindSpore Serving's."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, NamedTuple

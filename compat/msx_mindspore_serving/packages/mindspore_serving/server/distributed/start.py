@@ -1,7 +1,5 @@
 """`start_servable`: waits for the models of all ranks, and has the server start a group of processes with them."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections import Counter
 from typing import Any

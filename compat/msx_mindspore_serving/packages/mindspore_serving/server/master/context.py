@@ -1,7 +1,5 @@
 """Limits of the server."""
 
-from __future__ import annotations
-
 from ..._checks import check_int
 from ..script_server import SERVER
 

@@ -1,7 +1,5 @@
 """The method whose body runs now: what stages it has so far."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any

@@ -1,7 +1,5 @@
 """The deprecated calls in methods: one function before the model, the model, and one function after it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

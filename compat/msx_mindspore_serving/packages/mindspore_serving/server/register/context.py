@@ -1,7 +1,5 @@
 """How a model is run: threads, and what belongs to a device."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

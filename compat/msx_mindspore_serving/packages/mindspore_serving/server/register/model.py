@@ -1,7 +1,5 @@
 """Declares models."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 

@@ -1,6 +1,4 @@
 """Functions that the server brings, which `add_stage` finds by name."""
 
-from __future__ import annotations
-
 NATIVE = {"argmax_cpp": (1, 1)}
 """By name: the numbers of inputs and outputs."""

@@ -1,7 +1,5 @@
 """Older names of device infos, for `options=` of `declare_model`."""
 
-from __future__ import annotations
-
 from .context import AscendDeviceInfo, GPUDeviceInfo
 
 

@@ -1,7 +1,5 @@
 """The parameters of a method or of a stage's function."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

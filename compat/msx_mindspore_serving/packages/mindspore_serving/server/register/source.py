@@ -1,7 +1,5 @@
 """Reads the deprecated calls of a method from its source: how many outputs each has is not said elsewhere."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """Adds stages to the method whose body runs."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

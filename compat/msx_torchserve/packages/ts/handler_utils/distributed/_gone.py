@@ -1,7 +1,5 @@
 """Replacement of the helpers of TorchServe's parallel handlers."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 from msx_sdk import HandlerLoadError

@@ -1,7 +1,5 @@
 """`ts.torch_handler.distributed.base_deepspeed_handler`: imports, and says what to use."""
 
-from __future__ import annotations
-
 from abc import ABC
 
 from ...handler_utils.distributed._gone import gone
