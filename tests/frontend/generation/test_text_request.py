@@ -59,12 +59,15 @@ def test_a_full_queue() -> None:
         ("/v2/models/m/generate_stream", {"text_input": "x"}, "Worker died. Gone."),
     ],
 )
-def test_what_fails_after_it_is_an_event_and_a_broken_transfer(path: str, body: object, message: object) -> None:
+def test_what_fails_after_it_is_an_event_and_a_broken_transfer(
+    path: str, body: object, message: object, caplog: pytest.LogCaptureFixture
+) -> None:
     async def test() -> None:
         speaker = Speaker([[*words("a")[:1], WorkerDied("Gone.")]])
         exchange = speaker.begin(path, body)
-        with pytest.raises(StreamBroken, match="Gone"):
+        with pytest.raises(StreamBroken):
             await exchange.finish()
+        assert "a stream was cut: Worker died. Gone." in caplog.text
         assert not exchange.ended
         error = events(exchange)[-1]["error"]
         assert error == message or (isinstance(message, dict) and message.items() <= error.items())
@@ -73,13 +76,14 @@ def test_what_fails_after_it_is_an_event_and_a_broken_transfer(path: str, body: 
     run(test())
 
 
-def test_a_reply_without_an_end_is_not_a_reply() -> None:
+def test_a_reply_without_an_end_is_not_a_reply(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         speaker = Speaker([words("a")[:1]])
         whole = await speaker.ask("/v1/completions", {"prompt": "x"})
         assert (whole.status, whole.json["error"]["code"]) == (500, "incomplete_generation")
-        with pytest.raises(StreamBroken, match="ended its reply without a finish_reason"):
+        with pytest.raises(StreamBroken):
             await speaker.ask("/v1/completions", STREAMED)
+        assert "ended its reply without a finish_reason" in caplog.text
 
     run(test())
 
@@ -221,7 +225,7 @@ def test_a_bug_in_a_stream_is_not_a_clean_end(caplog: pytest.LogCaptureFixture) 
         await exchange.until_chunks(1)
         with patch("msx_frontend.apis.openai.completions.FINISH", {}), caplog.at_level(logging.ERROR):
             say_so_far(second, *words("a")[1:])
-        with pytest.raises(StreamBroken, match="Internal error: KeyError"):
+        with pytest.raises(StreamBroken):
             await exchange.finish()
         assert "a bug of the server" in caplog.text
         assert first.cancelled

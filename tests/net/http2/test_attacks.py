@@ -14,6 +14,7 @@ import pytest
 
 from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
+from msx_net.http2.flood import Budget
 from msx_net.http2.frames import frame, header_frames, rst_stream, window_update
 from msx_net.http2.header_blocks import encode_headers
 from tests.net.http2.peer import REQUEST, Owner, Peer, in_loop
@@ -127,6 +128,12 @@ ATTACKS: dict[str, Callable[[], Iterator[bytes]]] = {
     "HPACK: a list that is too long, but not twice": lambda: long_header(b"\xbe" * 7),
     "HPACK: a long number": lambda: (headers(number, BLOCK + b"\xff" * 16_000) for number in IDS),
 }
+
+
+@pytest.fixture(autouse=True)
+def time_that_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Budgets fill again with time, and a busy machine would let more in."""
+    monkeypatch.setattr(Budget.__init__, "__defaults__", (lambda: 0.0,))
 
 
 @pytest.mark.parametrize("name", ATTACKS)
