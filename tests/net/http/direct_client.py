@@ -146,7 +146,7 @@ class DirectExchange(Exchange):
     # -- what the parser finds --
 
     def on_status(self, reason: bytes) -> None:
-        usual = PHRASES[self._parser.get_status_code()]
+        usual = PHRASES.get(self._parser.get_status_code())  # 499 has none
         self.reason = b"" if reason == usual else reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
