@@ -8,26 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-from msx_core.errors import InvalidInput, PredictionError
 from msx_core.request import Headers
-
-__all__ = [
-    "ENDPOINTS",
-    "ENVELOPES",
-    "HANDLER_PACKAGES",
-    "SNAPSHOTS",
-    "Endpoint",
-    "EndpointRequest",
-    "EndpointResponse",
-    "HandlerPackage",
-    "InvalidInput",
-    "ModelView",
-    "PredictionError",
-    "SavedSnapshot",
-    "ServerView",
-    "SnapshotSerializer",
-    "WorkerView",
-]
 
 ENDPOINTS, SNAPSHOTS = "msx.endpoints", "msx.snapshots"
 """Groups of entry points: a subclass of `Endpoint`; a callable that takes a ServerView's `config` and returns a

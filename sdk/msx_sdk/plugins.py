@@ -4,6 +4,7 @@ envelopes and packages of handlers.
 The counterpart of TorchServe's `servingsdk` (docs/plugins.md).
 """
 
+from msx_core.errors import InvalidInput, PredictionError
 from msx_core.plugins import (
     ENDPOINTS,
     ENVELOPES,
@@ -13,9 +14,7 @@ from msx_core.plugins import (
     EndpointRequest,
     EndpointResponse,
     HandlerPackage,
-    InvalidInput,
     ModelView,
-    PredictionError,
     SavedSnapshot,
     ServerView,
     SnapshotSerializer,

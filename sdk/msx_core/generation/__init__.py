@@ -5,54 +5,34 @@ replies from `GenerateDelta`s. A handler that speaks these types gets all of tho
 `msx_sdk.text_generation` does the speaking. Parameters mean what they mean in Hugging Face transformers, vLLM and TGI.
 """
 
-from msx_core.generation.adapters import AdapterFiles, LoadAdapterReply, LoadAdapterRequest
-from msx_core.generation.classify import ClassifyReply, ClassifyRequest
-from msx_core.generation.embed import EmbedReply, EmbedRequest
-from msx_core.generation.operations import CLASSIFY, EMBED, GENERATE, LOAD_ADAPTER, SLEEP, TOKENIZE, Capabilities
-from msx_core.generation.owner import Owner
-from msx_core.generation.sampling import BeamSearch, Constraint, SamplingDefaults, SamplingParams
-from msx_core.generation.sleep import SleepReply, SleepRequest
-from msx_core.generation.text import (
-    ContextLengthExceeded,
-    FinishReason,
-    GenerateDelta,
-    GenerateRequest,
-    Token,
-    TopToken,
-    Usage,
-)
-from msx_core.generation.tokenize import TextSpan, TokenizeReply, TokenizeRequest
-
-__all__ = [
-    "CLASSIFY",
-    "EMBED",
-    "GENERATE",
-    "LOAD_ADAPTER",
-    "SLEEP",
-    "TOKENIZE",
-    "AdapterFiles",
-    "BeamSearch",
-    "Capabilities",
-    "ClassifyReply",
-    "ClassifyRequest",
-    "Constraint",
-    "ContextLengthExceeded",
-    "EmbedReply",
-    "EmbedRequest",
-    "FinishReason",
-    "GenerateDelta",
-    "GenerateRequest",
-    "LoadAdapterReply",
-    "LoadAdapterRequest",
-    "Owner",
-    "SamplingDefaults",
-    "SamplingParams",
-    "SleepReply",
-    "SleepRequest",
-    "TextSpan",
-    "Token",
-    "TokenizeReply",
-    "TokenizeRequest",
-    "TopToken",
-    "Usage",
-]
+from msx_core.generation.adapters import AdapterFiles as AdapterFiles
+from msx_core.generation.adapters import LoadAdapterReply as LoadAdapterReply
+from msx_core.generation.adapters import LoadAdapterRequest as LoadAdapterRequest
+from msx_core.generation.classify import ClassifyReply as ClassifyReply
+from msx_core.generation.classify import ClassifyRequest as ClassifyRequest
+from msx_core.generation.embed import EmbedReply as EmbedReply
+from msx_core.generation.embed import EmbedRequest as EmbedRequest
+from msx_core.generation.operations import CLASSIFY as CLASSIFY
+from msx_core.generation.operations import EMBED as EMBED
+from msx_core.generation.operations import GENERATE as GENERATE
+from msx_core.generation.operations import LOAD_ADAPTER as LOAD_ADAPTER
+from msx_core.generation.operations import SLEEP as SLEEP
+from msx_core.generation.operations import TOKENIZE as TOKENIZE
+from msx_core.generation.operations import Capabilities as Capabilities
+from msx_core.generation.owner import Owner as Owner
+from msx_core.generation.sampling import BeamSearch as BeamSearch
+from msx_core.generation.sampling import Constraint as Constraint
+from msx_core.generation.sampling import SamplingDefaults as SamplingDefaults
+from msx_core.generation.sampling import SamplingParams as SamplingParams
+from msx_core.generation.sleep import SleepReply as SleepReply
+from msx_core.generation.sleep import SleepRequest as SleepRequest
+from msx_core.generation.text import ContextLengthExceeded as ContextLengthExceeded
+from msx_core.generation.text import FinishReason as FinishReason
+from msx_core.generation.text import GenerateDelta as GenerateDelta
+from msx_core.generation.text import GenerateRequest as GenerateRequest
+from msx_core.generation.text import Token as Token
+from msx_core.generation.text import TopToken as TopToken
+from msx_core.generation.text import Usage as Usage
+from msx_core.generation.tokenize import TextSpan as TextSpan
+from msx_core.generation.tokenize import TokenizeReply as TokenizeReply
+from msx_core.generation.tokenize import TokenizeRequest as TokenizeRequest

@@ -12,22 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-__all__ = [
-    "Reduction",
-    "all_gather",
-    "all_reduce",
-    "broadcast",
-    "count",
-    "counting",
-    "counts",
-    "disagreement",
-    "is_group",
-    "members",
-    "recv",
-    "register",
-    "send",
-]
-
 Reduction = Literal["sum", "max", "min"]
 
 _members: dict[str, tuple[int, ...]] = {}

@@ -24,8 +24,8 @@ from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.models.versions.plain_parts import PlainParts
 from msx_frontend.models.versions.spawn import Spawner
 from msx_frontend.models.versions.staged_parts import StagedParts
-from msx_frontend.models.versions.supervisor import VersionEvents
-from msx_frontend.resources.supply import Supply, VersionSupply
+from msx_frontend.models.versions.supervisor import VersionEvents, VersionResources
+from msx_frontend.resources.supply import Supply
 
 
 class VersionFactory:
@@ -77,12 +77,12 @@ class VersionFactory:
         )
 
     def _plain(self, recipe: GroupRecipe, events: VersionEvents | None = None) -> PlainParts:
-        keys = self._config.sequence_keys
-        return PlainParts(recipe, *self._belongings(recipe.source), keys, self._autoscaling, events)
+        return PlainParts(recipe, self._resources(recipe.source), events)
 
-    def _belongings(self, source: ModelSource) -> tuple[VersionSupply, ModelMetrics]:
-        resources = self._supply(f"{source.name}:{source.version}", source.config)
-        return resources, ModelMetrics(self._metrics, source.name, source.version)
+    def _resources(self, source: ModelSource) -> VersionResources:
+        supply = self._supply(f"{source.name}:{source.version}", source.config)
+        metrics = ModelMetrics(self._metrics, source.name, source.version)
+        return VersionResources(supply, metrics, self._config.sequence_keys, self._autoscaling)
 
     def _staged(self, recipe: GroupRecipe, pipeline: Pipeline) -> StagedParts:
         """Its stages have its environment."""
@@ -92,7 +92,8 @@ class VersionFactory:
             of_stage = stage_source(source, pipeline.stages[name], passes_on=pipeline.passes_on(name))
             return self._plain(replace(recipe, source=of_stage), events)
 
-        return StagedParts(recipe, *self._belongings(source), pipeline, make_stage)
+        given = self._resources(source)
+        return StagedParts(recipe, given.supply, given.metrics, pipeline, make_stage)
 
 
 def _set(version: ModelVersion) -> ModelVersion:

@@ -1,29 +1,17 @@
 """The parts of a model version without stages."""
 
-from msx_core.sequences import SequenceKeys
-from msx_frontend.metrics import ModelMetrics
-from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.versions.figures import VersionFigures
 from msx_frontend.models.versions.group_recipe import GroupRecipe
 from msx_frontend.models.versions.queue import VersionQueue
-from msx_frontend.models.versions.supervisor import Supervisor, VersionEvents
+from msx_frontend.models.versions.supervisor import Supervisor, VersionEvents, VersionResources
 from msx_frontend.models.versions.workers import VersionWorkers
-from msx_frontend.resources.supply import VersionSupply
 
 
 class PlainParts:
-    def __init__(
-        self,
-        recipe: GroupRecipe,
-        resources: VersionSupply,
-        metrics: ModelMetrics,
-        sequence_keys: SequenceKeys,
-        timer: AutoscalingTimer,
-        events: VersionEvents | None = None,
-    ) -> None:
+    def __init__(self, recipe: GroupRecipe, given: VersionResources, events: VersionEvents | None = None) -> None:
         self.source, self.environment = recipe.source, recipe.environment
-        self.resources, self.metrics = resources, metrics
-        self.supervisor = supervisor = Supervisor(recipe, resources, metrics, sequence_keys, timer, events)
+        self.resources, self.metrics = resources, metrics = given.supply, given.metrics
+        self.supervisor = supervisor = Supervisor(recipe, given, events)
         self.status, self.schema, self.sleep = supervisor.status, supervisor.schema, supervisor.sleep
         self.queue = VersionQueue(supervisor, self.source, metrics)
         self.workers = VersionWorkers(supervisor, recipe, resources)

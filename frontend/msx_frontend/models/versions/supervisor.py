@@ -2,7 +2,7 @@
 
 import logging
 from itertools import groupby
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msx_core.sequences import SequenceKeys
 from msx_frontend.graphs.edges import enter
@@ -36,19 +36,25 @@ class VersionEvents(Protocol):
         """Its status may have changed."""
 
 
+class VersionResources(NamedTuple):
+    """Parts of the server that a version uses. `timer` is one for all versions of a server."""
+
+    supply: VersionSupply
+    metrics: ModelMetrics
+    sequence_keys: SequenceKeys
+    timer: AutoscalingTimer
+
+
 class Supervisor:
     """Has the parts of one version between which events go to and fro. It is the owner of the version's replicas."""
 
     def __init__(
         self,
         recipe: GroupRecipe,
-        resources: VersionSupply,
-        metrics: ModelMetrics,
-        sequence_keys: SequenceKeys,
-        timer: AutoscalingTimer,
+        given: VersionResources,
         events: VersionEvents | None,
     ) -> None:
-        """`timer` is one for all versions of a server."""
+        resources, metrics, sequence_keys, timer = given
         source, config = recipe.source, recipe.source.config
         self._config, self._metrics, self._events = config, metrics, events
         self.labels = labels = source.name, source.version

@@ -5,18 +5,11 @@ files may have them as [out, in] (Hugging Face, `nn.Dense`). Importing this modu
 `init_parallel`, in `build` or `layers`, or in a module imported there.
 """
 
-from msx_core.mindspore.layers.collectives import AllGather, AllReduce, counted
-from msx_core.mindspore.layers.linear import ColumnParallelLinear, RowParallelLinear
-from msx_core.mindspore.layers.shards import Stored
-from msx_core.mindspore.layers.vocabulary import VocabParallelEmbedding, VocabParallelHead
-
-__all__ = [
-    "AllGather",
-    "AllReduce",
-    "ColumnParallelLinear",
-    "RowParallelLinear",
-    "Stored",
-    "VocabParallelEmbedding",
-    "VocabParallelHead",
-    "counted",
-]
+from msx_core.mindspore.layers.collectives import AllGather as AllGather
+from msx_core.mindspore.layers.collectives import AllReduce as AllReduce
+from msx_core.mindspore.layers.collectives import counted as counted
+from msx_core.mindspore.layers.linear import ColumnParallelLinear as ColumnParallelLinear
+from msx_core.mindspore.layers.linear import RowParallelLinear as RowParallelLinear
+from msx_core.mindspore.layers.shards import Stored as Stored
+from msx_core.mindspore.layers.vocabulary import VocabParallelEmbedding as VocabParallelEmbedding
+from msx_core.mindspore.layers.vocabulary import VocabParallelHead as VocabParallelHead
