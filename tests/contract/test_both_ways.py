@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -461,6 +462,17 @@ def _masked(body: bytes) -> bytes:
     )
 
 
+@contextmanager
+def version_of_goldens() -> Iterator[None]:
+    """Replies name the release of the goldens, whichever is tested."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("msx_frontend.apis.")]
+    with ExitStack() as stack:
+        for module in modules:
+            if hasattr(module, "__version__"):
+                stack.enter_context(patch.object(module, "__version__", "0.1.0"))
+        yield
+
+
 @asynccontextmanager
 async def served(
     folder: Path, *, keys: bool = False, tls: ListenerTls | None = None, **settings: Any
@@ -469,7 +481,7 @@ async def served(
     port = Address("http", "127.0.0.1", 0)
     config: dict[str, Any] = {f"{name}_address": port for name in ("inference", "metrics")}
     config |= {"management_address": Address("http", "127.0.0.2", 0), **settings}
-    with patch.object(BatchRunner, "predict", predict):
+    with patch.object(BatchRunner, "predict", predict), version_of_goldens():
         async with open_harness(folder, max_request_size=LIMIT, **config) as harness:
             FakeGroup.offers["llm"] = ALL
             await harness.register("m")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from msx_core import service_errors
-from msx_core.service_errors import HandlerFailed, ServiceError, WorkerDied, WorkerTimedOut
+from msx_core.service_errors import AppNotAllowed, HandlerFailed, ServiceError, WorkerDied, WorkerTimedOut
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.generation.errors import TABLE, WrongParameter, kserve_failure, openai_failure, row_of, tgi_failure
 from tests.frontend.test_errors import subclasses
@@ -20,7 +20,7 @@ MET = [error for error in subclasses(ServiceError) if error.__module__ == servic
 
 @pytest.mark.parametrize("error", [*OWN, *MET])
 def test_every_error_that_a_request_can_meet_has_a_row(error: type[ServiceError]) -> None:
-    if error not in (ServiceError, HandlerFailed):
+    if error not in (ServiceError, HandlerFailed, AppNotAllowed):
         assert any(kind in TABLE for kind in error.__mro__ if kind is not ServiceError)
 
 
