@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msx_core.entry_points import found
 from msx_core.failures import summary
 from msx_core.start_errors import StartError
 
@@ -37,28 +38,20 @@ def use_plugins_path(folders: Sequence[Path]) -> None:
 
 def load_plugins(group: str) -> list[Plugin]:
     """All plugins of a group, by name. Raises PluginError for the first one that cannot be imported."""
-    return [_load(point) for point in _found(group)]
+    points = found(group)
+    return [_load(points[name]) for name in sorted(points)]
 
 
 def load_plugin(group: str, name: str, key: str) -> Plugin:
     """The plugin that the configuration key `key` names. Raises PluginError."""
-    found = _found(group)
-    for point in found:
-        if point.name == name:
-            return _load(point)
-    known = ", ".join(point.name for point in found) or "none"
+    points = found(group)
+    if name in points:
+        return _load(points[name])
+    known = ", ".join(sorted(points)) or "none"
     raise PluginError(
         f"{key}: the group {group} does not have a plugin {name} (found: {known}): install its package, or add its "
         "folder to plugins_path"
     )
-
-
-def _found(group: str) -> list[EntryPoint]:
-    """Each name once: an installed package precedes one of plugins_path."""
-    points: dict[str, EntryPoint] = {}
-    for point in entry_points(group=group):
-        points.setdefault(point.name, point)
-    return [points[name] for name in sorted(points)]
 
 
 def _load(point: EntryPoint) -> Plugin:

@@ -1,4 +1,4 @@
-"""Entry points of installed packages, as a worker loads them."""
+"""Entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 
 
 def names(group: str) -> list[str]:
-    return sorted(_found(group))
+    return sorted(found(group))
 
 
 def load_named(group: str, name: str) -> Any:
     """The object of an entry point; None if no package has one of this name. Raises HandlerLoadError."""
-    point = _found(group).get(name)
+    point = found(group).get(name)
     return None if point is None else _load(point)
 
 
 def load_all(group: str) -> list[Any]:
     """The objects of all entry points of a group, sorted by name. Raises HandlerLoadError for the first that cannot be
     imported."""
-    points = _found(group)
+    points = found(group)
     return [_load(points[name]) for name in sorted(points)]
 
 
-def _found(group: str) -> dict[str, EntryPoint]:
-    """Entry points by name. If two packages have the same name, the first on Python's path is used."""
+def found(group: str) -> dict[str, EntryPoint]:
+    """Entry points of a group by name. If two packages have the same name, the first on Python's path is used."""
     from importlib.metadata import entry_points  # a fifth of a worker's imports, and most handlers are files
 
     points: dict[str, EntryPoint] = {}

@@ -18,6 +18,6 @@ def test_mindspore_servings_is_installed() -> None:
 
 def test_what_is_no_api_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = EntryPoint("wrong", "json:dumps", GROUP)
-    monkeypatch.setattr(installed_plugins, "entry_points", lambda group: [wrong])
+    monkeypatch.setattr(installed_plugins, "found", lambda group: {"wrong": wrong})
     with pytest.raises(PluginError, match=r"wrong \(json:dumps .* is not a msx_frontend\.plugins\.families\.ServedApi"):
         installed_apis()
