@@ -18,7 +18,7 @@ def describe_commit(folder: Path = Path(__file__).parent) -> str:
 
 
 def of_checkout(root: Path) -> str:
-    """The same of the repository that has its root there; empty where there is none, or git cannot be run."""
+    """Commit of the repository at `root`, in the same words; empty where there is none, or git cannot be run."""
     if not (root / ".git").exists():
         return ""
     log, status = (

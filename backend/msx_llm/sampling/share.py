@@ -140,7 +140,7 @@ def _among(keys: Keys, weight: Row, wanted: float) -> float:
 
 
 def _in_order(keys: Keys, weight: Row, wanted: float) -> float:
-    """By sorting."""
+    """Key down to which the weights reach `wanted`, found by sorting."""
     ordered, weights = _ascending(keys, None if keys is weight else weight)
     reached = weights[::-1].cumsum(dtype=np.float64)
     return float(ordered[-1 - min(int(reached.searchsorted(wanted)), keys.size - 1)])

@@ -1,4 +1,4 @@
-"""The lifespan of an app: what it does before its first request, and after its last (ASGI's lifespan protocol 2.0)."""
+"""Start and end of an app, before its first request and after its last (ASGI's lifespan protocol 2.0)."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ log = logging.getLogger("msx.apps")
 
 
 class Lifespan:
-    """One of an app. `state` is what the app leaves there at its start: each request has a copy."""
+    """Lifespan of one app. `state` is filled by the app at its start, and each request has a copy."""
 
     def __init__(self, app: AsgiApp, label: str, start_limit: float, stop_limit: float) -> None:
         """The limits are in seconds: the keys app_startup_timeout and app_shutdown_timeout."""

@@ -97,7 +97,7 @@ class VersionFactory:
 
 
 def _set(version: ModelVersion) -> ModelVersion:
-    """With the settings that its registration has kept."""
+    """Give the version the settings that its registration has kept."""
     options = version.source.options
     if (on := options.get("autoscaling")) is not None:
         version.workers.turn_autoscaling(on)

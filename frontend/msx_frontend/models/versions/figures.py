@@ -98,5 +98,5 @@ class StagedFigures(Figures):
         }
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
-        """Its stages say it."""
+        """Empty: each stage reports its own."""
         return []

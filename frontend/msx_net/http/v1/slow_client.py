@@ -13,7 +13,7 @@ from msx_net.http.v1.reader import Http1Reader
 
 
 class Close(Enum):
-    """How a connection ends about which its client hears nothing."""
+    """Ways to close a connection without a word to its client."""
 
     UNLESS_ASKED = 1
     """Nothing was asked so far."""
@@ -32,7 +32,7 @@ class SlowClient:
         self._looked = self._accepted = accepted
         self._phase = 0, False
         self._seconds = 0.0
-        """In which the server was reading the head, or the body, that is not complete yet."""
+        """Seconds that the server was reading the head, or the body, that is not complete yet."""
         self._unsent, self._last_taken = 0, 0.0
 
     def forgive(self, seconds: float, now: float) -> None:
