@@ -61,7 +61,7 @@ def compare(
     The lower bound of a rate's interval is at `least` (None: no target), the median of a cost's ratios at `most`.
     Without a pair nothing is added.
     """
-    if not pairs:
+    if not pairs and not costs:
         return
     report.tables.append(Table(f"{what}: now and {BEFORE}", COLUMNS, [_row(pair) for pair in (*pairs, *costs)]))
     report.targets += [] if least is None else [_target(pair, least) for pair in pairs]

@@ -61,13 +61,13 @@ class Contestant:
         return [sum(turn.processor) for turn in self.turns[connections]]
 
     def warm_up(self, load: Load, connections: int, seconds: float) -> None:
-        self._run(load, connections, self.warm_ups * seconds)
+        self.run(load, connections, self.warm_ups * seconds)
         self._sleep()
 
     def take(self, load: Load, connections: int, seconds: float) -> None:
         self.wake()
         before = self.processor()
-        self.add(self._run(load, connections, seconds), connections, before)
+        self.add(self.run(load, connections, seconds), connections, before)
         self._sleep()
 
     def add(self, result: Result, connections: int, before: dict[int, float]) -> None:
@@ -95,7 +95,8 @@ class Contestant:
             for process in self.family():
                 process.resume()
 
-    def _run(self, load: Load, connections: int, seconds: float) -> Result:
+    def run(self, load: Load, connections: int, seconds: float) -> Result:
+        """Run the load once; it is no turn. Raises click.ClickException."""
         try:
             return load.run(self.address, self.path, connections=connections, seconds=seconds)
         except click.ClickException as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from benchmarks.cli.benchmark import progress
 from benchmarks.contests.before import Pair, name_before
 from benchmarks.contests.contest import Contestant, Load, LoadProgram
-from benchmarks.contests.interleaved import play_interleaved
+from benchmarks.contests.interleaved import play_alternating, play_interleaved
 
 LEAST = 10
 """Rounds beside another checkout, however alike they are."""
@@ -44,8 +44,7 @@ def play_round(
             if len(programs) == len(pair):
                 play_interleaved(pair, programs, count, seconds)
             else:
-                for one, load in zip(pair, loads, strict=True):
-                    one.take(load, count, seconds)
+                play_alternating(pair, loads, count, seconds)
         for one in alone:
             one.take(load_of(one), count, seconds)
 

@@ -14,13 +14,14 @@ from typing import Any
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.contests.before import compare
 from benchmarks.llm.cold import after_sleep
 from benchmarks.llm.host_load import HostFigures, HostLoad, table
 from benchmarks.llm.host_streams import stream_texts
 from benchmarks.llm.null_checkpoint import NullCheckpoint
 from benchmarks.llm.trace import gaps, percentile, together
 from benchmarks.reports.table import Report
-from benchmarks.servers.msx import HANDLERS, Server, started, store_of
+from benchmarks.servers.msx import Server, handlers_of, started, store_of
 from benchmarks.servers.processor import processor_seconds
 from msx_archiver.options import PackOptions
 
@@ -69,6 +70,7 @@ def main(
         loads = [HostLoad(kind, count) for kind in kinds for count in sorted({*texts})]
         take_turns(loads, rounds, steps, ms / 1e3, before)
         report.tables.append(table(ms, loads))
+        compare(report, [load.pair(ms) for load in loads if before], what=f"Rates, steps of {ms:g} ms")
         if ms:
             report.notes.append(slower(ms))
         else:
@@ -91,10 +93,10 @@ def slower(ms: float) -> str:
 
 @contextmanager
 def served(step_seconds: float, program: Path | None = None) -> Iterator[Server]:
-    """`program`: another msx-serve than this environment's."""
+    """`program`: another msx-serve than this environment's, with the handler of that checkout and its imports."""
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
         NullCheckpoint(VOCABULARY).write(Path(folder))
-        options = PackOptions(model_name=MODEL, handler=str(HANDLERS / f"{MODEL}.py"), extra_files=folder)
+        options = PackOptions(model_name=MODEL, handler=str(handlers_of(program) / f"{MODEL}.py"), extra_files=folder)
         with (
             store_of(options, json.dumps(config(step_seconds))) as store,
             started(store, MODEL, tokens=False, program=program) as server,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from benchmarks.contests.before import Pair
+from benchmarks.contests.contest import several
 from benchmarks.reports.figures import figure, median, paired_ratio
 from benchmarks.reports.table import Table, Target
 from benchmarks.servers.msx import Server
@@ -45,6 +47,11 @@ class HostLoad:
     def turns(self, number: int, server: Server, other: Server | None) -> list[tuple[Server, HostFigures]]:
         turns = [(server, self.now)] if other is None else [(other, self.before), (server, self.now)]
         return turns[::-1] if number % 2 else turns
+
+    def pair(self, step_ms: float) -> Pair:
+        """Return the rates of both servers, with steps of so many ms."""
+        texts = several(self.texts, "text")
+        return Pair(f"{self.kind}, {texts}, steps of {step_ms:g} ms", "tokens/s", self.now.rate, self.before.rate)
 
     def rows(self) -> list[list[str]]:
         rows = [[self.kind, str(self.texts), *(figure(median(values)) for values in self.now.all)]]

@@ -66,6 +66,12 @@ class Server:
         return token
 
 
+def handlers_of(program: Path | None) -> Path:
+    """Return the folder of handlers for this `msx-serve`: its checkout's, where it is in one's virtual environment."""
+    found = program and program.absolute().parents[2].joinpath("benchmarks", "handlers")
+    return found if found and found.is_dir() else HANDLERS
+
+
 @contextlib.contextmanager
 def new_store(service: str, config: str = "", *modules: str) -> Iterator[Path]:
     """A model store with the one model `service`, of benchmarks/handlers; `config` is its model-config.yaml.

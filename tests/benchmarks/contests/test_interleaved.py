@@ -73,7 +73,7 @@ def test_both_run_for_their_slices_and_one_at_a_time(pair: list[Contestant], mon
 
 def test_servers_and_this_process_have_all_cores_again(pair: list[Contestant]) -> None:
     cores = os.sched_getaffinity(0)
-    with interleaved.cores_apart(pair):
+    with interleaved.cores_apart([one.family() for one in pair]):
         assert len(cores) < 2 or os.sched_getaffinity(0) != cores
     assert os.sched_getaffinity(0) == cores
     assert all(set(psutil.Process(one.pid).cpu_affinity()) == cores for one in pair)
@@ -102,12 +102,13 @@ def test_a_server_shares_its_turn_with_the_one_of_another_checkout() -> None:
     assert [one.name for one in alone] == ["mosec"]
 
 
-def test_a_load_without_a_program_takes_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_load_without_a_program_takes_short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     class InProcess:
         def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
-            return Result(1, 1, 1, 1, 0)
+            return Result(1, 500_000, 1, 1, 0)
 
     field = [Contestant(name, Address("127.0.0.1", 1), "/", os.getpid()) for name in ("msx", "msx, before")]
     monkeypatch.setattr(Contestant, "processor", lambda self: {1: 0.0})
     play_round(lambda _: InProcess(), field, [1, 2], 1)
     assert [[*one.turns] for one in field] == [[1, 2], [1, 2]]
+    assert field[0].turns[1][0].result == Result(2, 1_000_000, 1, 1, 0)
