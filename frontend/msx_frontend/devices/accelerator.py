@@ -5,7 +5,7 @@ Nothing outside this package knows which kinds there are, how a driver names its
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 from msx_core.framework_device import FrameworkDevice
@@ -22,11 +22,13 @@ class Device:
     """It exists only as a number: workers get its variables and compute on the CPU."""
     cores: frozenset[int] = frozenset()
     """Cores of the NUMA node that it is attached to; empty where that is not known."""
+    alone: bool = False
+    """A process that sees it sees no other device: a MIG instance of NVIDIA's."""
 
 
 @dataclass(frozen=True)
 class DeviceStatus:
-    """One reading. Memory in MB, utilisation in percent; None where the driver gives no number."""
+    """One reading. Memory in MB, utilisation in percent, temperature in °C; None where the driver gives no number."""
 
     health: str = ""
     """The driver's word; "" where it gives none."""
@@ -35,6 +37,11 @@ class DeviceStatus:
     utilisation: int | None = None
     memory_used: int | None = None
     memory_total: int | None = None
+    temperature: int | None = None
+    memory_errors: Mapping[str, int] = field(default_factory=dict)
+    """Counters of ECC errors by the driver's name; they are shown, and not judged."""
+    processes: Mapping[int, int] | None = None
+    """Memory of each process on the device by its id in this container; None where the driver gives no such ids."""
 
 
 Links = Mapping[tuple[str, str], int]
@@ -49,6 +56,8 @@ class Accelerator(Protocol):
     """All that differs between kinds of devices. One is chosen at the start (`choose_accelerator`); of the others only
     the names are used. Methods that say so block, and are called on a thread."""
 
+    name: ClassVar[str]
+    """The value of `accelerator` in config.properties that chooses it: "ascend"."""
     kind: ClassVar[str]
     """`deviceType` of the describe API: "npu", or "cpu" on a machine without devices."""
     title: ClassVar[str]
@@ -68,6 +77,12 @@ class Accelerator(Protocol):
     def detect(self) -> Sequence[Device]:
         """The devices that the server may use, in the order of their numbers. Blocks."""
 
+    def problems(self) -> Sequence[str]:
+        """A sentence with its remedy for each reason why `detect` could not read a device; empty when all is well."""
+
+    def simulated(self, count: int) -> Sequence[Device]:
+        """So many devices of this kind that exist only as numbers; inherited ids of visible devices name them."""
+
     def status(self) -> Mapping[str, DeviceStatus]:
         """The present state by device id; empty where it cannot be read. Blocks."""
 
@@ -83,6 +98,9 @@ class Accelerator(Protocol):
         `shared`: another group may be on the same devices. None where other processes have some of the ports now.
         Raises NoMorePortsError.
         """
+
+    def close(self) -> None:
+        """End the processes that read the devices. Blocks for a moment; no other method is called after it."""
 
     def check_software(self) -> Iterator[Finding]:
         """Findings about the vendor's software that these devices need beside their tool, for `msx-serve doctor`."""

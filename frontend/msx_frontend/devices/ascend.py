@@ -39,6 +39,7 @@ class Npu(Device):
 class Ascend:
     """`limit` is `number_of_npu`: the most devices to use; so many are simulated on a machine without any."""
 
+    name: ClassVar[str] = "ascend"
     kind: ClassVar[str] = "npu"
     title: ClassVar[str] = "NPU"
     tool: ClassVar[str] = "npu-smi info"
@@ -68,9 +69,16 @@ class Ascend:
         if self._limit == 0:
             return ()
         found = self._from_npu_smi() or _from_device_files(self._dev)
-        self._npus = self._visible(found)[: self._limit] if found else self._simulated()
+        self._npus = self._visible(found)[: self._limit] if found else self.simulated(self._limit or 0)
         self._npus = [replace(npu, cores=self._cores(npu)) for npu in self._npus]
         return self._npus
+
+    def problems(self) -> Sequence[str]:
+        return ()
+
+    def simulated(self, count: int) -> Sequence[Npu]:
+        ids = visible_ids(self._env, range(1024)) or range(count)
+        return [Npu(str(i), "simulated", simulated=True) for i in ids[:count]]
 
     def status(self) -> Mapping[str, DeviceStatus]:
         if not any(npu.key for npu in self._npus):
@@ -89,6 +97,9 @@ class Ascend:
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
         return hccl_ports(block, self._env, shared=shared)
+
+    def close(self) -> None:
+        """`npu-smi` ends by itself."""
 
     def check_software(self) -> Iterator[Finding]:
         return check_cann(self._env)
@@ -132,11 +143,6 @@ class Ascend:
             for key, chip in mapping.items()
         ]
         return sorted(npus, key=lambda npu: int(npu.id))
-
-    def _simulated(self) -> list[Npu]:
-        count = self._limit or 0
-        ids = visible_ids(self._env, range(1024)) or range(count)
-        return [Npu(str(i), "simulated", simulated=True) for i in ids[:count]]
 
 
 def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] | None:

@@ -10,6 +10,7 @@ from msx_frontend.findings import Finding
 
 
 class NoAccelerator:
+    name: ClassVar[str] = "none"
     kind: ClassVar[str] = "cpu"
     title: ClassVar[str] = "CPU"
     tool: ClassVar[str] = ""
@@ -23,6 +24,12 @@ class NoAccelerator:
     def detect(self) -> Sequence[Device]:
         return ()
 
+    def problems(self) -> Sequence[str]:
+        return ()
+
+    def simulated(self, count: int) -> Sequence[Device]:
+        return ()
+
     def status(self) -> Mapping[str, DeviceStatus]:
         return {}
 
@@ -34,6 +41,9 @@ class NoAccelerator:
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
         return {}
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def check_software(self) -> Iterator[Finding]:
         return iter(())

@@ -22,6 +22,7 @@ PORTS = "FAKE_PORTS"
 class FakeAccelerator:
     """Devices f0, f1, …, `limit` of them; tests change `statuses`."""
 
+    name: ClassVar[str] = "fake"
     kind: ClassVar[str] = "fake"
     title: ClassVar[str] = "FPU"
     tool: ClassVar[str] = "fpu-top"
@@ -36,9 +37,16 @@ class FakeAccelerator:
         self.port_blocks = 100
         self.ports_in_use: set[int] = set()
         """Blocks of which another process has some ports."""
+        self.closed = False
 
     def detect(self) -> Sequence[Device]:
         return self.devices
+
+    def problems(self) -> Sequence[str]:
+        return ()
+
+    def simulated(self, count: int) -> Sequence[Device]:
+        return [Device(f"f{number}", "simulated", simulated=True) for number in range(count)]
 
     def status(self) -> Mapping[str, DeviceStatus]:
         return dict(self.statuses)
@@ -55,6 +63,9 @@ class FakeAccelerator:
         if block in self.ports_in_use:
             return None
         return {PORTS: f"{7000 + 10 * block}-{7009 + 10 * block}"}
+
+    def close(self) -> None:
+        self.closed = True
 
     def check_software(self) -> Iterator[Finding]:
         yield ok("fake driver", "1.0")
