@@ -15,6 +15,7 @@ import click
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.before import compare
+from benchmarks.contests.interleaved import cores_apart
 from benchmarks.llm.cold import after_sleep
 from benchmarks.llm.host_load import HostFigures, HostLoad, table
 from benchmarks.llm.host_streams import stream_texts
@@ -38,7 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "penalties": {"frequency_penalty": 0.2, "presence_penalty": 0.1},
     "JSON schema": {"response_format": {"type": "json_schema", "json_schema": {"name": "it", "schema": SCHEMA}}},
 }
-PAUSE = 0.2
+PAUSE = 0.05
 """Seconds for what is left over of one load before the next one."""
 
 
@@ -70,7 +71,8 @@ def main(
         loads = [HostLoad(kind, count) for kind in kinds for count in sorted({*texts})]
         take_turns(loads, rounds, steps, ms / 1e3, before)
         report.tables.append(table(ms, loads))
-        compare(report, [load.pair(ms) for load in loads if before], what=f"Rates, steps of {ms:g} ms")
+        costs = [pair for load in loads if before for pair in load.costs()]
+        compare(report, [load.pair(ms) for load in loads if before], what=f"Steps of {ms:g} ms", costs=costs)
         if ms:
             report.notes.append(slower(ms))
         else:
@@ -79,11 +81,13 @@ def main(
 
 def take_turns(loads: list[HostLoad], rounds: int, steps: int, step_seconds: float, before: Path | None) -> None:
     with served(step_seconds) as server, served(step_seconds, before) if before else nullcontext() as other:
-        for number in range(rounds):
-            for load in loads:
-                for one, found in load.turns(number, server, other):
-                    measure(one, load.texts, steps, KINDS[load.kind], found)
-                progress(f"llm-host: {step_seconds * 1e3:g} ms, round {number + 1} of {rounds}: {load}")
+        families = [[one.process, *one.workers()] for one in (server, other) if one and other]
+        with cores_apart(families) if families else nullcontext():
+            for number in range(rounds):
+                for load in loads:
+                    for one, found in load.turns(number, server, other):
+                        measure(one, load.texts, steps, KINDS[load.kind], found)
+                progress(f"llm-host: {step_seconds * 1e3:g} ms, round {number + 1} of {rounds}: {loads[-1]}")
 
 
 def slower(ms: float) -> str:

@@ -53,6 +53,14 @@ class HostLoad:
         texts = several(self.texts, "text")
         return Pair(f"{self.kind}, {texts}, steps of {step_ms:g} ms", "tokens/s", self.now.rate, self.before.rate)
 
+    def costs(self) -> list[Pair]:
+        """Return the processor time a token of worker and frontend, of both servers."""
+        texts = f"{self.kind}, {several(self.texts, 'text')}"
+        return [
+            Pair(texts, "worker, µs/token", self.now.worker_micros, self.before.worker_micros),
+            Pair(texts, "frontend, µs/token", self.now.frontend_micros, self.before.frontend_micros),
+        ]
+
     def rows(self) -> list[list[str]]:
         rows = [[self.kind, str(self.texts), *(figure(median(values)) for values in self.now.all)]]
         if self.before.rate:
