@@ -121,7 +121,10 @@ def config(step_seconds: float) -> dict[str, Any]:
 
 
 def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], found: HostFigures) -> None:
-    """To read the prompts takes time, too, which is spread over all steps."""
+    """To read the prompts takes time, too, which is spread over all steps.
+
+    Raises click.ClickException where the streams were never all at once.
+    """
     [worker] = server.workers()
     pids = worker.pid, server.process.pid
     before = [processor_seconds(pid) for pid in pids]
@@ -129,6 +132,8 @@ def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], f
     time.sleep(PAUSE)
     spent = [processor_seconds(pid) - earlier for pid, earlier in zip(pids, before, strict=True)]
     begin, end = together(traces)
+    if not any(begin < at <= end for one in traces for at in one.instants):
+        raise click.ClickException(f"{texts} streams of {steps} steps were never all at once: take more --steps.")
     tokens = texts * steps
     found.worker_ms.append(spent[0] * 1e3 / steps)
     found.worker_micros.append(spent[0] * 1e6 / tokens)
