@@ -12,8 +12,9 @@ from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.cann import check_cann
 from msx_frontend.devices.hccl_ports import hccl_ports
+from msx_frontend.devices.local_cores import PCI, local_cores
 from msx_frontend.devices.npu_smi import UNKNOWN, Chip, ChipKey, ChipRow, NpuSmi, parse_mapping, parse_table
-from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
+from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_topo
 from msx_frontend.findings import Finding
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -53,7 +54,7 @@ class Ascend:
         env: Mapping[str, str] = os.environ,
         *,
         dev: Path = Path("/dev"),
-        pci: Path = Path("/sys/bus/pci/devices"),
+        pci: Path = PCI,
         timeout: float = 10.0,
     ) -> None:
         """`timeout`: seconds for each call of npu-smi."""
@@ -127,7 +128,7 @@ class Ascend:
     def _cores(self, npu: Npu) -> frozenset[int]:
         """The cores near a chip, as npu-smi shows them, else as the kernel knows them of the PCI device."""
         rows = (self._topo[label] for label in npu.labels if label in self._topo)
-        return next((row.cores for row in rows if row.cores), frozenset()) or _local_cores(self._pci, npu.bus_id)
+        return next((row.cores for row in rows if row.cores), frozenset()) or local_cores(self._pci, npu.bus_id)
 
     def _visible(self, found: Sequence[Npu]) -> list[Npu]:
         visible = visible_ids(self._env, {int(npu.id) for npu in found})
@@ -157,16 +158,6 @@ def visible_ids(env: Mapping[str, str], present: Collection[int]) -> list[int] |
             break
         ids.append(int(part))
     return ids
-
-
-def _local_cores(pci: Path, bus_id: str) -> frozenset[int]:
-    """The cores of the device's NUMA node, as the kernel knows it; empty where it knows none (node -1)."""
-    folder = pci / bus_id.lower()
-    try:
-        on_a_node = bool(bus_id) and int((folder / "numa_node").read_text()) >= 0
-        return parse_cores((folder / "local_cpulist").read_text()) if on_a_node else frozenset()
-    except (OSError, ValueError):
-        return frozenset()
 
 
 def _from_device_files(dev: Path) -> list[Npu]:

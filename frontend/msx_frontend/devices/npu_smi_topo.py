@@ -7,15 +7,13 @@ most machines, CPU Affinity. Each further line is a row of that matrix; a legend
 import re
 from typing import NamedTuple
 
+from msx_frontend.devices.local_cores import parse_cores
+
 LINKS = {"SIO": 1, "HCCS": 2, "HCCS_SW": 3, "PIX": 4, "PXB": 5, "PHB": 6, "SYS": 7}
 """The tool's words, the fastest first: within a chip, HCCS, HCCS through a switch, one PCIe switch, several, the host
 bridge of a CPU, and from one NUMA node to another."""
 
-MOST_CORES = 4096
-"""In one range: more than any machine has."""
-
 _LABEL = re.compile(r"^(NPU|Phy-ID)(\d+)$")
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
 class Label(NamedTuple):
@@ -60,12 +58,6 @@ def _affinity(cells: list[str]) -> frozenset[int]:
         if not cell.endswith(","):
             break
     return parse_cores(listed)
-
-
-def parse_cores(text: str) -> frozenset[int]:
-    """`0-23,48-71`, as the kernel writes lists of cores."""
-    ranges = ((int(match[1]), int(match[2] or match[1])) for match in _RANGE.finditer(text))
-    return frozenset(core for first, last in ranges for core in range(first, min(last, first + MOST_CORES - 1) + 1))
 
 
 def _label(word: str) -> Label | None:

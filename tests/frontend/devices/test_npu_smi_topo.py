@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_cores, parse_topo
+from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_topo
 
 DATA = Path(__file__).parent / "data" / "npu_smi"
 
@@ -43,14 +43,3 @@ def test_columns_of_network_cards_and_behind_the_cores() -> None:
 @pytest.mark.parametrize("text", ["", "dcmi module initialize failed.", "Legend:\n\n  X = Self\n  HCCS = fast\n"])
 def test_without_a_matrix_there_are_no_rows(text: str) -> None:
     assert parse_topo(text) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "cores"), [("0-2,8", {0, 1, 2, 8}), ("5", {5}), ("", set()), ("NA", set()), ("3-1", set())]
-)
-def test_lists_of_cores(text: str, cores: set[int]) -> None:
-    assert parse_cores(text) == cores
-
-
-def test_a_list_of_cores_is_bounded() -> None:
-    assert len(parse_cores("0-999999999999")) == 4096
