@@ -272,11 +272,12 @@ def _info_files(folder: Path, flags: tuple[str, ...], env: dict[str, str]) -> li
 
 
 def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict[str, str]:
-    """Temp files, caches and the list of running servers lie in the test's own folder, apart from other servers'."""
+    """Temp files, caches and the list of running servers lie in the test's own folder, apart from other servers'. The
+    machine's GPUs are hidden."""
     temp = folder / "temp"
     temp.mkdir(exist_ok=True)
     own = {"XDG_STATE_HOME": str(folder / "index"), "XDG_CACHE_HOME": str(folder / "cache")}
-    return {**os.environ, "TMPDIR": str(temp), **own, **(more or {})}
+    return {**os.environ, "TMPDIR": str(temp), "CUDA_VISIBLE_DEVICES": "", **own, **(more or {})}
 
 
 def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:

@@ -1,9 +1,21 @@
+from collections.abc import Iterator
+
 import pytest
 
+from msx_frontend.devices.nvidia import library
 from tests.frontend.net.grpc.harness import TRANSPORT
 from tests.net.conftest import long_turns
 
 __all__ = ["long_turns", "transport"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_gpus_of_this_machine() -> Iterator[None]:
+    """NVML is found only where a test puts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(library, "_loads", lambda: False)
+        patch.setattr(library, "FOLDERS", ())
+        yield
 
 
 @pytest.fixture(params=["own", "grpcio"])

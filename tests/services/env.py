@@ -4,7 +4,7 @@ import os
 
 from msx_sdk import Handler
 
-PREFIXES = ("ASCEND_", "DEVICE_", "FAKE_", "LOCAL_", "MASTER_", "MS_", "RANK", "WORLD_", "TS_")
+PREFIXES = ("ASCEND_", "CUDA_", "DEVICE_", "FAKE_", "LOCAL_", "MASTER_", "MS_", "RANK", "WORLD_", "TS_")
 
 
 class Env(Handler):

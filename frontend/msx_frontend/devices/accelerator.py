@@ -1,4 +1,4 @@
-"""A kind of device that models run on, as the server sees it. Implementations: `ascend.py`, `none.py`.
+"""A kind of device that models run on, as the server sees it. Implementations: `ascend.py`, `nvidia/`, `none.py`.
 
 Nothing outside this package knows which kinds there are, how a driver names its devices, or which variables it reads.
 """

@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from msx_frontend.devices.accelerator import Accelerator, Device
 from msx_frontend.devices.ascend import Ascend
 from msx_frontend.devices.none import NoAccelerator
+from msx_frontend.devices.nvidia.accelerator import Nvidia
 
-KNOWN: tuple[type[Accelerator], ...] = (Ascend,)
+KNOWN: tuple[type[Accelerator], ...] = (Ascend, Nvidia)
 
 
 def choose_accelerator(limit: int | None, env: Mapping[str, str]) -> tuple[Accelerator, Sequence[Device]]:

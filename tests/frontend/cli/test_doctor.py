@@ -122,7 +122,7 @@ def levels(machine: Machine) -> dict[str, tuple[Level, str]]:
 
 
 def test_a_machine_without_npus_needs_no_cann(tmp_path: Path, env: dict[str, str]) -> None:
-    assert levels(Machine(ServerConfig(), env)) == {"NPUs": (Level.OK, "")}
+    assert levels(Machine(ServerConfig(), env)) == {"NPUs": (Level.OK, ""), "GPUs": (Level.OK, "")}
 
 
 def test_a_machine_with_npus(tmp_path: Path, env: dict[str, str]) -> None:

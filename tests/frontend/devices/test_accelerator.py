@@ -17,6 +17,7 @@ from msx_frontend.devices.ascend import VISIBLE as ASCEND_VISIBLE
 from msx_frontend.devices.ascend import Ascend
 from msx_frontend.devices.choose import choose_accelerator, visible_variables
 from msx_frontend.devices.none import NoAccelerator
+from msx_frontend.devices.nvidia.accelerator import Nvidia
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.system import of_machine
 from msx_frontend.models.describe import describe
@@ -77,8 +78,8 @@ def test_the_first_that_has_devices_is_chosen() -> None:
 
 def test_all_have_the_form_of_the_protocol() -> None:
     """mypy checks it."""
-    accelerators: list[Accelerator] = [Ascend(env={}), NoAccelerator(), FakeAccelerator(1)]
-    assert [accelerator.kind for accelerator in accelerators] == ["npu", "cpu", "fake"]
+    accelerators: list[Accelerator] = [Ascend(env={}), Nvidia(env={}), NoAccelerator(), FakeAccelerator(1)]
+    assert [accelerator.kind for accelerator in accelerators] == ["npu", "gpu", "cpu", "fake"]
 
 
 def test_the_variable_of_ascend_stands_in_one_file() -> None:

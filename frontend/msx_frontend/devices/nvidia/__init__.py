@@ -1,0 +1,1 @@
+"""NVIDIA's GPUs, by NVML in a process of its own. Nothing here loads CUDA."""
