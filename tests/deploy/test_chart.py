@@ -25,6 +25,7 @@ VERSIONS = ("1.25", "1.37")
 """The oldest API that the chart is for (Chart.yaml: kubeVersion), and a new one."""
 OF_VALUES = {
     "ascend": {"archives", "compiled"},
+    "nvidia": {"archives"},
     "keda": {"msx-keys"},
     "ingress-tls": {"msx-server", "msx-ingress", "registry", "hub", "labels"},
     "groups": {"msx-ray"},
@@ -141,12 +142,17 @@ def test_no_request_is_lost_at_a_rollout(values: str) -> None:
     assert grace == pause + settings(values).config.drain_timeout + 10
 
 
+def config_file(values: str) -> str:
+    (made,) = of_kind(values, "ConfigMap")
+    text: str = made["data"]["config.properties"]
+    return text
+
+
 def settings(values: str) -> GivenSettings:
     """The rendered configuration as the server loads it; `/models` is a folder of this machine."""
-    (made,) = of_kind(values, "ConfigMap")
     folder = Path(os.environ["MSX_TEST_FOLDER"])
     file = folder / f"{values}.properties"
-    file.write_text(made["data"]["config.properties"].replace("model_store=/models", f"model_store={folder}"))
+    file.write_text(config_file(values).replace("model_store=/models", f"model_store={folder}"))
     return settings_of(container(values), {"/etc/msx/config/config.properties": str(file)})
 
 
@@ -160,6 +166,7 @@ def test_the_server_knows_every_key(values: str) -> None:
     loaded = settings(values)
     assert loaded.notices == []
     assert loaded.given >= {"inference_address", "state_dir", "drain_timeout", "number_of_npu"}
+    assert ("number_of_gpu=" in config_file(values)) == (values == "nvidia")
     assert ("api_keys_file" in loaded.given) == (values in ("ascend", "keda"))
 
 
@@ -227,6 +234,29 @@ def test_npus() -> None:
     assert not any("huawei" in name for one in container("default")["resources"].values() for name in one)
 
 
+def test_gpus() -> None:
+    resources, spec = container("nvidia")["resources"], pod_template("nvidia")["spec"]
+    assert resources["requests"] == {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "2"}
+    assert resources["limits"] == {"memory": "64Gi", "nvidia.com/gpu": "2"}
+    assert spec["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+    assert spec["runtimeClassName"] == "nvidia"
+    assert settings("nvidia").config.number_of_npu == 2
+    others = [values for values in VALUES if values != "nvidia"]
+    assert not [one for one in others if "runtimeClassName" in pod_template(one)["spec"]]
+    assert not [one for one in others if "nvidia.com/gpu" in container(one)["resources"]["limits"]]
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb"])
+def test_parts_of_gpus(resource: str) -> None:
+    values = values_of(None)
+    values["gpu"] = {"count": 1, "resource": resource, "nodeSelector": {}}
+    check(values)
+    (deployment,) = [one for one in rendered(values) if one["kind"] == "Deployment"]
+    (made,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert made["resources"]["limits"] == {"memory": "16Gi", resource: "1"}
+    assert core_problems(deployment, VERSIONS[-1]) == []
+
+
 def test_keys_are_those_that_the_server_reads() -> None:
     (secret,) = of_kind("ascend", "Secret")
     keys, short = parse(Path("keys.yaml"), secret["stringData"]["keys.yaml"].encode())
@@ -268,6 +298,9 @@ def test_the_alerts_are_those_of_prometheus() -> None:
     ("values", "place"),
     [
         ({"autoscaling": {"hpa": {"enabled": True}, "keda": {"enabled": True}}}, "autoscaling"),
+        ({"npu": {"count": 1}, "gpu": {"count": 1}}, ""),
+        ({"gpu": {"count": 1, "resource": "gpu"}}, "gpu"),
+        ({"runtimeClassName": "No Name"}, "runtimeClassName"),
         ({"config": {"state_dir": "/elsewhere"}}, "config"),
         ({"config": {"job_queue_size": [1]}}, "config"),
         ({"replica": 3}, ""),

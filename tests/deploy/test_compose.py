@@ -18,6 +18,7 @@ TEXT = (FOLDER / "docker-compose.yaml").read_text()
 FILE = yaml.safe_load(TEXT)
 SERVICES = FILE["services"]
 MSX = SERVICES["msx"]
+WITH_GPUS = yaml.safe_load((FOLDER / "docker-compose.gpu.yaml").read_text())
 AFTER_THE_DRAIN = 10
 """Seconds; docs/server.md has the sum."""
 
@@ -88,3 +89,23 @@ def test_grafana_finds_prometheus_and_the_dashboard() -> None:
     (provider,) = yaml.safe_load((provisioning / "dashboards" / "msx-serve.yaml").read_text())["providers"]
     to = dict(mounts(SERVICES["grafana"]))["../grafana/dashboard.json"]
     assert str(Path(to).parent) == provider["options"]["path"]
+
+
+def test_the_file_for_gpus_gives_them_to_the_server_alone() -> None:
+    """Docker wants the capability `gpu`; `count` is `all` or a number."""
+    assert WITH_GPUS.keys() == {"services"}
+    assert WITH_GPUS["services"].keys() == {"msx"}
+    added = WITH_GPUS["services"]["msx"]
+    assert added["deploy"] == {
+        "resources": {
+            "reservations": {"devices": [{"driver": "nvidia", "count": "${MSX_GPUS:-all}", "capabilities": ["gpu"]}]}
+        }
+    }
+    assert added["ulimits"] == {"memlock": -1}
+    assert "shm_size" in MSX, "NCCL shares memory, too"
+
+
+def test_the_file_for_gpus_builds_with_torch() -> None:
+    build = WITH_GPUS["services"]["msx"]["build"]
+    assert build == {"args": {"EXTRAS": "${MSX_EXTRAS-torch}"}}
+    assert MSX["build"]["args"]["EXTRAS"].startswith("${MSX_EXTRAS-"), "the same variable"

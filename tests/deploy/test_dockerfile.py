@@ -11,9 +11,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from msx_frontend.cli.main import main
 from msx_frontend.config.load import load_server_config
 from msx_frontend.config.server_config import ServerConfig
+from tests.deploy.command_line import image_environment
 from tests.deploy.dockerfile import CONTAINER, ROOT, final_stage, of
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")  # pytest brings it
@@ -72,7 +75,7 @@ def test_the_extras_exist() -> None:
 
 def test_the_base_may_be_another_one() -> None:
     """Both stages run the same interpreter, and nothing names a processor."""
-    assert of("FROM") == ["${BASE} AS build", "${BASE}"]
+    assert of("FROM") == ["${BASE} AS base", "base AS build", "base"]
     assert of("ARG")[0] == "BASE=python:3.11-slim"
     minor = tuple(map(int, of("ARG")[0].split(":")[1].split("-")[0].split(".")))
     assert (3, 10) <= minor < (3, 13)
@@ -101,3 +104,24 @@ def test_scripts_are_in_order() -> None:
     assert json.loads(entry) == ["/usr/local/bin/entrypoint.sh"]
     assert subprocess.run(["sh", "-n", CONTAINER / "entrypoint.sh"]).returncode == 0
     assert json.loads(of("CMD")[0]) == ["serve"]
+
+
+@pytest.mark.parametrize("has_python", [True, False])
+def test_a_base_of_cuda_gets_a_python(has_python: bool, tmp_path: Path) -> None:
+    """NVIDIA's images have none. Both stages have the same, for the environment of one is copied into the other."""
+    install = next(one for one in of("RUN") if one.startswith("command -v python3"))
+    asked = tmp_path / "asked"
+    for name in ("apt-get", "rm", *(["python3"] if has_python else [])):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho "$*" >>{asked}\n')
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(["/bin/sh", "-c", install], env={"PATH": str(tmp_path)}, capture_output=True)
+    assert done.returncode == 0
+    words = asked.read_text().split() if asked.exists() else []
+    assert ({"python3", "python3-venv"} <= set(words)) == (not has_python)
+
+
+def test_gpus_are_found_where_a_container_is_given_some() -> None:
+    """`utility` is NVML, `compute` CUDA. A default of NVIDIA_VISIBLE_DEVICES would open all GPUs to every container."""
+    environment = image_environment()
+    assert set(environment["NVIDIA_DRIVER_CAPABILITIES"].split(",")) == {"compute", "utility"}
+    assert "NVIDIA_VISIBLE_DEVICES" not in environment

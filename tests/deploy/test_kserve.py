@@ -22,10 +22,14 @@ GRACE = 30
 
 
 def documents(name: str) -> list[Manifest]:
-    return [one for one in yaml.safe_load_all((FOLDER / name).read_text()) if one]
+    """A `List` is its items."""
+    found = [one for one in yaml.safe_load_all((FOLDER / name).read_text()) if one]
+    return [item for one in found for item in (one["items"] if one["kind"] == "List" else [one])]
 
 
-RUNTIMES = {one["metadata"]["name"]: one["spec"] for one in documents("clusterservingruntime.yaml")}
+FILES = ("clusterservingruntime.yaml", "clusterservingruntime-gpu.yaml")
+RUNTIMES = {one["metadata"]["name"]: one["spec"] for file in FILES for one in documents(file)}
+ON_GPUS = [one["metadata"]["name"] for one in documents(FILES[1])]
 SERVICES = {one["metadata"]["name"]: one["spec"]["predictor"]["model"] for one in documents("inferenceservices.yaml")}
 
 every_runtime = pytest.mark.parametrize("name", RUNTIMES)
@@ -38,7 +42,7 @@ def container(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("version", ["1.25", "1.37"])
-@pytest.mark.parametrize("file", ["clusterservingruntime.yaml", "inferenceservices.yaml"])
+@pytest.mark.parametrize("file", [*FILES, "inferenceservices.yaml"])
 def test_members(file: str, version: str) -> None:
     assert [problem for one in documents(file) for problem in problems(one, version)] == []
 
@@ -109,10 +113,11 @@ def test_the_envelope_of_torchserves_handlers_follows_the_protocol(tmp_path: Pat
 
 
 def test_one_runtime_serves_a_format_and_protocol() -> None:
-    """KServe refuses two with one priority."""
+    """KServe refuses two with one priority that it may choose by itself; those of GPUs have to be named."""
     served = Counter(
         (known["name"], protocol)
-        for spec in RUNTIMES.values()
+        for name, spec in RUNTIMES.items()
+        if name not in ON_GPUS
         for known in spec["supportedModelFormats"]
         for protocol in spec["protocolVersions"]
     )
@@ -134,16 +139,29 @@ def test_examples_find_a_runtime(name: str) -> None:
         and form.get("version") in (None, known["version"])
         and protocol in spec["protocolVersions"]
     ]
-    assert len(fitting) == 1
-    assert wanted.get("runtime", fitting[0]) == fitting[0]
+    chosen = [runtime for runtime in fitting if runtime not in ON_GPUS]
+    assert len(chosen) == 1
+    assert wanted.get("runtime", chosen[0]) in fitting
 
 
 def test_a_format_that_kserve_serves_itself_is_not_taken_from_it() -> None:
     """Its own runtimes have the priority 1 for huggingface, and 2 for pytorch."""
-    for spec in RUNTIMES.values():
+    for name, spec in RUNTIMES.items():
         (known,) = spec["supportedModelFormats"]
-        assert known["autoSelect"] == (known["name"] != "huggingface")
+        assert known["autoSelect"] == (known["name"] != "huggingface" and name not in ON_GPUS)
         assert known.get("priority", 1) == 1
+
+
+def test_runtimes_of_gpus_are_those_of_torchserve_with_a_gpu() -> None:
+    """Another image, a GPU in requests and limits, and more memory; else nothing differs."""
+    assert [name.replace("-gpu", "") for name in ON_GPUS] == [
+        name for name in RUNTIMES if "torchserve" in name and name not in ON_GPUS
+    ]
+    for name in ON_GPUS:
+        plain, own = container(name.replace("-gpu", "")), container(name)
+        assert {key for key in plain | own if plain.get(key) != own.get(key)} == {"image", "resources"}
+        assert [own["resources"][part]["nvidia.com/gpu"] for part in ("requests", "limits")] == ["1", "1"]
+    assert {one.get("runtime") for one in SERVICES.values()} & set(ON_GPUS), "an example"
 
 
 def test_there_is_an_example_of_each_protocol() -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from msx_frontend.devices.choose import KNOWN
 from msx_ray.agent.node_cache import CACHE
 from tests.deploy.chart import DEPLOY, VALUES, rendered, values_of
 from tests.deploy.custom_resources import problems
 
 CLUSTER = yaml.safe_load((DEPLOY / "kuberay" / "raycluster.yaml").read_text())
 SPEC, NAME = CLUSTER["spec"], CLUSTER["metadata"]["name"]
-HEAD, (WORKERS,) = SPEC["headGroupSpec"], SPEC["workerGroupSpecs"]
+HEAD, (NPUS, GPUS) = SPEC["headGroupSpec"], SPEC["workerGroupSpecs"]
 
 
 def container(group: dict[str, Any]) -> dict[str, Any]:
@@ -32,23 +33,39 @@ def test_it_is_valid(kubernetes: str) -> None:
 def test_ray_is_the_one_that_is_installed() -> None:
     """Frontend and nodes need the same; the driver checks it."""
     assert SPEC["rayVersion"].split(".")[:2] == version("ray").split(".")[:2]
-    assert container(HEAD)["image"] == container(WORKERS)["image"]
+    assert container(HEAD)["image"] == container(NPUS)["image"] == container(GPUS)["image"]
     image = values_of(VALUES["groups"])["image"]
     assert container(HEAD)["image"] == f"{image['repository']}:{image['tag']}"
 
 
 def test_ray_has_as_many_npus_as_the_pod() -> None:
-    resources = json.loads(json.loads(WORKERS["rayStartParams"]["resources"]))
-    limits = container(WORKERS)["resources"]["limits"]
+    resources = json.loads(json.loads(NPUS["rayStartParams"]["resources"]))
+    limits = container(NPUS)["resources"]["limits"]
     assert resources == {"NPU": int(limits["huawei.com/Ascend910"])}
-    assert "huawei.com/Ascend910" not in container(HEAD)["resources"]["limits"]
     assert HEAD["rayStartParams"]["num-cpus"] == "0", "nothing is placed on the head"
 
 
-@pytest.mark.parametrize("group", [HEAD, WORKERS], ids=["head", "workers"])
+def test_ray_has_as_many_gpus_as_the_pod() -> None:
+    """Ray takes no `GPU` among its resources; it has an option of its own."""
+    resources = container(GPUS)["resources"]
+    assert resources["requests"]["nvidia.com/gpu"] == resources["limits"]["nvidia.com/gpu"] == "8"
+    assert GPUS["rayStartParams"] == {"num-gpus": "8"}
+    (toleration,) = GPUS["template"]["spec"]["tolerations"]
+    assert toleration == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def test_each_group_has_devices_of_one_kind_and_one_has_pods() -> None:
+    named = [{name for name in container(one)["resources"]["limits"] if "/" in name} for one in (HEAD, NPUS, GPUS)]
+    assert named == [set(), {"huawei.com/Ascend910"}, {"nvidia.com/gpu"}]
+    assert [one["replicas"] for one in (NPUS, GPUS)] == [2, 0]
+    assert NPUS["maxReplicas"] == GPUS["maxReplicas"], "as many as the comment says to take over"
+
+
+@pytest.mark.parametrize("group", [HEAD, NPUS, GPUS], ids=["head", "npus", "gpus"])
 def test_a_pod(group: dict[str, Any]) -> None:
     own = container(group)
-    assert {"name": "RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES", "value": "1"} in own["env"]
+    for kind in KNOWN:
+        assert {"name": f"RAY_EXPERIMENTAL_NOSET_{kind.visible}", "value": "1"} in own["env"]
     assert own["command"][0] == "/usr/local/bin/entrypoint.sh", "it sets CANN's variables"
     assert "$KUBERAY_GEN_RAY_START_CMD" in own["command"][-1]
     assert own["securityContext"]["readOnlyRootFilesystem"] is True

@@ -58,7 +58,11 @@ grpc_management_address=0.0.0.0
 grpc_management_port={{ .Values.ports.grpcManagement }}
 model_store=/models
 drain_timeout={{ .Values.drainTimeout }}
+{{- if .Values.gpu.count }}
+number_of_gpu={{ .Values.gpu.count }}
+{{- else }}
 number_of_npu={{ .Values.npu.count }}
+{{- end }}
 {{- if or .Values.cache.hostPath .Values.cache.existingClaim }}
 cache_dir=/cache
 {{- end }}
