@@ -1,0 +1,90 @@
+"""`scripts/gpu-check`: the script on machines with and without GPUs, and the whole page where GPUs are simulated."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+ROWS = 10
+"""Checks of a server's GPUs."""
+
+
+def checkout(folder: Path, nvidia_smi: str | None) -> dict[str, str]:
+    """The scripts in a folder of their own, with this tool or none; returns the environment."""
+    (folder / "scripts").mkdir()
+    for name in ("gpu-check", "_venv"):
+        shutil.copy(ROOT / "scripts" / name, folder / "scripts")
+    programs = folder / "bin"
+    programs.mkdir()
+    if nvidia_smi is not None:
+        (programs / "nvidia-smi").write_text(f"#!/bin/sh\n{nvidia_smi}\n")
+        (programs / "nvidia-smi").chmod(0o755)
+    for name in ("sh", "grep", "dirname", "cmp", "tr", "printf"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    return {"PATH": str(programs)}
+
+
+@pytest.mark.parametrize(
+    "nvidia_smi", [None, "echo No devices were found; exit 6", "echo driver mismatch >&2; exit 18"]
+)
+def test_a_machine_without_gpus_is_told_in_a_sentence_before_anything_is_installed(
+    nvidia_smi: str | None, tmp_path: Path
+) -> None:
+    env = checkout(tmp_path, nvidia_smi)
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run([tmp_path / "scripts" / "gpu-check"], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("gpu-check: nvidia-smi finds no GPU here, so nothing was installed or run: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_machine_with_gpus_runs_the_check(tmp_path: Path) -> None:
+    """In an environment that is there already, with torch."""
+    env = checkout(tmp_path, "echo 'GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-5a1b0c9e)'")
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "$*"\n')
+    python.chmod(0o755)
+    for name in ("pyproject.toml", ".venv/.msx-torch"):
+        (tmp_path / name).write_text("")
+    done = subprocess.run([tmp_path / "scripts" / "gpu-check"], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "-m tests.gpu_check\n", "")
+
+
+def page() -> tuple[int, list[list[str]]]:
+    """Exit code and the rows of the page of simulated GPUs."""
+    command = [sys.executable, "-m", "tests.gpu_check", "--simulated"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert done.stderr == ""
+    assert "- no GPU: two are simulated, and torch computes on the CPU" in lines
+    assert lines[-3:] == ["## python -m benchmarks utilisation: not run", "", "GPUs are simulated."]
+    return done.returncode, [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][1:]
+
+
+@pytest.mark.e2e
+@pytest.mark.torch
+@pytest.mark.skipif(not HAS_TORCH, reason="needs the extra `torch`")
+def test_the_whole_page() -> None:
+    code, rows = page()
+    assert [row[1] for row in rows] == [*["passed"] * 5, "not run", "passed", "passed", "not run", "passed"], rows
+    assert code == 0
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(HAS_TORCH, reason="torch is there")
+def test_the_page_goes_on_where_checks_fail() -> None:
+    """Without torch no archive can be made; the server starts and stops nevertheless, and leaves nothing."""
+    code, rows = page()
+    assert code == 1
+    assert len(rows) == ROWS
+    assert [row[0] for row in rows if "**failed**" in row and "No module named 'torch'" in row[2]] != []
