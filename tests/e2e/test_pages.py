@@ -211,6 +211,7 @@ NOT_RUN = {
         "install": "changes the machine",
         "systemctl": "changes the machine; tests/deploy checks the unit",
     },
+    "docs/devices.md": {"scripts/gpu-check": "needs GPUs; tests/gpu_check runs it where they are simulated"},
     "docs/first-hour.md": {
         "python3 -m venv": INSTALLS,
         "pip install": INSTALLS,
