@@ -122,7 +122,7 @@ def _exchange(connection: socket.socket, call: bytes, limit: float) -> bytes:
     received = bytearray()
     while not received.endswith(b"\n"):
         connection.settimeout(max(deadline - time.monotonic(), 0.001))
-        data = connection.recv(MOST_LINE)
+        data = connection.recv(1 << 16)
         received += data
         if not data or len(received) > MOST_LINE:
             raise ConnectionError

@@ -137,6 +137,17 @@ def test_close_does_not_wait_for_a_call_that_hangs(
     assert caplog.messages == []
 
 
+def test_none_is_started_beside_one_that_does_not_end(nvml: FakeNvml) -> None:
+    """It waits in the kernel, where no signal reaches it."""
+    process = NvmlProcess(str(nvml.folder), 60)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as stuck:
+        process._process = stuck
+        with pytest.raises(UnreadableError, match=f"process {stuck.pid}, which read its GPUs, was killed and has not"):
+            process.ask("inventory", Inventory)
+    assert len(process.ask("inventory", Inventory).gpus) == 2
+    process.close()
+
+
 @pytest.mark.parametrize("call", ["links", "status"])
 def test_it_ends_with_a_server_that_was_killed(nvml: FakeNvml, call: str) -> None:
     """Also in the middle of a call that hangs."""
