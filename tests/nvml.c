@@ -144,7 +144,13 @@ static int memory_of(Device device, unsigned long long *used, unsigned long long
 int nvmlDeviceGetMemoryInfo_v2(Device device, Memory2 *memory) { ENTER(device); return memory_of(device, &memory->used, &memory->total); }
 int nvmlDeviceGetMemoryInfo(Device device, Memory *memory) { ENTER(device); return memory_of(device, &memory->used, &memory->total); }
 
-int nvmlDeviceGetUtilizationRates(Device device, Utilization *rates) { ENTER(device); return number_of(device, "utilisation", &rates->gpu); }
+int nvmlDeviceGetUtilizationRates(Device device, Utilization *rates) {
+  unsigned long long percent[2];
+  ENTER(device);
+  int code = numbers_of(device, "utilisation", percent, 2);
+  if (!code) rates->gpu = percent[0], rates->memory = percent[1];
+  return code;
+}
 int nvmlDeviceGetTemperature(Device device, unsigned sensor, unsigned *degrees) { ENTER(device); return number_of(device, "temperature", degrees); }
 
 int nvmlDeviceGetTotalEccErrors(Device device, unsigned kind, unsigned counter, unsigned long long *count) {

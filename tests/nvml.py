@@ -32,7 +32,7 @@ H100: Values = {
     "name": "NVIDIA H100 80GB HBM3",
     "bus_id": "0000:1B:00.0",
     "memory": "527 81559",
-    "utilisation": 37,
+    "utilisation": "37 5",
     "temperature": 41,
 }
 A100: Values = {
@@ -41,7 +41,7 @@ A100: Values = {
     "name": "NVIDIA A100-SXM4-40GB",
     "bus_id": "0000:43:00.0",
     "memory": "1105 40960",
-    "utilisation": 0,
+    "utilisation": "0 0",
     "temperature": 33,
 }
 MIG_A100: Values = {**A100, "mig": 1, "most_instances": 7}

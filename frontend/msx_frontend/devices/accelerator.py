@@ -6,6 +6,7 @@ Nothing outside this package knows which kinds there are, how a driver names its
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar, Protocol
 
 from msx_core.framework_device import FrameworkDevice
@@ -42,6 +43,8 @@ class DeviceStatus:
     """Counters of ECC errors by the driver's name; they are shown, and not judged."""
     processes: Mapping[int, int] | None = None
     """Memory of each process on the device by its id in this container; None where the driver gives no such ids."""
+    memory_activity: int | None = None
+    """Percent of the time in which the device's memory was read or written: nvidia-smi's `utilization.memory`."""
 
 
 Links = Mapping[tuple[str, str], int]
@@ -66,6 +69,9 @@ class Accelerator(Protocol):
     """Command that shows people the health of the devices."""
     visible: ClassVar[str]
     """Environment variable that names the devices of a process: workers never inherit it."""
+    container: ClassVar[str]
+    """Environment variable by which a container's runtime chooses devices, or "". It is shown, and never applied: the
+    runtime has done that."""
     resource: ClassVar[str]
     """Ray's name of the resource that stands for one device."""
     framework: ClassVar[FrameworkDevice | None]
@@ -102,8 +108,11 @@ class Accelerator(Protocol):
     def close(self) -> None:
         """End the processes that read the devices. Blocks for a moment; no other method is called after it."""
 
-    def check_software(self) -> Iterator[Finding]:
-        """Findings about the vendor's software that these devices need beside their tool, for `msx-serve doctor`."""
+    def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
+        """Findings about the vendor's software that these devices need beside their tool, for `msx-serve doctor`.
+
+        `packages`: folders that workers import packages from. Nothing is imported.
+        """
 
 
 def figures(accelerator: Accelerator, devices: Sequence[Device]) -> Iterator[tuple[int, DeviceStatus]]:

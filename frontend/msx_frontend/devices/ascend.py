@@ -15,6 +15,7 @@ from msx_frontend.devices.hccl_ports import hccl_ports
 from msx_frontend.devices.local_cores import PCI, local_cores
 from msx_frontend.devices.npu_smi import UNKNOWN, Chip, ChipKey, ChipRow, NpuSmi, parse_mapping, parse_table
 from msx_frontend.devices.npu_smi_topo import LINKS, Label, TopoRow, parse_topo
+from msx_frontend.devices.pid_namespace import NAMESPACE, is_of_host
 from msx_frontend.findings import Finding
 
 VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
@@ -45,6 +46,7 @@ class Ascend:
     title: ClassVar[str] = "NPU"
     tool: ClassVar[str] = "npu-smi info"
     visible: ClassVar[str] = VISIBLE
+    container: ClassVar[str] = "ASCEND_VISIBLE_DEVICES"
     resource: ClassVar[str] = "NPU"
     framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Ascend", "libascendcl.so")
 
@@ -55,10 +57,12 @@ class Ascend:
         *,
         dev: Path = Path("/dev"),
         pci: Path = PCI,
+        namespace: Path = NAMESPACE,
         timeout: float = 10.0,
     ) -> None:
         """`timeout`: seconds for each call of npu-smi."""
         self._limit, self._env, self._dev, self._pci = limit, env, dev, pci
+        self._namespace = namespace
         self._tool = NpuSmi(env, timeout)
         self._npus: Sequence[Npu] = ()
         self._health_known: set[str] = set()
@@ -102,7 +106,7 @@ class Ascend:
     def close(self) -> None:
         """`npu-smi` ends by itself."""
 
-    def check_software(self) -> Iterator[Finding]:
+    def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
         return check_cann(self._env)
 
     @cached_property
@@ -118,7 +122,9 @@ class Ascend:
         return LINKS["PIX"] if row_a == row_b else self._topo[row_a].links.get(row_b)
 
     def _judged(self, npu: Npu, status: DeviceStatus) -> DeviceStatus:
-        """A chip of unknown health is unhealthy if its health was known before."""
+        """A chip of unknown health is unhealthy if its health was known before. Processes have the host's ids."""
+        if not is_of_host(self._namespace):
+            status = replace(status, processes=None)
         if status.healthy is not None:
             self._health_known.add(npu.id)
         elif status.health.lower() == UNKNOWN and npu.id in self._health_known:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from msx_core.framework_device import FrameworkDevice
@@ -15,6 +16,7 @@ class NoAccelerator:
     title: ClassVar[str] = "CPU"
     tool: ClassVar[str] = ""
     visible: ClassVar[str] = ""
+    container: ClassVar[str] = ""
     resource: ClassVar[str] = "CPU"
     framework: ClassVar[FrameworkDevice | None] = None
 
@@ -45,5 +47,5 @@ class NoAccelerator:
     def close(self) -> None:
         """Nothing is open."""
 
-    def check_software(self) -> Iterator[Finding]:
+    def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
         return iter(())

@@ -3,7 +3,7 @@
 `npu-smi info -m` has one line per chip: NPU ID, Chip ID, Chip Logic ID, on newer tools Chip Phy-ID, Chip Name. The
 logic id is what CANN takes; a card may have two chips (910C), and its controller ("Mcu") has none. Tools that give no
 logic ids number the chips by NPU ID. `npu-smi info` has two lines per chip, each of three cells, and then a table of
-processes.
+processes, each a line of four cells.
 """
 
 import os
@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from msx_frontend.devices.accelerator import DeviceStatus
@@ -53,6 +54,9 @@ class ChipRow(NamedTuple):
 _CHIP_HEAD = re.compile(r"^(\d+)\s+(\S+)$")
 _CHIP_BODY = re.compile(r"^(\d+)(?:\s+\S+)?$")
 _USAGE = re.compile(r"(\d+)\s*/\s*(\d+)")
+_CHIP = re.compile(r"^(\d+)\s+(\d+)$")
+_PROCESSES = "Process id"
+"""A heading of the table of processes, which old tools do not print."""
 
 
 class NpuSmi:
@@ -107,33 +111,52 @@ def _mapped(headings: list[str], line: str) -> tuple[ChipKey, Chip] | None:
 def parse_table(text: str) -> dict[ChipKey, ChipRow]:
     """The state of each chip in the output of `npu-smi info`, in the tool's order."""
     chips: dict[ChipKey, ChipRow] = {}
-    head: tuple[int, str, str] | None = None
-    for cells in _rows(text):
+    head: tuple[int, str, str, str] | None = None
+    for cells in _rows(text, 3):
         if head is None:
             match = _CHIP_HEAD.match(cells[0])
-            head = (int(match[1]), match[2], cells[1]) if match else None
+            head = (int(match[1]), match[2], cells[1], cells[2]) if match else None
         elif match := _CHIP_BODY.match(cells[0]):
-            npu, name, health = head
-            chips[ChipKey(npu, int(match[1]))] = ChipRow(name, cells[1], _status(health, cells[2]))
+            npu, name, health, power = head
+            chips[ChipKey(npu, int(match[1]))] = ChipRow(name, cells[1], _status(health, power, cells[2]))
             head = None
+    return _with_processes(chips, text) if _PROCESSES in text else chips
+
+
+def _with_processes(chips: dict[ChipKey, ChipRow], text: str) -> dict[ChipKey, ChipRow]:
+    found = _processes(text)
+    statuses = {key: replace(row.status, processes=found.get(key, {})) for key, row in chips.items()}
+    return {key: row._replace(status=statuses[key]) for key, row in chips.items()}
+
+
+def _processes(text: str) -> dict[ChipKey, dict[int, int]]:
+    """Memory in MB of the processes on each chip, by process id; without idle chips."""
+    chips: dict[ChipKey, dict[int, int]] = {}
+    for chip, pid, _, memory in _rows(text, 4):
+        if (match := _CHIP.match(chip)) and pid.isdecimal() and memory.isdecimal():
+            chips.setdefault(ChipKey(int(match[1]), int(match[2])), {})[int(pid)] = int(memory)
     return chips
 
 
-def _rows(text: str) -> list[list[str]]:
+def _rows(text: str, cells: int) -> list[list[str]]:
+    """Rows with so many cells."""
     lines = (line.strip() for line in text.splitlines())
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
-    return [row for row in rows if len(row) == 3]  # the table of processes has four cells
+    return [row for row in rows if len(row) == cells]
 
 
-def _status(health: str, usage: str) -> DeviceStatus:
-    """`0  0 / 0  3318 / 65536`: AI cores, memory and, on chips that have it, HBM, which then is the memory."""
+def _status(health: str, power: str, usage: str) -> DeviceStatus:
+    """`power` is `95.8  43  0 / 0`: watts, °C and huge pages. `usage` is `0  0 / 0  3318 / 65536`: AI cores, memory
+    and, on chips that have it, HBM, which then is the memory."""
     pairs = _USAGE.findall(usage)
     used, total = map(int, pairs[-1]) if pairs else (None, None)
     cores = usage.split(maxsplit=1)[0] if usage else ""
+    temperature = next(iter(power.split()[1:]), "")
     return DeviceStatus(
         health=health,
         healthy=_HEALTHY.get(health.lower()),
         utilisation=int(cores) if cores.isdigit() else None,
         memory_used=used,
         memory_total=total,
+        temperature=int(temperature) if temperature.isdecimal() else None,
     )

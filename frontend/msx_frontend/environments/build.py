@@ -137,7 +137,7 @@ class Build:
         self.phase = "making the virtual environment"
         venv = folder / "venv"
         await self._run(folder, interpreter.path, "venv", "--system-site-packages", "--without-pip", str(venv))
-        own = next((venv / "lib").glob("python*/site-packages"))
+        (own,) = _sites(folder)
         lines = [f"import site; site.addsitedir({path!r})" for path in interpreter.site_dirs]
         (own / "msx_server.pth").write_text("\n".join(lines) + "\n")
 
@@ -181,6 +181,16 @@ def remove(root: Path, is_waste: Callable[[Path], bool], uses: Uses | None = Non
             if unused:
                 (folder / _COMPLETE).unlink(missing_ok=True)  # what is left of it must not be taken for whole
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def package_folders(root: Path) -> list[Path]:
+    """Folders of packages of the complete environments. Blocks."""
+    complete = sorted(mark.parent for mark in root.glob(f"*/{_COMPLETE}"))
+    return [site for folder in complete for site in _sites(folder)]
+
+
+def _sites(folder: Path) -> list[Path]:
+    return [*folder.glob("site"), *(folder / "venv" / "lib").glob("python*/site-packages")]
 
 
 def key_of(folder: Path) -> str:

@@ -23,6 +23,8 @@ from msx_frontend.cli.main import main
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.devices import cann
 from msx_frontend.devices.accelerator import DeviceStatus
+from msx_frontend.devices.ascend import Ascend
+from msx_frontend.environments.interpreter import own
 from msx_frontend.findings import Finding, Level
 from msx_frontend.versions import PACKAGES, PYTHON, Range, minor, numbers
 from msx_net.listening.address import Address
@@ -170,6 +172,42 @@ def test_an_unhealthy_npu_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         f"`fpu-top` shows it. Until it is repaired, leave it out of {VISIBLE}."
     )
     assert not [one for one in found if "f0" in one]
+
+
+def found_of_fake(monkeypatch: pytest.MonkeyPatch, env: Mapping[str, str], *statuses: DeviceStatus) -> list[str]:
+    fake = FakeAccelerator(len(statuses))
+    fake.statuses = {f"f{number}": status for number, status in enumerate(statuses)}
+    add_accelerator(monkeypatch, fake)
+    return [one.found for one in devices.check_devices(Machine(env=env)) if one.check == "FPUs"]
+
+
+def test_temperatures_and_memory_errors_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    worn = DeviceStatus(temperature=41, memory_errors={"corrected": 2, "uncorrected": 0})
+    told = found_of_fake(monkeypatch, {}, worn, DeviceStatus(memory_errors={"corrected": 0}), DeviceStatus())
+    assert told == ["3: Fake 1", "0: 41 °C, ECC errors: 2 corrected; 1: ECC errors: none"]
+
+
+def test_the_choice_of_a_containers_runtime_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {FakeAccelerator.container: "2"}
+    told = found_of_fake(monkeypatch, chosen, DeviceStatus())
+    assert told == [f"1: Fake 1; {FakeAccelerator.container}=2, which the container's runtime reads"]
+
+
+def test_the_choice_of_a_containers_runtime_where_there_are_no_devices(env: dict[str, str]) -> None:
+    found = [one.found for one in devices.check_devices(Machine(env={**env, Ascend.container: "0-3"}))]
+    expected = f"none: models run on the CPU; {Ascend.container}=0-3, which the container's runtime reads"
+    assert expected in found
+
+
+def test_packages_of_workers_are_those_of_their_interpreter_and_of_models(tmp_path: Path) -> None:
+    machine = Machine(ServerConfig(state_dir=tmp_path))
+    whole = tmp_path / "environments" / "a-1" / "site"
+    whole.mkdir(parents=True)
+    (tmp_path / "environments" / "b-2" / "site").mkdir(parents=True)
+    (whole.parent / "complete").touch()
+    assert machine.worker_packages() == [*map(Path, own().site_dirs), whole]
+    absent = Machine(ServerConfig(state_dir=tmp_path, python=tmp_path / "python"))
+    assert absent.worker_packages() == [whole]
 
 
 # -- the system --

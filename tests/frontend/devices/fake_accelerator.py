@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -27,6 +28,7 @@ class FakeAccelerator:
     title: ClassVar[str] = "FPU"
     tool: ClassVar[str] = "fpu-top"
     visible: ClassVar[str] = VISIBLE
+    container: ClassVar[str] = "FAKE_CONTAINER_DEVICES"
     resource: ClassVar[str] = "FPU"
     framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Fake", "libfake.so")
 
@@ -67,7 +69,7 @@ class FakeAccelerator:
     def close(self) -> None:
         self.closed = True
 
-    def check_software(self) -> Iterator[Finding]:
+    def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
         yield ok("fake driver", "1.0")
 
 

@@ -46,6 +46,19 @@ def test_chips_with_their_state(tmp_path: Path, env: dict[str, str]) -> None:
     assert statuses["3"].memory_total == 65536
 
 
+@pytest.mark.parametrize(
+    ("link", "processes"), [("pid:[4026531836]", [{}, {31337: 29110}]), ("pid:[4026532841]", [None, None])]
+)
+def test_processes_are_known_by_the_hosts_ids_alone(
+    tmp_path: Path, env: dict[str, str], link: str, processes: list[dict[int, int] | None]
+) -> None:
+    install_sample(tmp_path, "910b")
+    (tmp_path / "pid").symlink_to(link)
+    ascend = Ascend(2, env, namespace=tmp_path / "pid")
+    ascend.detect()
+    assert [status.processes for status in ascend.status().values()] == processes
+
+
 def test_a_limit_on_real_devices(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910b")
     assert ids(env, 2) == [0, 1]

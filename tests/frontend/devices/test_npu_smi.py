@@ -44,10 +44,13 @@ def test_a_mapping_without_logic_ids_numbers_by_npu() -> None:
 
 def test_table() -> None:
     table = parse_table(read("910b_info"))
-    assert table[ChipKey(1, 0)] == ("910B3", "0000:C1:00.0", DeviceStatus("OK", True, 87, 3328, 65536))
+    status = DeviceStatus("OK", True, 87, 3328, 65536, temperature=44, processes={31337: 29110})
+    assert table[ChipKey(1, 0)] == ("910B3", "0000:C1:00.0", status)
     assert table[ChipKey(5, 0)].status.health == "Warning"
-    assert parse_table(read("910c_info"))[ChipKey(3, 1)].status == DeviceStatus("OK", True, 12, 2895, 65536)
-    assert parse_table(read("310p_info"))[ChipKey(1, 0)].status == DeviceStatus("OK", True, 5, 1700, 21527)
+    idle = DeviceStatus("OK", True, 12, 2895, 65536, temperature=36, processes={})
+    assert parse_table(read("910c_info"))[ChipKey(3, 1)].status == idle
+    idle = DeviceStatus("OK", True, 5, 1700, 21527, temperature=40, processes={})
+    assert parse_table(read("310p_info"))[ChipKey(1, 0)].status == idle
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,13 @@ def test_table() -> None:
 )
 def test_health(word: str, healthy: bool | None) -> None:
     text = f"| 0     910B3 | {word} | NA  43  0 / 0 |\n| 0  0 | NA | NA  NA  NA |\n"
-    assert parse_table(text)[ChipKey(0, 0)].status == DeviceStatus(word, healthy)
+    assert parse_table(text)[ChipKey(0, 0)].status == DeviceStatus(word, healthy, temperature=43)
+
+
+def test_processes_and_temperatures_that_the_tool_does_not_show() -> None:
+    text = "| 0     910B3 | OK | NA  NA  0 / 0 |\n| 0  0 | NA | NA  NA  NA |\n"
+    status = parse_table(text)[ChipKey(0, 0)].status
+    assert (status.temperature, status.processes) == (None, None)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """The devices of the machine, and what their vendor's software lacks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.devices import choose
-from msx_frontend.devices.accelerator import Accelerator
+from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus
 from msx_frontend.findings import Finding, failed, ok, warning
 
 
@@ -16,13 +16,37 @@ def check_devices(machine: Machine) -> Iterator[Finding]:
         yield from (_without(kind, machine) for kind in choose.KNOWN)
         return
     names = ", ".join(sorted({device.name for device in real}))
-    yield ok(f"{accelerator.title}s", f"{len(real)}: {names}")
-    yield from _unhealthy(accelerator)
-    yield from accelerator.check_software()
+    yield ok(f"{accelerator.title}s", f"{len(real)}: {names}{_of_container(accelerator, machine)}")
+    statuses = accelerator.status()
+    yield from _unhealthy(accelerator, statuses)
+    yield from _conditions(accelerator, real, statuses)
+    yield from accelerator.check_software(machine.worker_packages())
 
 
-def _unhealthy(accelerator: Accelerator) -> Iterator[Finding]:
-    for id, status in accelerator.status().items():
+def _of_container(kind: Accelerator | type[Accelerator], machine: Machine) -> str:
+    """Choice of the container's runtime, which decides which devices are there at all."""
+    given = machine.env.get(kind.container) if kind.container else None
+    return "" if given is None else f"; {kind.container}={given}, which the container's runtime reads"
+
+
+def _conditions(
+    accelerator: Accelerator, devices: Sequence[Device], statuses: Mapping[str, DeviceStatus]
+) -> Iterator[Finding]:
+    """Temperatures and memory errors, by the server's numbers, where the driver gives them."""
+    known = ((number, _condition(statuses.get(device.id, DeviceStatus()))) for number, device in enumerate(devices))
+    if told := [f"{number}: {condition}" for number, condition in known if condition]:
+        yield ok(f"{accelerator.title}s", "; ".join(told))
+
+
+def _condition(status: DeviceStatus) -> str:
+    counted = [f"{count} {name}" for name, count in status.memory_errors.items() if count]
+    errors = f"ECC errors: {', '.join(counted) or 'none'}" if status.memory_errors else ""
+    warmth = "" if status.temperature is None else f"{status.temperature} °C"
+    return ", ".join(filter(None, [warmth, errors]))
+
+
+def _unhealthy(accelerator: Accelerator, statuses: Mapping[str, DeviceStatus]) -> Iterator[Finding]:
+    for id, status in statuses.items():
         if status.healthy is False:
             yield failed(
                 f"{accelerator.title}s",
@@ -40,4 +64,4 @@ def _without(kind: type[Accelerator], machine: Machine) -> Finding:
             f"none, by {kind.visible}={given} or because there are none",
             f"Unset {kind.visible} to serve on all {check} of this machine.",
         )
-    return ok(check, "none: models run on the CPU")
+    return ok(check, f"none: models run on the CPU{_of_container(kind, machine)}")

@@ -4,9 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.config.server_config import ServerConfig
+from msx_frontend.config.state_folder import state_folder
+from msx_frontend.environments.build import package_folders
+from msx_frontend.environments.interpreter import PythonError, find_interpreter
 
 
 @dataclass(frozen=True)
@@ -22,3 +26,14 @@ class Machine:
             return version(name)
         except PackageNotFoundError:
             return None
+
+    def worker_packages(self) -> list[Path]:
+        """Folders that workers import packages from: those of their interpreter, and of models' environments. An
+        interpreter that cannot run workers has none, which another check reports."""
+        folder = state_folder(self.config)
+        roots = [root for root in (folder.environments, folder.ready_environments) if root is not None]
+        try:
+            own = find_interpreter(self.config.python, self.env).site_dirs
+        except PythonError:
+            own = ()
+        return [*map(Path, own), *(path for root in roots for path in package_folders(root))]

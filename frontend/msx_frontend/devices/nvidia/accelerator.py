@@ -4,7 +4,6 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -18,18 +17,14 @@ from msx_frontend.devices.nvidia.library import library_path
 from msx_frontend.devices.nvidia.messages import CallName, GpuFigures, GpuLink, GpuReading, Inventory
 from msx_frontend.devices.nvidia.problems import ORDER_UNKNOWN, GpuProblem, UnreadableError, problems_of
 from msx_frontend.devices.nvidia.process import NvmlProcess
+from msx_frontend.devices.nvidia.torch_build import check_torch
 from msx_frontend.devices.nvidia.visible import ORDER, VISIBLE, entries, order_is_unknown, visible_ids
+from msx_frontend.devices.pid_namespace import NAMESPACE, is_of_host
 from msx_frontend.findings import Finding, failed, ok, warning
 
 log = logging.getLogger("msx.devices")
 
 T = TypeVar("T")
-
-CONTAINER = "NVIDIA_VISIBLE_DEVICES"
-"""The variable by which a container's runtime chooses the GPUs that it gives to the container."""
-
-_HOST_NAMESPACE = "pid:[4026531836]"
-"""The first PID namespace of a machine, whose ids NVML gives (PROC_PID_INIT_INO of Linux)."""
 
 
 class Nvidia:
@@ -38,6 +33,7 @@ class Nvidia:
     title: ClassVar[str] = "GPU"
     tool: ClassVar[str] = "nvidia-smi"
     visible: ClassVar[str] = VISIBLE
+    container: ClassVar[str] = "NVIDIA_VISIBLE_DEVICES"
     resource: ClassVar[str] = "GPU"
     framework: ClassVar[FrameworkDevice | None] = None
 
@@ -47,11 +43,12 @@ class Nvidia:
         env: Mapping[str, str] = os.environ,
         *,
         pci: Path = PCI,
-        namespace: Path = Path("/proc/self/ns/pid"),
+        namespace: Path = NAMESPACE,
         timeout: float = 10.0,
     ) -> None:
         """`timeout`: seconds for each reading of NVML."""
-        self._limit, self._env, self._pci, self._namespace, self._timeout = limit, env, pci, namespace, timeout
+        self._limit, self._env, self._pci, self._timeout = limit, env, pci, timeout
+        self._has_host_pids = is_of_host(namespace)
         self._process: NvmlProcess | None = None
         self._inventory: Inventory | None = None
         self._gpus: Sequence[NvidiaGpu] = ()
@@ -110,14 +107,13 @@ class Nvidia:
         if self._process is not None:
             self._process.close()
 
-    def check_software(self) -> Iterator[Finding]:
+    def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
         if self._inventory is not None:
             yield ok("NVIDIA driver", _versions(self._inventory))
         for problem in self._all_problems():
             finding = warning if problem.minor else failed
             yield finding(f"{self.title}s", problem.found, problem.remedy)
-        if given := self._env.get(CONTAINER):
-            yield ok(CONTAINER, f"{given}, by which the container's runtime has chosen the {self.title}s")
+        yield from check_torch(packages, self._inventory.cuda if self._inventory is not None else 0)
 
     def _all_problems(self) -> list[GpuProblem]:
         return self._problems + ([self._failed] if self._failed else [])
@@ -168,15 +164,8 @@ class Nvidia:
             temperature=figures.temperature,
             memory_errors=figures.memory_errors,
             processes=figures.processes if self._has_host_pids else None,
+            memory_activity=figures.memory_activity,
         )
-
-    @cached_property
-    def _has_host_pids(self) -> bool:
-        """Whether the processes here have the ids that NVML gives, those of the host."""
-        try:
-            return os.readlink(self._namespace) == _HOST_NAMESPACE
-        except OSError:
-            return False
 
 
 def _versions(inventory: Inventory) -> str:

@@ -82,6 +82,8 @@ class GpuFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     remap_failed: bool = False
     processes: dict[int, int] | None = None
     """MB by process."""
+    memory_activity: int | None = None
+    """NVML's `utilization.memory`."""
 
 
 class Xid(msgspec.Struct, frozen=True):

@@ -167,6 +167,7 @@ def _figures_of(uuid: str, handle: Handle) -> GpuFigures:
     return GpuFigures(
         uuid=uuid,
         utilisation=rates.gpu if rates else None,
+        memory_activity=rates.memory if rates else None,
         memory_used=memory.used >> 20 if memory else None,
         memory_total=memory.total >> 20 if memory else None,
         temperature=read(pynvml.nvmlDeviceGetTemperature, handle, pynvml.NVML_TEMPERATURE_GPU),

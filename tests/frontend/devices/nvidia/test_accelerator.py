@@ -14,6 +14,7 @@ from msx_frontend.devices.nvidia.accelerator import Nvidia
 from msx_frontend.devices.nvidia.library import _loads
 from msx_frontend.findings import Level
 from tests.frontend.devices.nvidia.conftest import Open
+from tests.frontend.devices.nvidia.test_torch_build import install_torch
 from tests.nvml import A100, H100, MIG_A100, MIG_UUIDS, FakeNvml, mig_instances
 
 FIRST, SECOND = str(H100["uuid"]), str(A100["uuid"])
@@ -49,6 +50,7 @@ def test_two_cards(open_gpus: Open) -> None:
         temperature=41,
         memory_errors={"corrected": 0, "uncorrected": 0},
         processes={},
+        memory_activity=5,
     )
     assert (statuses[SECOND].memory_total, statuses[SECOND].temperature) == (40960, 33)
 
@@ -137,7 +139,7 @@ def test_numbers_without_an_order_of_cards_that_differ(open_gpus: Open) -> None:
         "numbers are taken in the order of the PCI bus. Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID "
         "(`nvidia-smi -L`)."
     ]
-    assert [one.level for one in gpus.check_software()] == [Level.OK, Level.WARNING]
+    assert [one.level for one in gpus.check_software(())] == [Level.OK, Level.WARNING]
 
 
 def test_simulated_ones_have_the_names_of_the_list() -> None:
@@ -257,7 +259,7 @@ def test_a_library_that_does_not_start(open_gpus: Open, nvml: FakeNvml, code: in
     assert (ids(gpus), gpus.status(), gpus.links()) == ([], {}, {})
     (problem,) = gpus.problems()
     assert problem.startswith(words)
-    (finding,) = gpus.check_software()
+    (finding,) = gpus.check_software(())
     assert (finding.level, f"{finding.found}. {finding.remedy}") == (Level.FAILED, problem)
     nvml.fail("nvmlInitWithFlags")
     assert ids(gpus) == [FIRST, SECOND]
@@ -285,7 +287,7 @@ def test_a_machine_without_the_library_pays_nothing(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(library, "_loads", lambda: False)
     monkeypatch.setattr(library, "FOLDERS", ())
     gpus = Nvidia(env={"LD_LIBRARY_PATH": "/nowhere:"})
-    assert (ids(gpus), gpus.problems(), gpus.status(), list(gpus.check_software())) == ([], [], {}, [])
+    assert (ids(gpus), gpus.problems(), gpus.status(), list(gpus.check_software(()))) == ([], [], {}, [])
     assert gpus._process is None
     gpus.close()
 
@@ -299,15 +301,15 @@ def test_a_library_that_only_the_loader_knows(monkeypatch: pytest.MonkeyPatch) -
     assert library.library_path({"LD_LIBRARY_PATH": "/a:/b"}) is None
 
 
-def test_versions_and_the_containers_variable(open_gpus: Open, nvml: FakeNvml) -> None:
-    def findings(**env: str) -> dict[str, tuple[Level, str]]:
-        gpus = open_gpus(**env)
+def test_versions_of_the_driver_and_of_torch(open_gpus: Open, nvml: FakeNvml, tmp_path: Path) -> None:
+    def findings(*packages: Path) -> dict[str, tuple[Level, str]]:
+        gpus = open_gpus()
         gpus.detect()
-        return {one.check: (one.level, one.found) for one in gpus.check_software()}
+        return {one.check: (one.level, one.found) for one in gpus.check_software(packages)}
 
     driver: Any = {"NVIDIA driver": (Level.OK, "550.54.15, for CUDA up to 12.4")}
     assert findings() == driver
-    chosen = (Level.OK, "all, by which the container's runtime has chosen the GPUs")
-    assert findings(NVIDIA_VISIBLE_DEVICES="all") == {**driver, "NVIDIA_VISIBLE_DEVICES": chosen}
+    newer = (Level.WARNING, f"2.9 in {tmp_path} was built with CUDA 13.0, and the driver takes CUDA 12 at most")
+    assert findings(install_torch(tmp_path, "2.9", "cuda: Optional[str] = '13.0'")) == {**driver, "torch": newer}
     nvml.set({"driver": None, "cuda": None})
     assert findings() == {"NVIDIA driver": (Level.OK, "of unknown version")}
