@@ -9,7 +9,7 @@ from functools import cache
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
-from msx_frontend.metrics.observer import CLUSTER, ModelGauges, ServerFigures
+from msx_frontend.metrics.observer import CLUSTER, ModelGauges, ObservedDevice, ServerFigures
 from msx_llm.gauges import EngineGauges
 from msx_llm.stats import RequestTimes
 from msx_protocol import MetricInfo, MetricSample
@@ -50,7 +50,7 @@ def without_samples() -> set[str]:
 
 async def _page() -> bytes:
     figures = ServerFigures(
-        devices=lambda: [(0, True)],
+        devices=lambda: [ObservedDevice(0, True, 41, {"corrected": 0})],
         cluster=lambda: [(name, labels, 1.0) for name, (_, labels) in CLUSTER.items()],
         connections=lambda: [("inference", 1)],
         certificate_end=lambda: 1.0,

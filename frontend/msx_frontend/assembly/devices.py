@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from msx_frontend.config import ServerConfig
@@ -13,6 +12,8 @@ from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, 
 from msx_frontend.devices.choose import choose_accelerator
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.sharing_log import SharingLog
+from msx_frontend.metrics.observer import ObservedDevice
+from msx_frontend.models.device_usage import server_device
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.device_watch import DeviceWatch
@@ -43,9 +44,12 @@ class ServerDevices:
         """The figures of each device, by the server's number. Blocks."""
         return figures(self._accelerator, self._devices)
 
-    def healthy(self) -> Iterable[tuple[int, bool]]:
-        """The number of each device, and whether models may run on it."""
-        return ((number, number not in self.unhealthy()) for number in range(len(self._devices)))
+    def observed(self) -> Iterable[ObservedDevice]:
+        """Each device as it was read last, for the metrics."""
+        for number, device in enumerate(self._devices):
+            status = self._read(device) or DeviceStatus()
+            healthy = number not in self.unhealthy()
+            yield ObservedDevice(number, healthy, status.temperature, status.memory_errors)
 
     def unhealthy(self) -> Mapping[int, str]:
         """The health of each unhealthy device, by number."""
@@ -56,16 +60,15 @@ class ServerDevices:
         pool = self.resources.devices
         return [
             {
-                "number": number,
-                "id": device.id,
-                "name": device.name,
-                "simulated": device.simulated,
-                **asdict(self._watch.last.get(device.id, DeviceStatus())),
+                **server_device(number, device, self._read(device)),
                 "healthy": number not in self.unhealthy(),
                 "holders": pool.holders(number),
             }
             for number, device in enumerate(self._devices)
         ]
+
+    def _read(self, device: Device) -> DeviceStatus | None:
+        return self.resources.reading.statuses.get(device.id)
 
     async def close(self) -> None:
         await self._watch.close()

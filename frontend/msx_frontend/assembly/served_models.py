@@ -119,7 +119,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)
     context.monitoring.start(devices.figures)
-    context.monitoring.metrics.figures.devices = devices.healthy
+    context.monitoring.metrics.figures.devices = devices.observed
     context.health.unhealthy_devices = devices.unhealthy
     interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)

@@ -123,7 +123,7 @@ async def _stop(listeners: list[Listener]) -> None:
 
 def _status(models: ServedModels) -> Status:
     versions = models.context.registry.all_versions()
-    return Status([describe(version) for version in versions], models.not_loaded())
+    return Status([describe(version) for version in versions], models.not_loaded(), models.devices())
 
 
 async def _start_grpc(

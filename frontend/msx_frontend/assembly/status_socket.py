@@ -27,10 +27,11 @@ MOST_BYTES = 64 << 20
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Descriptions of all versions, and why models and workflows of the start are missing."""
+    """Descriptions of all versions, why models and workflows of the start are missing, and the devices."""
 
     versions: list[dict[str, Any]]
     not_loaded: list[str] = []
+    devices: list[dict[str, Any]] = []
 
 
 Describe = Callable[[], Status]

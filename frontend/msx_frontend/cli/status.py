@@ -11,6 +11,7 @@ import msgspec
 
 from msx_frontend.assembly.instance import InstanceInfo
 from msx_frontend.assembly.status_socket import Status, ask
+from msx_frontend.cli.device_table import device_rows, devices_of
 from msx_frontend.cli.launch import started_text
 from msx_frontend.models.versions.states import ModelState
 from msx_frontend.visible import visible
@@ -36,6 +37,8 @@ def show(info: InstanceInfo) -> bool:
         columns([HEADINGS, *rows])
     else:
         click.echo(f"{GAP}{NO_MODELS}")
+    if devices := device_rows(status.devices):
+        columns(devices)
     for version in versions:
         if reason := version.get("reason"):
             click.echo(visible(f"  {version['modelName']} {version['modelVersion']}: {reason}"))
@@ -74,7 +77,7 @@ def _device(device: int, id: str, **_: str) -> str:
 
 
 def _worker(worker: dict[str, Any]) -> tuple[str, ...]:
-    devices = _on_nodes(worker["nodes"]) if "nodes" in worker else worker.get("devices", "cpu")
+    devices = _on_nodes(worker["nodes"]) if "nodes" in worker else devices_of(worker)
     return worker["id"], str(worker.get("pid", "-")), worker["status"], devices, _megabytes(worker)
 
 

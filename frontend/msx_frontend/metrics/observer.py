@@ -1,8 +1,9 @@
 """Gauges of model versions, read at each scrape."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -30,6 +31,9 @@ class ObservedModel(Protocol):
     def worker_memory(self) -> list[tuple[str, str, int]]:
         """Worker, rank, resident bytes."""
 
+    def device_memory(self) -> list[tuple[str, str, int]]:
+        """Worker, the server's number of a device, and bytes that the worker's processes have there."""
+
 
 CLUSTER: dict[str, tuple[str, tuple[str, ...]]] = {
     "msx_cluster_up": ("1 while workers can be placed in the cluster", ()),
@@ -43,14 +47,24 @@ Figure = tuple[str, tuple[str, ...], float]
 """Name, values of the labels, and value of a gauge."""
 
 
+class ObservedDevice(NamedTuple):
+    """`number` is the server's."""
+
+    number: int
+    healthy: bool
+    temperature: int | None = None
+    """°C; None where it is not known."""
+    memory_errors: Mapping[str, int] = MappingProxyType({})
+    """Counters of ECC errors by the driver's name."""
+
+
 @dataclass
 class ServerFigures:
     """Figures of the server itself, read at each scrape. A part that has not started has none."""
 
     held: Callable[[], int] = int
     """Bytes of requests that the server holds."""
-    devices: Callable[[], Iterable[tuple[int, bool]]] = tuple
-    """The server's number of each device, and whether it is healthy."""
+    devices: Callable[[], Iterable[ObservedDevice]] = tuple
     cluster: Callable[[], Iterable[Figure]] = tuple
     """The gauges of the cluster that workers run on."""
     connections: Callable[[], Iterable[tuple[str, int]]] = tuple
@@ -94,6 +108,11 @@ class ModelGauges(Collector):
         memory = GaugeMetricFamily(
             "msx_worker_memory_bytes", "Resident memory of a worker process", labels=(*MODEL, "worker", "rank")
         )
+        on_devices = GaugeMetricFamily(
+            "msx_worker_device_memory_bytes",
+            "Memory of a worker's processes on a device",
+            labels=(*MODEL, "worker", "device"),
+        )
         states = GaugeMetricFamily(
             "msx_model_state", "1 for the state that a model version is in", labels=(*MODEL, "state")
         )
@@ -112,21 +131,37 @@ class ModelGauges(Collector):
                 families[name].add_metric(version.labels, value)
             for worker, rank, size in version.worker_memory():
                 memory.add_metric((*version.labels, worker, rank), size)
+            for worker, device, size in version.device_memory():
+                on_devices.add_metric((*version.labels, worker, device), size)
         held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self._figures.held())
-        devices = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
-        for number, healthy in self._figures.devices():
-            devices.add_metric((str(number),), float(healthy))
         self._seen = [
             *families.values(),
             states,
             memory,
+            on_devices,
             adapters,
             held,
-            devices,
+            *self._devices(),
             *self._connections(),
             *self._settings(),
             *self._cluster(),
         ]
+
+    def _devices(self) -> list[Metric]:
+        """Temperatures and errors have no samples where the driver gives none."""
+        health = GaugeMetricFamily("msx_device_healthy", "1 for a device that models may run on", labels=("device",))
+        warmth = GaugeMetricFamily("msx_device_temperature_celsius", "Temperature of a device", labels=("device",))
+        errors = CounterMetricFamily(
+            "msx_device_memory_errors", "ECC errors that the driver has counted", labels=("device", "kind")
+        )
+        for device in self._figures.devices():
+            number = str(device.number)
+            health.add_metric((number,), float(device.healthy))
+            if device.temperature is not None:
+                warmth.add_metric((number,), device.temperature)
+            for kind, count in device.memory_errors.items():
+                errors.add_metric((number, kind), count)
+        return [health, warmth, errors]
 
     def _cluster(self) -> Iterable[Metric]:
         """Without samples where there is no cluster."""

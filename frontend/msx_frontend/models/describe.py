@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from msx_core.config import StageConfig
+from msx_frontend.models.device_usage import gpu_usage, worker_devices
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.workers.replica import Replica
 
@@ -104,7 +105,7 @@ def kserve_ready(version: ModelVersion) -> dict[str, Any]:
 
 
 def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
-    group, lease = replica.group, replica.lease
+    group, lease, devices = replica.group, replica.lease, replica.devices
     described: dict[str, Any] = {
         "id": str(replica.number),
         "startTime": _time(group.start_time) if group else None,
@@ -112,8 +113,9 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "memoryUsage": group.memory if group else 0,
         "pid": group.pid if group else None,
         "gpu": version.workers.use_devices,
-        "gpuUsage": "N/A",
+        "gpuUsage": gpu_usage(devices),
         "devices": lease.device_ids if lease else None,
+        "deviceUsage": worker_devices(devices) or None,
         "nodes": lease.placement.devices if lease and lease.placement else None,
         "generation": replica.generation,
         "phase": replica.phase or (None if group else version.environment.phase) or None,

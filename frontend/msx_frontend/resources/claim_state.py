@@ -1,10 +1,12 @@
 """State common to all claims, on this machine and in a cluster: their words for the replica (`GroupClaim`)."""
 
 import asyncio
+from collections.abc import Collection, Sequence
 
 from msx_frontend.devices.lease import Lease
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.supply import ClaimEvents
+from msx_frontend.resources.worker_device import WorkerDevice
 
 
 class ClaimState:
@@ -25,6 +27,10 @@ class ClaimState:
     def taken(self) -> int:
         """Bytes of its worker."""
         return self._events.own_memory() if self._events is not None else 0
+
+    def devices(self, pids: Collection[int]) -> Sequence[WorkerDevice]:
+        """None: nobody reads the devices of other machines."""
+        return ()
 
     def changed(self) -> None:
         if self._events is not None:

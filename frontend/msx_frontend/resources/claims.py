@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 
 from msx_core.config import ModelConfig
-from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.devices.errors import DevicesHeldError, PortsHeldError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.resources.claim_state import ClaimState
+from msx_frontend.resources.device_reading import DeviceReading
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling, Start, Starts
+from msx_frontend.resources.worker_device import WorkerDevice
 
 
 class Resources:
@@ -20,6 +21,8 @@ class Resources:
 
     def __init__(self, devices: DevicePool, processes: Processes, starts: Starts) -> None:
         self.devices, self.processes, self.starts = devices, processes, starts
+        self.reading = DeviceReading()
+        """The last one of the devices."""
         self._waiting: list[Claim] = []
         self._granted: list[Claim] = []
 
@@ -51,9 +54,10 @@ class Resources:
             self.processes.give_back(claim.ranks)
         self._serve()
 
-    def devices_read(self, statuses: Mapping[str, DeviceStatus]) -> None:
+    def devices_read(self, reading: DeviceReading) -> None:
         """Handles one reading of the devices: claims to devices that have become unhealthy are revoked."""
-        for number in self.devices.health.read(statuses):
+        self.reading = reading
+        for number in self.devices.health.read(reading.statuses):
             word = self.devices.health.unhealthy[number]
             for claim in list(self._granted):
                 if claim.lease is not None and number in claim.lease.numbers:
@@ -112,6 +116,13 @@ class Claim(ClaimState):
         """The group's last process is gone, and no other starts. May be called again."""
         self.started()
         self._resources.release(self)
+
+    def devices(self, pids: Collection[int]) -> Sequence[WorkerDevice]:
+        lease, reading = self.lease or Lease(self.model_key), self._resources.reading
+        return [
+            WorkerDevice(number, device, reading.statuses.get(device.id), reading.memory(device.id, pids))
+            for number, device in zip(lease.numbers, lease.devices, strict=True)
+        ]
 
     def grant(self, lease: Lease) -> None:
         self.lease = lease

@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
-from msx_frontend.devices.accelerator import Accelerator, DeviceStatus
+from msx_frontend.devices.accelerator import Accelerator
 from msx_frontend.resources.claims import Resources
+from msx_frontend.resources.device_reading import DeviceReading
 
 log = logging.getLogger("msx.devices")
 
@@ -16,8 +16,6 @@ class DeviceWatch:
     def __init__(self, accelerator: Accelerator, resources: Resources, interval: float) -> None:
         self._accelerator, self._resources, self._interval = accelerator, resources, interval
         self._task: asyncio.Task[None] | None = None
-        self.last: Mapping[str, DeviceStatus] = {}
-        """The last reading, by device id."""
 
     async def start(self) -> None:
         """Returns after the first reading: no worker starts on a device that is unhealthy by then."""
@@ -28,12 +26,14 @@ class DeviceWatch:
     async def look(self) -> None:
         """One reading, on a thread. What goes wrong there says nothing about the devices."""
         try:
-            statuses = await asyncio.to_thread(self._accelerator.status)
+            reading = await asyncio.to_thread(self._read)
         except Exception:
             log.exception("the state of the devices could not be read")
         else:
-            self.last = statuses
-            self._resources.devices_read(statuses)
+            self._resources.devices_read(reading)
+
+    def _read(self) -> DeviceReading:
+        return DeviceReading(self._accelerator.status())
 
     async def close(self) -> None:
         if self._task is not None:

@@ -1,12 +1,13 @@
 """Supply of workers, on this machine or in a cluster: the words that both have."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Protocol
 
 from msx_core.config import ModelConfig
 from msx_frontend.devices.lease import Lease
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.starts import Sibling
+from msx_frontend.resources.worker_device import WorkerDevice
 
 
 class UnhealthyDevice(NamedTuple):
@@ -52,6 +53,9 @@ class GroupClaim(Protocol):
     @property
     def phase(self) -> str:
         """Line that it stands in; "" while it stands in none, or lacks something."""
+
+    def devices(self, pids: Collection[int]) -> Sequence[WorkerDevice]:
+        """The devices of its `lease` that this server reads; `pids` are the group's processes."""
 
     async def satisfied(self) -> None:
         """Returns when it has its `lease`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from functools import partial
 from typing import Protocol
@@ -15,6 +15,7 @@ from msx_frontend.management_errors import RequirementsFailed
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.resources.shortage import Shortage
 from msx_frontend.resources.supply import GroupClaim
+from msx_frontend.resources.worker_device import WorkerDevice
 from msx_frontend.workers import group_end
 from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.group import GroupEvents, WorkerGroup
@@ -88,6 +89,11 @@ class Replica:
     def lease(self) -> Lease | None:
         """Its devices; None while it waits for them, and after it has released them."""
         return self._claim.lease
+
+    @property
+    def devices(self) -> Sequence[WorkerDevice]:
+        """Its devices on this machine, as they were read last."""
+        return self._claim.devices([rank.pid for rank in self.group.ranks] if self.group is not None else ())
 
     @property
     def shortage(self) -> Shortage | None:

@@ -22,6 +22,7 @@ from tests.frontend.devices.fake_accelerator import PORTS, VISIBLE, FakeAccelera
 from tests.frontend.harness import until
 from tests.frontend.packing import pack_model
 from tests.loops import run
+from tests.prometheus import samples
 
 pytestmark = pytest.mark.usefixtures("_own_environment")
 
@@ -43,6 +44,18 @@ def fake_with_cores(cores: Sequence[int]) -> FakeAccelerator:
 async def healthy(server: Server) -> list[float]:
     text = (await server.models.context.monitoring.metrics.expose(frozenset({"msx_device_healthy"}))).decode()
     return [float(line.split()[-1]) for line in text.splitlines() if not line.startswith("#")]
+
+
+def busy_with(pid: int) -> DeviceStatus:
+    """Its processes are this one and another program's."""
+    busy = DeviceStatus("Good", True, 50, 1024, 4096, temperature=41, memory_errors={"corrected": 2})
+    return replace(busy, processes={pid: 512, 1: 100})
+
+
+async def samples_of_devices(server: Server) -> dict[str, float]:
+    names = {"msx_device_temperature_celsius", "msx_device_memory_errors_total", "msx_worker_device_memory_bytes"}
+    text = (await server.models.context.monitoring.metrics.expose(frozenset(names))).decode()
+    return {name: value for name, _, value in samples(text)}
 
 
 def test_a_server_on_another_accelerator(
@@ -70,8 +83,21 @@ def test_a_server_on_another_accelerator(
             assert {name: seen[name] for name in seen if "VISIBLE" in name} == {VISIBLE: "f1"}
             assert psutil.Process(worker["pid"]).cpu_affinity() == [last]
             assert await healthy(server) == [0, 1, 1]
+            fake.statuses["f1"] = busy_with(worker["pid"])
+            await until(lambda: "temperature" in describe(version)["workers"][0]["deviceUsage"][0])
+            shown = describe(version)["workers"][0]
+            expected = "gpuId::1 utilization.gpu [%]::50 % utilization.memory [%]::[N/A] memory.used [MiB]::1024 MiB"
+            assert (shown["gpuUsage"], shown["deviceUsage"][0]["workerMemory"]) == (expected, 512 << 20)
+            assert await samples_of_devices(server) == {
+                "msx_device_temperature_celsius": 41,
+                "msx_device_memory_errors_total": 2,
+                "msx_worker_device_memory_bytes": 512 << 20,
+            }
             assert await asyncio.to_thread(status.show, server.info)
-            assert "device 0 (id f0) is unhealthy: Critical" in capsys.readouterr().out
+            told = capsys.readouterr().out
+            assert "device 0 (id f0) is unhealthy: Critical" in told
+            assert " ".join(told.split()).count("1 f1 Fake 1 50 % 1024 of 4096 MB 41 °C 2 corrected") == 1
+            assert " 1 (512 MB) " in told
             fake.statuses["f1"] = CRITICAL
             await until(lambda: version.workers.ready == 1 and describe(version)["workers"][0]["devices"] == "f2")
             assert server.health.detail() == "Ready; unhealthy devices: 0 (Critical), 1 (Critical)"

@@ -44,7 +44,7 @@ def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         def asked(_: InstanceInfo) -> Status:
             if error is not None:
                 raise error
-            return Status(list(versions), list(not_loaded))
+            return Status(list(versions), list(not_loaded), [{"device": 0}])
 
         monkeypatch.setattr(running, "asked", asked)
         monkeypatch.setattr(running, "selected", lambda **flags: server)
@@ -77,6 +77,7 @@ def test_status_as_json_says_whether_it_is_well(answers: Callable[..., None], sa
     one = json.loads(done.stdout)
     assert (one["pid"], one["well"], done.exit_code) == (1, well, 0 if well else 1)
     assert one.get("error", "gone") == "gone"
+    assert one.get("devices", [{"device": 0}]) == [{"device": 0}]
 
 
 def test_a_failed_model_is_not_well(answers: Callable[..., None]) -> None:

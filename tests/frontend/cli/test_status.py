@@ -64,6 +64,17 @@ def test_unhealthy_devices_are_named_once(
     assert "unhealthy" not in capsys.readouterr().out
 
 
+def test_devices_follow_the_models(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = {"device": 1, "id": "GPU-8a1f", "name": "NVIDIA H100", "temperature": 41, "healthy": True, "holders": []}
+    monkeypatch.setattr(status, "ask", lambda path: Status([], [], [device]))
+    assert status.show(info(tmp_path))
+    head, row = capsys.readouterr().out.splitlines()[-2:]
+    assert head.split() == ["device", "id", "name", "load", "memory", "temperature", "ECC", "errors"]
+    assert row.split() == ["1", "GPU-8a1f", "NVIDIA", "H100", "-", "-", "41", "°C", "-"]
+
+
 def test_ranks_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ranks = [
         {"rank": 0, "pid": 7, "state": "READY", "memoryUsage": 1e6, "host": "node-a"},

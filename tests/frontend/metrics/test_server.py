@@ -11,6 +11,7 @@ from msx_frontend.metrics.engines import AdapterInfo
 from msx_frontend.metrics.family import MOST_SERIES
 from msx_frontend.metrics.gathered import MOST
 from msx_frontend.metrics.handlers import MOST_METRICS
+from msx_frontend.metrics.observer import ObservedDevice, ServerFigures
 from msx_frontend.models.versions.states import ModelState
 from msx_protocol import MetricSample
 from tests.frontend.jobs import make_job
@@ -33,6 +34,9 @@ class Version:
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
         return [("9000", "0", 4096)]
+
+    def device_memory(self) -> list[tuple[str, str, int]]:
+        return [("9000", "1", 8192)]
 
 
 ADAPTERS = "max_lora=4,model=m,running_lora_adapters=chat,sql,version=1.0,waiting_lora_adapters=one"
@@ -75,8 +79,21 @@ def test_gauges_are_those_of_the_moment() -> None:
     assert seen["msx_model_state", "model=m,state=FAILED,version=1.0"] == 0
     assert seen["msx_lora_requests_info", ADAPTERS] == 1_700_000_000.5
     assert seen["msx_worker_memory_bytes", "model=m,rank=0,version=1.0,worker=9000"] == 4096
+    assert seen["msx_worker_device_memory_bytes", "device=1,model=m,version=1.0,worker=9000"] == 8192
     metrics.versions.clear()
     assert not [name for name, _ in exposed(metrics) if name == "msx_queue_depth"]
+
+
+def test_devices_have_samples_of_what_their_driver_tells() -> None:
+    devices = [ObservedDevice(0, True, 41, {"corrected": 2, "uncorrected": 0}), ObservedDevice(1, False)]
+    seen = exposed(ServerMetrics(figures=ServerFigures(devices=lambda: devices)))
+    assert {(name, labels): value for (name, labels), value in seen.items() if name.startswith("msx_device_")} == {
+        ("msx_device_healthy", "device=0"): 1,
+        ("msx_device_healthy", "device=1"): 0,
+        ("msx_device_temperature_celsius", "device=0"): 41,
+        ("msx_device_memory_errors_total", "device=0,kind=corrected"): 2,
+        ("msx_device_memory_errors_total", "device=0,kind=uncorrected"): 0,
+    }
 
 
 @pytest.mark.parametrize("name", ["msx_queue_depth", "ts_queue_latency_microseconds"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.models.describe import describe
 from msx_frontend.models.versions.states import ModelState
+from msx_frontend.resources.device_reading import DeviceReading
 from msx_frontend.workers import group_end
 from tests.contract.torchserve.shapes import MEMBERS
 from tests.frontend.harness import FAILED, FakeGroup, Harness, in_harness, until
+from tests.frontend.workers.fake_launcher import PID
 
 
 def test_a_version_that_serves(tmp_path: Path) -> None:
@@ -91,6 +94,24 @@ def test_devices(tmp_path: Path) -> None:
         await harness.register("m", config="deviceIds: [1]")
         described = describe(harness.registry.find("m"))
         assert (described["deviceType"], described["deviceIds"]) == ("npu", [1])
-        assert (described["workers"][0]["gpu"], described["workers"][0]["devices"]) == (True, "1")
+        (worker,) = described["workers"]
+        assert (worker["gpu"], worker["gpuUsage"], worker["devices"]) == (True, "N/A", "1")
+        assert worker["deviceUsage"] == [{"device": 1, "id": "1", "name": "910B"}]
+
+    in_harness(tmp_path, test, npus=2)
+
+
+def test_devices_as_they_were_read_last(tmp_path: Path) -> None:
+    """The worker's part of the memory is that of its own processes: the ranks of a group have the whole group's."""
+
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="parallelType: tp\nparallelLevel: 2\n")
+        busy = DeviceStatus("OK", True, 37, 3318, 65536, processes={PID: 100, PID + 1: 20, 1: 9})
+        harness.resources.devices_read(DeviceReading({"0": busy, "1": DeviceStatus("OK", True)}))
+        (worker,) = describe(harness.registry.find("m"))["workers"]
+        assert worker["gpuUsage"].startswith("gpuId::0 utilization.gpu [%]::37 % ")
+        assert [one.get("workerMemory") for one in worker["deviceUsage"]] == [120 << 20, None]
+        (version,) = harness.registry.all_versions()
+        assert version.figures.device_memory() == [(worker["id"], "0", 120 << 20)]
 
     in_harness(tmp_path, test, npus=2)

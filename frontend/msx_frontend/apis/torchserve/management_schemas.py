@@ -17,6 +17,21 @@ MODELS: JsonSchema = {
         "nextPageToken": {"type": "string", "description": "For next_page_token, where there are more"},
     },
 }
+_DEVICE: JsonSchema = {
+    "type": "object",
+    "required": ["device", "id", "name"],
+    "properties": {
+        "device": {"type": "integer", "description": "The server's number of it"},
+        "id": {"type": "string", "description": "The driver's name of it"},
+        "name": {"type": "string"},
+        "cores": {"type": "string", "description": "Those of its NUMA node"},
+        "utilization": {"type": "integer", "description": "In percent"},
+        "memoryUsed": {"type": "integer", "description": "In bytes"},
+        "memoryTotal": {"type": "integer", "description": "In bytes"},
+        "temperature": {"type": "integer", "description": "In °C"},
+        "workerMemory": {"type": "integer", "description": "In bytes, of the worker's processes"},
+    },
+}
 _WORKER: JsonSchema = {
     "type": "object",
     "required": ["id", "status"],
@@ -26,6 +41,9 @@ _WORKER: JsonSchema = {
         "startTime": {"type": "string"},
         "pid": {"type": "integer"},
         "memoryUsage": {"type": "integer", "description": "In bytes"},
+        "gpu": {"type": "boolean"},
+        "gpuUsage": {"type": "string"},
+        "deviceUsage": {"type": "array", "items": _DEVICE},
     },
 }
 _VERSION: JsonSchema = {

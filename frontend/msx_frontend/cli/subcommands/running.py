@@ -80,14 +80,16 @@ def backup(folder: Path, **flags: Any) -> None:
 
 
 def described(info: InstanceInfo) -> dict[str, Any]:
-    """Object that `status --json` prints: places, pid, versions as describe has them, and whether all is well."""
+    """Object that `status --json` prints: places, pid, versions as describe has them, devices, and whether all is
+    well."""
     common = {"pid": info.pid, "stateFolder": str(info.state_folder), **info.places()}
     try:
         status = asked(info)
     except (OSError, ValueError) as error:
         return {**common, "well": False, "error": str(error)}
     well = not status.not_loaded and all(one["state"] != ModelState.FAILED.value for one in status.versions)
-    return {**common, "well": well, "notLoaded": status.not_loaded, "versions": status.versions}
+    found = {"notLoaded": status.not_loaded, "versions": status.versions, "devices": status.devices}
+    return {**common, "well": well, **found}
 
 
 def _status(info: InstanceInfo) -> Status:

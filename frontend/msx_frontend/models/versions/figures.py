@@ -69,6 +69,9 @@ class VersionFigures(Figures):
     def worker_memory(self) -> list[tuple[str, str, int]]:
         return list(self._replicas.memory())
 
+    def device_memory(self) -> list[tuple[str, str, int]]:
+        return list(self._replicas.device_memory())
+
 
 class StagedFigures(Figures):
     """The figures of the stages, taken together."""
@@ -99,4 +102,8 @@ class StagedFigures(Figures):
 
     def worker_memory(self) -> list[tuple[str, str, int]]:
         """Empty: each stage reports its own."""
+        return []
+
+    def device_memory(self) -> list[tuple[str, str, int]]:
+        """Empty, too."""
         return []

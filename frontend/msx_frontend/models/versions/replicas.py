@@ -131,6 +131,13 @@ class Replicas:
             for one in replica.group.ranks if replica.group is not None else ():
                 yield str(replica.number), str(one.rank), one.status.memory
 
+    def device_memory(self) -> Iterator[tuple[str, str, int]]:
+        """Worker, device, and bytes that its processes have there, where the driver tells."""
+        for replica in self.all:
+            for one in replica.devices:
+                if one.memory is not None:
+                    yield str(replica.number), str(one.number), one.memory
+
     def _warn_of_cap(self, most: int) -> None:
         capacity = self._resources.capacity or 0
         if 0 < capacity < most:

@@ -90,7 +90,7 @@ def test_gauges_are_sums_but_for_requests_which_several_stages_have_at_once() ->
         "msx_requests_running": 1,
         "msx_kv_cache_utilization": 0.5,
     }
-    assert figures.worker_memory() == []
+    assert figures.worker_memory() == figures.device_memory() == []
 
 
 OLDER = {"msx_queue_oldest_seconds": 7, "msx_kv_cache_utilization": 0.5}

@@ -3,7 +3,7 @@
 import { call } from "../shared/api.js";
 import { h, show } from "../shared/dom.js";
 import { badge, facts, notice, table } from "../shared/elements.js";
-import { bytes, count, millis, percent } from "../shared/format.js";
+import { NONE, bytes, count, millis, percent } from "../shared/format.js";
 import { actions } from "./actions.js";
 import "./charts.js";
 import "./lines.js";
@@ -94,7 +94,7 @@ class Model extends HTMLElement {
       { name: "Host", value: ({ rank, worker }) => rank.host ?? nodes(worker) ?? this.store.part("server").host },
       { name: "pid", number: true, value: ({ rank }) => String(rank.pid ?? "–") },
       { name: "Memory", number: true, value: ({ rank }) => bytes(rank.memoryUsage) },
-      { name: "Devices", value: ({ worker }) => worker.devices?.join(", ") || "–" },
+      { name: "Devices", value: ({ worker }) => devices(worker) },
       { name: "Phase or last error", value: ({ worker, rank }) => phase(worker, rank) },
     ], rows, "No worker is wanted: scale the model.")]);
   }
@@ -109,6 +109,13 @@ class Model extends HTMLElement {
 
 function nodes(worker) {
   return worker.nodes ? Object.keys(worker.nodes).join(", ") : undefined;
+}
+
+/** The server's numbers of them, with the memory that is the worker's. */
+function devices(worker) {
+  const used = (worker.deviceUsage ?? []).map((one) =>
+    (one.workerMemory === undefined ? String(one.device) : `${one.device} (${bytes(one.workerMemory)})`));
+  return used.join(", ") || worker.devices || NONE;
 }
 
 function phase(worker, rank) {

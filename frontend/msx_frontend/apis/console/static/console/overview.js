@@ -2,7 +2,7 @@
 
 import { h, show } from "../shared/dom.js";
 import { badge, notice, table } from "../shared/elements.js";
-import { age, bytes, count, millis, percent } from "../shared/format.js";
+import { NONE, age, bytes, count, millis, percent, unit } from "../shared/format.js";
 import "./charts.js";
 
 export function linkTo(version, text) {
@@ -96,13 +96,15 @@ class Overview extends HTMLElement {
       if (cluster) return this.#cluster(cluster);
       const head = h("h2", { id: "devices" }, "Devices");
       if (!devices.length) {
-        return [head, h("p", { class: "quiet" }, "This server has no NPUs: its models run on the CPU.")];
+        return [head, h("p", { class: "quiet" }, "This server has no devices: its models run on the CPU.")];
       }
       return [head, table("Devices", [
-        { name: "Device", value: (one) => `${one.number} (${one.name}${one.simulated ? ", simulated" : ""})` },
+        { name: "Device", value: (one) => `${one.device} (${one.name}${one.simulated ? ", simulated" : ""})` },
         { name: "State", value: (one) => badge(one.healthy ? "READY" : "FAILED") },
-        { name: "Load", number: true, value: (one) => (one.utilisation === null ? "–" : `${one.utilisation} %`) },
-        { name: "Memory", number: true, value: (one) => (one.memory_total ? `${count(one.memory_used)} of ${count(one.memory_total)} MB` : "–") },
+        { name: "Load", number: true, value: (one) => unit(one.utilization, "%") },
+        { name: "Memory", number: true, value: (one) => (one.memoryTotal ? `${bytes(one.memoryUsed)} of ${bytes(one.memoryTotal)}` : NONE) },
+        { name: "Temperature", number: true, value: (one) => unit(one.temperature, "°C") },
+        { name: "ECC errors", value: (one) => errors(one.memoryErrors) },
         { name: "Held by", value: (one) => one.holders.join(", ") || "nobody" },
       ], devices)];
     });
@@ -126,6 +128,11 @@ class Overview extends HTMLElement {
       cluster.waiting.length ? [h("h3", {}, "Waiting"), h("ul", {}, cluster.waiting.map((one) =>
         h("li", {}, `${one.model} ${one.version}, worker ${one.worker}: ${one.reason}`)))] : null];
   }
+}
+
+function errors(counted) {
+  if (!counted) return NONE;
+  return Object.entries(counted).filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "0";
 }
 
 function figures(resources) {

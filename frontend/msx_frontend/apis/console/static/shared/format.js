@@ -33,6 +33,10 @@ export function percent(share) {
   return missing(share) ? NONE : `${(share * 100).toFixed(share && share < 0.1 ? 1 : 0)} %`;
 }
 
+export function unit(value, name) {
+  return missing(value) ? NONE : `${value} ${name}`;
+}
+
 /** `seconds` since the epoch, as the time of day. */
 export function clock(seconds) {
   return missing(seconds) ? NONE : new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
