@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from msx_frontend.devices.pid_namespace import is_of_host
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.nvml import A100, H100, FakeNvml
 
@@ -49,6 +50,17 @@ def test_workers_get_gpus_by_uuid_and_leave_one_with_an_xid(tmp_path: Path, nvml
         answer = server.predict("m", b"x").json()
         assert (answer["device_id"], answer["environ"]["CUDA_VISIBLE_DEVICES"]) == (0, SECOND)
         assert not [name for name in answer["environ"] if name.startswith("ASCEND_")]
+        nvml.set({"gpu1.processes": f"{server.describe('m')['workers'][0]['pid']} 512"})
+        expected = "gpuId::0 utilization.gpu [%]::0 % utilization.memory [%]::0 % memory.used [MiB]::1105 MiB"
+        assert server.describe("m")["workers"][0]["gpuUsage"] == expected
+
+        expected_memory = 512 << 20 if is_of_host() else None
+
+        def memory_is_read() -> bool:
+            (used,) = server.describe("m")["workers"][0]["deviceUsage"]
+            return bool(used.get("workerMemory") == expected_memory)
+
+        wait_until(memory_is_read, "its memory is read", server.tail)
         nvml.set({"xid0": "1 79"})
         wait_until(lambda: shown() == ("READY", "gpu", FIRST), "it has moved", server.tail)
         assert server.inference.get("/readyz").json() == {"status": "Ready; unhealthy devices: 0 (XID 79)"}

@@ -1,10 +1,10 @@
 """The state of devices in replies: typed members, and TorchServe's text `gpuUsage`."""
 
-from collections.abc import Iterable, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 from typing import Any
 
 from msx_frontend.devices.accelerator import Device, DeviceStatus
+from msx_frontend.devices.local_cores import core_list
 from msx_frontend.resources.device_reading import MB
 from msx_frontend.resources.worker_device import WorkerDevice
 
@@ -61,10 +61,3 @@ def _known(**members: Any) -> dict[str, Any]:
 
 def _bytes(megabytes: int | None) -> int | None:
     return None if megabytes is None else megabytes * MB
-
-
-def core_list(cores: Iterable[int]) -> str:
-    """`0-23,48-71`, as the kernel writes lists of cores."""
-    runs = groupby(enumerate(sorted(cores)), lambda pair: pair[1] - pair[0])
-    ranges = ([core for _, core in run] for _, run in runs)
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in ranges)

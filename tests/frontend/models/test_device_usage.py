@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from msx_frontend.devices.accelerator import Device, DeviceStatus
-from msx_frontend.models.device_usage import core_list, gpu_usage, server_device, worker_devices
+from msx_frontend.models.device_usage import gpu_usage, server_device, worker_devices
 from msx_frontend.resources.worker_device import WorkerDevice
 
 GPU = Device("GPU-8a1f", "NVIDIA H100", cores=frozenset(range(4)))
@@ -40,10 +38,3 @@ def test_members_are_those_that_are_known() -> None:
     assert server_device(1, GPU, None) == known
     assert server_device(1, GPU, BUSY) == {**known, **figures, "memoryErrors": {"corrected": 2}}
     assert server_device(0, Device("0", "simulated", simulated=True), None)["simulated"]
-
-
-@pytest.mark.parametrize(
-    ("cores", "text"), [((), ""), ((3,), "3"), ((0, 1, 2, 8), "0-2,8"), ((5, 4, 7, 9, 8), "4-5,7-9")]
-)
-def test_cores(cores: tuple[int, ...], text: str) -> None:
-    assert core_list(cores) == text

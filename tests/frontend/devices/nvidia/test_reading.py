@@ -42,8 +42,8 @@ def test_two_cards(nvml: FakeNvml) -> None:
     )
     assert reader.inventory() == Inventory("550.54.15", 12040, cards)
     nvml.set({"gpu0.processes": "41 1200 42 300", "gpu0.graphics": "42 320", "gpu0.level1": 30, "xid0": "0 48"})
-    first = GpuFigures(FIRST, 0, 37, 527, 81559, 41, ECC, processes={41: 1200, 42: 320})
-    second = GpuFigures(SECOND, 0, 0, 1105, 40960, 33, ECC, processes={})
+    first = GpuFigures(FIRST, 0, 37, 527, 81559, 41, ECC, processes={41: 1200, 42: 320}, memory_activity=5)
+    second = GpuFigures(SECOND, 0, 0, 1105, 40960, 33, ECC, processes={}, memory_activity=0)
     assert reader.figures() == GpuReading((first, second), (Xid(FIRST, 48),))
     assert reader.links() == [GpuLink(FIRST, SECOND, 5)]
     nvml.set({"gpu0.nvlink1": 0})
