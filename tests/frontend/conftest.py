@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ def no_gpus_of_this_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(library, "_loads", lambda: False)
         patch.setattr(library, "FOLDERS", ())
+        patch.setattr(library, "DRIVER", Path("/nowhere"))
         yield
 
 

@@ -11,11 +11,11 @@ from msx_core.framework_device import FrameworkDevice
 from msx_frontend.devices.accelerator import Device, DeviceStatus, Links
 from msx_frontend.devices.health import MISSING
 from msx_frontend.devices.local_cores import PCI, local_cores
+from msx_frontend.devices.nvidia import library
 from msx_frontend.devices.nvidia.gpus import NvidiaGpu, devices_of, simulated_gpus
 from msx_frontend.devices.nvidia.health import XidLog, fault
-from msx_frontend.devices.nvidia.library import library_path
 from msx_frontend.devices.nvidia.messages import CallName, GpuFigures, GpuLink, GpuReading, Inventory
-from msx_frontend.devices.nvidia.problems import ORDER_UNKNOWN, GpuProblem, UnreadableError, problems_of
+from msx_frontend.devices.nvidia.problems import ORDER_UNKNOWN, GpuProblem, UnreadableError, no_library, problems_of
 from msx_frontend.devices.nvidia.process import NvmlProcess
 from msx_frontend.devices.nvidia.torch_build import check_torch
 from msx_frontend.devices.nvidia.visible import ORDER, VISIBLE, entries, order_is_unknown, visible_ids
@@ -120,10 +120,12 @@ class Nvidia:
 
     def _read_inventory(self) -> Inventory | None:
         """None on a machine without NVML, and where it cannot be read."""
-        if self._process is None and (path := library_path(self._env)) is not None:
+        if self._process is None and (path := library.library_path(self._env)) is not None:
             self._process = NvmlProcess(path, self._timeout)
         self._inventory = self._ask("inventory", Inventory)
         self._problems = list(problems_of(self._inventory)) if self._inventory else []
+        if self._process is None and library.DRIVER.exists():
+            self._problems = [no_library(library.DRIVER)]
         return self._inventory
 
     def _ask(self, call: CallName, answer: type[T]) -> T | None:

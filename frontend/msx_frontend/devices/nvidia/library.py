@@ -9,6 +9,8 @@ NAME = "libnvidia-ml.so.1"
 PATH = "LD_LIBRARY_PATH"
 FOLDERS = ("/usr/lib/wsl/lib", "/usr/local/nvidia/lib64")
 """Folders of drivers that a loader may not know: WSL's, and the one that Google's Kubernetes nodes mount."""
+DRIVER = Path("/dev/nvidiactl")
+"""A file of the driver, which a process needs for CUDA, too."""
 
 
 def library_path(env: Mapping[str, str]) -> str | None:

@@ -1,6 +1,7 @@
 """Why GPUs cannot be read, and what helps."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from msx_frontend.devices.nvidia.library import NAME
@@ -66,6 +67,13 @@ def failure(code: int, message: str) -> GpuProblem:
         f"NVIDIA's GPUs cannot be read (NVML error {code}: {message})", "Look at what `nvidia-smi` and `dmesg` say."
     )
     return _FAILURES.get(code, other)
+
+
+def no_library(driver: Path) -> GpuProblem:
+    return GpuProblem(
+        f"NVIDIA's driver is here ({driver}), but not its library {NAME}, by which GPUs are read",
+        "Start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the driver's libraries.",
+    )
 
 
 def hangs(limit: float) -> GpuProblem:

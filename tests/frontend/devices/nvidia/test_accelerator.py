@@ -292,6 +292,17 @@ def test_a_machine_without_the_library_pays_nothing(monkeypatch: pytest.MonkeyPa
     gpus.close()
 
 
+def test_a_driver_without_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container that was given what computes, and not what tells of it."""
+    monkeypatch.setattr(library, "DRIVER", tmp_path)
+    gpus = Nvidia(env={})
+    assert ids(gpus) == []
+    assert gpus.problems() == [
+        f"NVIDIA's driver is here ({tmp_path}), but not its library libnvidia-ml.so.1, by which GPUs are read. Start "
+        "the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility, or install the driver's libraries."
+    ]
+
+
 def test_a_library_that_only_the_loader_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(library, "FOLDERS", ("/wsl",))
     monkeypatch.setattr(library, "_loads", _loads)
