@@ -9,10 +9,12 @@ from msx_ray.reservation import CPU, Bundles
 
 
 def device_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> str:
-    """The resource that each rank takes one of: the first kind of device that the cluster has, unless the model is kept
-    off them."""
-    if config.device_type == "cpu":
-        return CPU
+    """The resource that each rank takes one of: a device, unless the model is kept off them."""
+    return CPU if config.device_type == "cpu" else kind_of(nodes)
+
+
+def kind_of(nodes: Sequence[ClusterNode]) -> str:
+    """The first kind of device that the cluster has; CPU without any."""
     return next((name for name in resources_of_devices() if any(node.resources.get(name) for node in nodes)), CPU)
 
 

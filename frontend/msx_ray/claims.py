@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msx_core.config import ModelConfig
-from msx_frontend.plugins.accelerators import Device, accelerator_of, resources_of_devices
+from msx_frontend.plugins.accelerators import Device, accelerator_of
 from msx_frontend.plugins.launchers import ClaimState, Figure, Lease, Shortage, Sibling, UnhealthyDevice
-from msx_ray.bundles import bundles_of, device_of
+from msx_ray.bundles import bundles_of, device_of, kind_of
 from msx_ray.cluster import Cluster
 from msx_ray.placements import placement_of
 from msx_ray.reservation import CPU, Bundles, Reservation
@@ -50,8 +50,9 @@ class ClusterResources:
         nodes = [node for node in self.cluster.nodes if node.alive]
         yield "msx_cluster_up", (), float(not self.cluster.problem)
         yield "msx_cluster_nodes", (), float(len(nodes))
-        yield "msx_cluster_devices", (), _devices(node.resources for node in nodes)
-        yield "msx_cluster_devices_free", (), _devices(node.free for node in nodes)
+        device = kind_of(nodes)
+        yield "msx_cluster_devices", (), _devices(device, (node.resources for node in nodes))
+        yield "msx_cluster_devices_free", (), _devices(device, (node.free for node in nodes))
         for claim in self.claims:
             yield from claim.ranks()
 
@@ -245,6 +246,6 @@ def _lease(model_key: str, reservation: Reservation) -> Lease:
     )
 
 
-def _devices(resources: Iterable[Mapping[str, float]]) -> float:
-    """How many there are of all kinds."""
-    return sum(one.get(name, 0) for one in resources for name in resources_of_devices())
+def _devices(device: str, resources: Iterable[Mapping[str, float]]) -> float:
+    """How many there are of the kind that models run on."""
+    return 0.0 if device == CPU else sum(one.get(device, 0) for one in resources)

@@ -7,6 +7,9 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import msgspec
+
+from msx_frontend.plugins.accelerators import accelerator_of, resources_of_devices
 from msx_ray.driver_process import DriverProcess
 from msx_ray.messages import (
     ClusterNode,
@@ -41,8 +44,12 @@ class Cluster:
     agents do not depend on it.
     """
 
-    def __init__(self, address: str, server_id: str = "") -> None:
+    def __init__(self, address: str, server_id: str = "", devices: Sequence[str] | None = None) -> None:
+        """`devices`: Ray's names of the devices that models may run on, in the order of preference; None for all."""
         self.address = address
+        self._devices = resources_of_devices() if devices is None else devices
+        self._kinds: Sequence[str] = ()
+        """Kinds that the nodes have of these."""
         self.gcs = self.ray_version = ""
         """Where the head answers, host:port, and which version of Ray it has; "" before the first connection."""
         self.id = server_id or secrets.token_hex(6)
@@ -50,7 +57,7 @@ class Cluster:
         self.problem = CONNECTING
         """Why nothing can be placed now, a sentence; "" while the cluster is there."""
         self.nodes: Sequence[ClusterNode] = ()
-        """As they were when the driver last told."""
+        """As they were when the driver last told, with the devices that models may run on."""
         self.changed: Callable[[], None] = lambda: None
         """Called when `problem` or `nodes` has changed."""
         self._gone: Counter[str] = Counter()
@@ -127,7 +134,8 @@ class Cluster:
             self.problem = message.reason
         else:
             self._log_nodes(message.nodes)
-            self.nodes = message.nodes
+            self.nodes = [_allowed(node, self._devices) for node in message.nodes]
+            self._log_kinds()
         for reservation in self.reservations:
             if not reservation.places and self.problem:
                 reservation.wait(self.problem.rstrip("."))
@@ -148,6 +156,26 @@ class Cluster:
             back = self._gone[after[id]] > 0
             self._gone[after[id]] -= back
             log.info("node %s %s the cluster", after[id], "is back in" if back else "has joined")
+
+    def _log_kinds(self) -> None:
+        """Where there is a second kind, and whenever the kinds have changed since."""
+        kinds = [name for name in self._devices if any(node.resources.get(name) for node in self.nodes)]
+        if len(kinds) > 1 and kinds != self._kinds:
+            log.warning(
+                "a server uses one kind of devices, and the cluster has %s: models run on the first; %s",
+                " and ".join(f"{name}s" for name in kinds),
+                ", ".join(f"accelerator={accelerator_of(name).name} takes the {name}s" for name in kinds[1:]),
+            )
+        self._kinds = kinds
+
+
+def _allowed(node: ClusterNode, devices: Sequence[str]) -> ClusterNode:
+    """The node without devices of other kinds."""
+    others = {*resources_of_devices()} - {*devices}
+    resources, free = (
+        {name: amount for name, amount in some.items() if name not in others} for some in (node.resources, node.free)
+    )
+    return msgspec.structs.replace(node, resources=resources, free=free)
 
 
 def _request(reservation: Reservation) -> Reserve:

@@ -12,7 +12,7 @@ from msx_ray.source_limits import SourceLimits
 
 def open_cluster(settings: ClusterSettings) -> Workplace:
     """Connects in the background; Ray itself is imported by the driver's process only."""
-    cluster = Cluster(settings.address)
+    cluster = Cluster(settings.address, devices=settings.devices)
     cluster.start()
     resources = ClusterResources(cluster)
     limits = SourceLimits(settings.silent_connections)

@@ -89,7 +89,7 @@ def _served(model: Model, layout: str) -> Iterator[tuple[RunningServer, Model]]:
     with tempfile.TemporaryDirectory(prefix="msx-soak-") as name:
         folder = Path(name)
         archive = model.pack(folder, layout)
-        with run_server(folder, properties="number_of_npu=4\n") as server:
+        with run_server(folder, properties="simulate_devices=4\n") as server:
             parameters: dict[str, str | int] = {"url": archive.name, "initial_workers": 1}
             server.management.post("/models", params=parameters, timeout=READY_WITHIN).raise_for_status()
             yield server, model

@@ -182,7 +182,7 @@ def test_what_a_killed_server_left_does_not_stop_the_next(terminal: Terminal) ->
 
 
 def test_status_shows_devices(terminal: Terminal) -> None:
-    (terminal.folder / "config.properties").write_text(FREE_PORTS + "number_of_npu=2\n")
+    (terminal.folder / "config.properties").write_text(FREE_PORTS + "simulate_devices=2\n")
     terminal.serve("--start", "--models", "echo.mar", "--dt")
     rows = re.findall(r"echo +1\.0 +\S+ +\d+ +\d+ +\S+ +(\d)", terminal.serve("--status").out)
     assert rows == ["0", "1"]

@@ -19,7 +19,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server,
 
 pytestmark = pytest.mark.e2e
 
-EIGHT = "number_of_npu=8\n"
+EIGHT = "simulate_devices=8\n"
 TP4 = "parallelType: tp\nmsrun: {nproc-per-node: 4}\n"
 
 

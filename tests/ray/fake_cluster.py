@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msx_ray.cluster import Cluster
 from msx_ray.messages import ClusterNode, Connected, FromDriver, Lost, Nodes, Pending, Place, Reserved
@@ -10,8 +10,8 @@ from msx_ray.reservation import Reservation
 
 
 class FakeCluster(Cluster):
-    def __init__(self) -> None:
-        super().__init__("ray-head:6379", "abc")
+    def __init__(self, devices: Sequence[str] | None = None) -> None:
+        super().__init__("ray-head:6379", "abc", devices)
 
     def tell(self, message: FromDriver) -> None:
         self._received(message)

@@ -53,6 +53,8 @@ class FakeRay:
         self.holders: dict[str, FakeHolder] = {}
         self.asked: list[tuple[str, str]] = []
         """Names and strategies of the placement groups that were made."""
+        self.options: list[dict[str, Any]] = []
+        """Options of the holders."""
         monkeypatch.setattr(module, "ray", self)
         monkeypatch.setattr(module, "placement_group", self._make)
         monkeypatch.setattr(module, "get_placement_group", self._find)
@@ -76,6 +78,7 @@ class FakeRay:
         """The decorator of an actor's class."""
 
         def made(name: str, **options: Any) -> Any:
+            self.options.append(options)
             return SimpleNamespace(remote=lambda: self.holders.setdefault(name, FakeHolder(name)))
 
         return lambda actor: SimpleNamespace(options=made)

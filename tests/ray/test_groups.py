@@ -50,6 +50,25 @@ def test_it_is_granted_when_all_holders_have_said_where_they_are(fake: FakeRay) 
     assert not group.granted(), "it is told once"
 
 
+@pytest.mark.parametrize(
+    ("bundle", "options"),
+    [
+        ({"CPU": 1.0}, {"num_cpus": 1.0, "num_gpus": 0, "resources": {}}),
+        ({"NPU": 2.0}, {"num_cpus": 0, "num_gpus": 0, "resources": {"NPU": 2.0}}),
+        ({"GPU": 2.0}, {"num_cpus": 0, "num_gpus": 2.0, "resources": {}}),
+    ],
+)
+def test_a_holder_takes_each_resource_as_ray_has_it(
+    fake: FakeRay, bundle: dict[str, float], options: dict[str, Any]
+) -> None:
+    """Ray refuses "GPU" among other resources."""
+    group = Group("msx-me-1", [bundle], "PACK")
+    fake.states["msx-me-1"] = "CREATED"
+    group.granted()
+    (given,) = fake.options
+    assert {name: given[name] for name in options} == options
+
+
 def test_it_waits_after_a_moment_only(fake: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
     group = Group("msx-me-1", TWO, "PACK")
     assert not group.waits()

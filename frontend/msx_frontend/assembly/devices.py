@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, figures
-from msx_frontend.devices.choose import choose_accelerator
+from msx_frontend.devices.choose import ChosenDevices, choose_accelerator
+from msx_frontend.devices.none import NoAccelerator
 from msx_frontend.devices.pool import DevicePool
+from msx_frontend.devices.settings import DeviceSettings, NoDevicesError
 from msx_frontend.devices.sharing_log import SharingLog
 from msx_frontend.metrics.observer import ObservedDevice
 from msx_frontend.models.device_usage import server_device
@@ -19,6 +22,8 @@ from msx_frontend.resources.claims import Resources
 from msx_frontend.resources.device_watch import DeviceWatch
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
+
+log = logging.getLogger("msx.devices")
 
 
 class ServerDevices:
@@ -32,17 +37,21 @@ class ServerDevices:
         processes = Processes(limits.worker_processes(config, pool.count))
         self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
         self._watch = DeviceWatch(accelerator, self.resources, config.device_check_interval)
+        self._closed = False
 
     @classmethod
     async def find(cls, config: ServerConfig) -> ServerDevices:
-        accelerator, devices = await asyncio.to_thread(choose_accelerator, config.number_of_npu, os.environ)
+        """Raises AcceleratorError."""
+        accelerator, devices, remarks = await asyncio.to_thread(choose_devices, config, os.environ)
+        for remark in remarks:
+            log.warning("%s", remark)
         found = cls(config, accelerator, devices, await asyncio.to_thread(accelerator.links))
         await found._watch.start()
         return found
 
     def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
-        """The figures of each device, by the server's number. Blocks."""
-        return figures(self._accelerator, self._devices)
+        """The figures of each device, by the server's number; none after the end. Blocks."""
+        return () if self._closed else figures(self._accelerator, self._devices)
 
     def observed(self) -> Iterable[ObservedDevice]:
         """Each device as it was read last, for the metrics."""
@@ -71,5 +80,19 @@ class ServerDevices:
         return self.resources.reading.statuses.get(device.id)
 
     async def close(self) -> None:
+        self._closed = True
         await self._watch.close()
         await self._sharing_log.close()
+        await asyncio.to_thread(self._accelerator.close)
+
+
+def choose_devices(config: ServerConfig, env: Mapping[str, str]) -> ChosenDevices:
+    """See `choose_accelerator`. In a cluster nothing needs to be here: Ray knows the devices of the nodes."""
+    if config.cluster_address is None:
+        return choose_accelerator(
+            DeviceSettings(config.accelerator, config.number_of_npu, config.simulate_devices), env
+        )
+    try:
+        return choose_accelerator(DeviceSettings(config.accelerator), env)
+    except NoDevicesError:
+        return ChosenDevices(NoAccelerator(), ())

@@ -33,6 +33,7 @@ def ignored_in_cluster(config: ServerConfig) -> Iterator[str]:
         return
     for name, reason in (
         ("number_of_npu", "Ray knows the devices of each node"),
+        ("simulate_devices", "Ray knows the devices of each node"),
         ("exclusive_group_devices", "each worker has devices of its own"),
         ("bind_cores", "the cores of a node are Ray's"),
         ("max_worker_processes", "it counts processes of this machine, and workers are on nodes"),

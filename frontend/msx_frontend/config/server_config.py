@@ -69,6 +69,11 @@ HostNames = Annotated[
         "*.example.org; * for any",
     ),
 ]
+AcceleratorName = Annotated[
+    str,
+    Meta(pattern=r"^[a-z0-9_-]{1,30}$", description="auto, none, or the name of a kind of devices in lower case"),
+]
+"""Which kinds there are is known in `devices/`, which also refuses another name."""
 Envelope = Annotated[
     str,
     Meta(
@@ -212,7 +217,9 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     max_request_size: Positive = 6553500
     max_response_size: Positive = 6553500
     max_request_elements: Positive = elements.DEFAULT
+    accelerator: AcceleratorName = "auto"
     number_of_npu: Count | None = None
+    simulate_devices: Annotated[int, Meta(ge=0, le=1024, description="an integer from 0 to 1024")] = 0
     exclusive_group_devices: Switch = False
     bind_cores: Switch = False
     device_check_interval: Interval = 15.0

@@ -39,7 +39,7 @@ class Npu(Device):
 
 
 class Ascend:
-    """`limit` is `number_of_npu`: the most devices to use; so many are simulated on a machine without any."""
+    """`limit` is `number_of_npu`: the most devices to use."""
 
     name: ClassVar[str] = "ascend"
     kind: ClassVar[str] = "npu"
@@ -71,10 +71,8 @@ class Ascend:
 
     def detect(self) -> Sequence[Npu]:
         """An inherited ASCEND_RT_VISIBLE_DEVICES limits the devices, then `limit` does."""
-        if self._limit == 0:
-            return ()
         found = self._from_npu_smi() or _from_device_files(self._dev)
-        self._npus = self._visible(found)[: self._limit] if found else self.simulated(self._limit or 0)
+        self._npus = self._visible(found)[: self._limit]
         self._npus = [replace(npu, cores=self._cores(npu)) for npu in self._npus]
         return self._npus
 

@@ -25,6 +25,17 @@ class TooFewDevicesError(DeviceError):
         super().__init__(f"{model_key} needs {_count(size)}, and this server has {count}")
 
 
+class LoneDeviceError(DeviceError):
+    """A process that sees this device sees no other one, and a group needs several."""
+
+    def __init__(self, model_key: str, parallel_type: str, size: int, number: int, id: str) -> None:
+        super().__init__(
+            f"{model_key} needs {_count(size)} that each of its processes sees (parallelType: {parallel_type}), and a "
+            f"process sees device {number} ({id}) alone only: leave out parallelType for one device a worker, or give "
+            "this server whole devices"
+        )
+
+
 class DevicesHeldError(RuntimeError):
     """Other workers hold them now, or they are unhealthy; the message names which."""
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from msx_core.config import ModelConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
-from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
+from msx_frontend.devices.errors import DevicesHeldError, LoneDeviceError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.placement import place_group, place_worker
@@ -40,6 +40,7 @@ class DevicePool:
         """`devices` and `links` are the accelerator's, which it takes time to ask for."""
         self._accelerator = accelerator
         self.devices = tuple(devices)
+        self._alone = frozenset(number for number, device in enumerate(self.devices) if device.alone)
         self._topology = Topology(devices, links)
         self.health = DeviceHealth(self.devices)
         self._exclusive_groups, self._shared = exclusive_groups, shared
@@ -81,6 +82,9 @@ class DevicePool:
             raise UnknownDeviceError(config.device_ids or (), self.count)
         if _size(config) > self.count:
             raise TooFewDevicesError(model_key, _size(config), self.count)
+        if len(self._candidates(config)) < _size(config):
+            number = next(one for one in self._listed(config) if one in self._alone)
+            raise LoneDeviceError(model_key, config.parallel_type, _size(config), number, self.devices[number].id)
 
     def release(self, lease: Lease) -> None:
         """Gives the devices back, after the group's last process has ended. May be called again."""
@@ -122,6 +126,11 @@ class DevicePool:
         return self.count > 0 and config.device_type != "cpu"
 
     def _candidates(self, config: ModelConfig) -> Sequence[int]:
+        """Each process of a group sees all its devices: none of them is one that a process sees alone."""
+        listed = self._listed(config)
+        return listed if _size(config) == 1 else [number for number in listed if number not in self._alone]
+
+    def _listed(self, config: ModelConfig) -> Sequence[int]:
         return config.device_ids or range(self.count)
 
     def _on(self, device: int) -> list[Lease]:

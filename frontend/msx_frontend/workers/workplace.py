@@ -1,6 +1,6 @@
 """Where workers run: on this machine, or where a launcher of another package starts them."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ class ClusterSettings(NamedTuple):
     """`cluster_start_timeout`: seconds that agents have to connect."""
     silent_connections: int
     """The most connections to ports for agents that have not said who they are."""
+    devices: Sequence[str]
+    """Ray's names of the devices that `accelerator` allows, in the order of preference."""
 
 
 @dataclass(frozen=True)

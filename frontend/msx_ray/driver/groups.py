@@ -17,6 +17,9 @@ from msx_ray.reservation import CPU, device_in
 
 NAMESPACE = "msx"
 
+GPU = "GPU"
+"""Like CPU, Ray takes it by a keyword of its own only."""
+
 MOMENT = 2.0
 """Seconds that Ray takes to grant what there is."""
 
@@ -104,13 +107,13 @@ class Group:
     def _hold(self) -> None:
         actor = ray.remote(max_restarts=0, max_task_retries=0, max_concurrency=4)(holder.Holder)
         for index, bundle in enumerate(self.bundles):
-            others = {name: amount for name, amount in bundle.items() if name != CPU}
             made = actor.options(
                 name=self._name(index),
                 namespace=NAMESPACE,
                 lifetime="detached",
                 num_cpus=bundle.get(CPU, 0),
-                resources=others,
+                num_gpus=bundle.get(GPU, 0),
+                resources={name: amount for name, amount in bundle.items() if name not in (CPU, GPU)},
                 scheduling_strategy=PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=index),
             ).remote()
             self._holders.append(made)

@@ -33,7 +33,7 @@ def prepare(store: Path) -> None:
         pack_service("env", store, model=model, config=config)
 
 
-SERVER = Setup(prepare=prepare, properties="number_of_gpu=4\n")
+SERVER = Setup(prepare=prepare, properties="simulate_devices=4\n")
 
 
 @pytest.fixture
@@ -155,14 +155,20 @@ def test_groups_share_devices_with_workers_but_not_with_each_other(
 
 def test_an_inherited_list_is_mapped(tmp_path: Path) -> None:
     """TorchServe hands out 0 and 1, which are the wrong ones."""
-    setup = Setup(prepare=prepare, properties="number_of_gpu=2\n", env={"ASCEND_RT_VISIBLE_DEVICES": "4,5,6,7"})
+    properties = "simulate_devices=4\nnumber_of_gpu=2\n"
+    setup = Setup(prepare=prepare, properties=properties, env={"ASCEND_RT_VISIBLE_DEVICES": "4,5,6,7"})
     with serving(setup, tmp_path) as server:
         register(server, "first", 3)
         assert devices(server, "first") == ["4", "5", "4"]
 
 
 def test_without_devices_nothing_is_capped(tmp_path: Path) -> None:
-    with serving(Setup(prepare=prepare, properties="number_of_gpu=0\n"), tmp_path) as server:
+    """`number_of_gpu` is the most that are used: it makes none."""
+    with serving(Setup(prepare=prepare, properties="number_of_gpu=4\n"), tmp_path) as server:
         described = register(server, "pairs", 3)
         assert (len(described["workers"]), described["deviceType"]) == (3, "cpu")
         assert "ASCEND_RT_VISIBLE_DEVICES" not in server.predict("pairs", b"x").json()["environ"]
+        warnings = [line["message"] for line in server.log_lines() if line.get("logger") == "msx.devices"]
+        assert [text.partition(":")[0] for text in warnings] == [
+            "number_of_npu=4 (number_of_gpu) is the most devices that are used, and none were found"
+        ]

@@ -236,7 +236,7 @@ def test_more_workers_than_fit_on_the_devices(tmp_path: Path) -> None:
     def wide(store: Path) -> None:
         pack_service("echo", store, model="wide", config="parallelType: custom\nparallelLevel: 2\n")
 
-    with serving(Setup(prepare=wide, properties="number_of_npu=2\n"), tmp_path) as server:
+    with serving(Setup(prepare=wide, properties="simulate_devices=2\n"), tmp_path) as server:
         text = 'Model "wide" Version: 1.0 registered with 3 initial workers'
         assert_status(register(server, "wide.mar", initial_workers=3), 200, text)
         assert settings(server, "wide", "minWorkers", "maxWorkers") == [1, 1]

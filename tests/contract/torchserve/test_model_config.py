@@ -18,7 +18,7 @@ from tests.e2e.server import RunningServer, pack_service, wait_until
 
 pytestmark = pytest.mark.e2e
 
-SERVER = Setup(properties="number_of_npu=4\ndefault_response_timeout=77\ndefault_startup_timeout=78\n")
+SERVER = Setup(properties="simulate_devices=4\ndefault_response_timeout=77\ndefault_startup_timeout=78\n")
 
 
 @pytest.fixture

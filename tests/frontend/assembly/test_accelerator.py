@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -27,6 +28,7 @@ from tests.prometheus import samples
 pytestmark = pytest.mark.usefixtures("_own_environment")
 
 CRITICAL = DeviceStatus("Critical", False)
+FAKE: dict[str, Any] = {"accelerator": "fake", "number_of_npu": None}
 
 
 def environment(pid: int) -> dict[str, str]:
@@ -68,7 +70,12 @@ def test_a_server_on_another_accelerator(
     monkeypatch.setitem(os.environ, VISIBLE, "inherited")
     pack_model(tmp_path, "m")
     config = config_of(
-        tmp_path, load_models=("m.mar",), default_workers_per_model=1, bind_cores=True, device_check_interval=0.01
+        tmp_path,
+        load_models=("m.mar",),
+        default_workers_per_model=1,
+        bind_cores=True,
+        device_check_interval=0.01,
+        **FAKE,
     )
 
     async def test() -> None:
@@ -118,7 +125,7 @@ def test_an_accelerator_that_is_added_is_served_on(tmp_path: Path, monkeypatch: 
     )
     pack_model(tmp_path / "store", "cpu", service="env", config="deviceType: cpu\n")
     models = ("one.mar", "two.mar", "cpu.mar")
-    config = config_of(tmp_path, load_models=models, default_workers_per_model=1, disable_system_metrics=False)
+    config = config_of(tmp_path, load_models=models, default_workers_per_model=1, disable_system_metrics=False, **FAKE)
 
     async def test() -> None:
         async with AsyncExitStack() as parts:

@@ -210,6 +210,30 @@ def test_packages_of_workers_are_those_of_their_interpreter_and_of_models(tmp_pa
     assert absent.worker_packages() == [whole]
 
 
+def test_a_kind_of_devices_that_is_named_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = FakeAccelerator(0)
+    add_accelerator(monkeypatch, gone)
+    found = only(devices.check_devices(Machine(ServerConfig(accelerator="fake"))))
+    assert (found.level, found.remedy) == (Level.FAILED, "The start ends with this sentence.")
+    assert found.found.startswith("accelerator=fake: no FPU was found")
+    assert only(devices.check_devices(Machine(ServerConfig(accelerator="none")))).found == (
+        "none, by accelerator=none: models run on the CPU"
+    )
+
+
+def test_what_the_start_warns_of_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeAccelerator(1)
+    add_accelerator(monkeypatch, fake)
+    monkeypatch.setattr(fake, "problems", lambda: ["f1 cannot be read."])  # a finding of `check_software`
+    first, *others = devices.check_devices(Machine(ServerConfig(accelerator="fake", simulate_devices=4)))
+    assert (first.level, first.found) == (
+        Level.WARNING,
+        "simulate_devices=4 has no effect: the server has found 1 FPU",
+    )
+    assert others[0].found == "1: Fake 1"
+    assert fake.closed
+
+
 # -- the system --
 
 

@@ -201,6 +201,8 @@ def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
         ("enable_model_api", "yes", "'yes' is not true or false"),
         ("token_expiration_min", "-1", "'-1' is not a number of minutes, or 0 for never"),
         ("token_expiration_min", "nan", "'nan' is not a number of minutes, or 0 for never"),
+        ("accelerator", "GPU 0", "'GPU 0' is not auto, none, or the name of a kind of devices in lower case"),
+        ("simulate_devices", "1025", "'1025' is not an integer from 0 to 1024"),
         ("drain_timeout", "-1", "'-1' is not a number of seconds above 0"),
         ("metrics_mode", "jmx", "'jmx' is not one of log, prometheus, legacy"),
         ("service_envelope", "a-b", "'a-b' is not body, json, kserve, kservev2, or the name of a module"),

@@ -63,7 +63,6 @@ def test_a_limit_on_real_devices(tmp_path: Path, env: dict[str, str]) -> None:
     install_sample(tmp_path, "910b")
     assert ids(env, 2) == [0, 1]
     assert ids(env, 99) == list(range(8))
-    assert ids(env, 0) == []
 
 
 def test_an_inherited_list_limits_and_is_mapped(tmp_path: Path, env: dict[str, str]) -> None:
@@ -88,11 +87,15 @@ def test_device_files_when_the_tool_does_not_help(tmp_path: Path, env: dict[str,
     assert ascend.status() == {}
 
 
-def test_simulation_only_without_devices(env: dict[str, str], tmp_path: Path) -> None:
-    assert ids(env) == []
-    assert ids(env, 3) == [0, 1, 2]
-    assert all(npu.simulated for npu in Ascend(3, env, dev=tmp_path).detect())
-    assert ids({**env, "ASCEND_RT_VISIBLE_DEVICES": "4,5,6"}, 2) == [4, 5]
+def test_a_machine_without_devices(env: dict[str, str]) -> None:
+    assert ids(env) == ids(env, 3) == []
+
+
+def test_simulated_devices_have_the_inherited_names(env: dict[str, str]) -> None:
+    npus = Ascend(None, env).simulated(3)
+    assert [(npu.id, npu.simulated) for npu in npus] == [("0", True), ("1", True), ("2", True)]
+    env["ASCEND_RT_VISIBLE_DEVICES"] = "4,5,6"
+    assert [npu.id for npu in Ascend(None, env).simulated(2)] == ["4", "5"]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_machine_whose_tool_does_not_know(tmp_path: Path) -> None:
     ascend = ascend_of("310p", tmp_path)
     assert ascend.links() == {}, "before anything was detected"
     simulated = Ascend(4, {"PATH": "/nowhere"})
-    assert len(simulated.detect()) == 4
+    assert len(simulated.simulated(4)) == 4
     assert simulated.links() == {}
 
 

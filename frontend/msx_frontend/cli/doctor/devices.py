@@ -2,18 +2,39 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msx_frontend.assembly.devices import choose_devices
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.devices import choose
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus
+from msx_frontend.devices.none import NoAccelerator
+from msx_frontend.devices.settings import AcceleratorError
 from msx_frontend.findings import Finding, failed, ok, warning
 
 
 def check_devices(machine: Machine) -> Iterator[Finding]:
     """Without devices nothing of a vendor is needed."""
-    accelerator, devices = choose.choose_accelerator(machine.config.number_of_npu, machine.env)
-    real = [device for device in devices if not device.simulated]
+    try:
+        choice = choose_devices(machine.config, machine.env)
+    except AcceleratorError as error:
+        yield failed("devices", str(error), "The start ends with this sentence.")
+        return
+    try:
+        yield from _found(choice, machine)
+    finally:
+        choice.accelerator.close()
+
+
+def _found(choice: choose.ChosenDevices, machine: Machine) -> Iterator[Finding]:
+    accelerator = choice.accelerator
+    real = [device for device in choice.devices if not device.simulated]
+    told = {problem.rstrip(".") for problem in accelerator.problems()} if real else set()  # by `check_software`
+    for remark in (one for one in choice.remarks if one not in told):
+        yield warning("devices", remark, "The server starts, and says so in its log.")
+    if machine.config.accelerator == NoAccelerator.name:
+        yield ok("devices", f"none, by accelerator={accelerator.name}: models run on the CPU")
+        return
     if not real:
-        yield from (_without(kind, machine) for kind in choose.KNOWN)
+        yield from (_without(kind, machine) for kind in choose.accelerators(machine.config.accelerator))
         return
     names = ", ".join(sorted({device.name for device in real}))
     yield ok(f"{accelerator.title}s", f"{len(real)}: {names}{_of_container(accelerator, machine)}")
