@@ -32,6 +32,8 @@ class UnreadableError(Exception):
 _NOT_SUPPORTED, _NO_PERMISSION, _NOT_LOADED, _NO_LIBRARY, _NO_FUNCTION, _MISMATCH = 3, 4, 9, 12, 13, 18
 """NVML's numbers of errors."""
 
+_AGAIN = "A server that has found its GPUs at the start tries again by itself."
+
 _FAILURES = {
     _NOT_SUPPORTED: GpuProblem(
         "NVIDIA's driver does not support the reading of its GPUs here (NVML: not supported)",
@@ -79,7 +81,7 @@ def no_library(driver: Path) -> GpuProblem:
 def hangs(limit: float) -> GpuProblem:
     return GpuProblem(
         f"NVIDIA's driver has not answered within {limit:g} s, and the process that reads its GPUs was ended",
-        "Look at `dmesg`; where `nvidia-smi` hangs as well, restart the machine. The next reading tries again.",
+        f"Look at `dmesg`; where `nvidia-smi` hangs as well, restart the machine. {_AGAIN}",
     )
 
 
@@ -93,7 +95,7 @@ def still_hangs(pid: int) -> GpuProblem:
 def ended(code: int | None) -> GpuProblem:
     return GpuProblem(
         f"the process that reads NVIDIA's GPUs ended with code {code}",
-        "The log has its last words; the next reading starts another one.",
+        f"The log has its last words. {_AGAIN}",
     )
 
 
@@ -103,6 +105,13 @@ ORDER_UNKNOWN = GpuProblem(
     f"Set {ORDER}=PCI_BUS_ID, or name the GPUs by UUID (`nvidia-smi -L`).",
     minor=True,
 )
+
+
+def not_started(error: OSError) -> GpuProblem:
+    return GpuProblem(
+        f"the process that reads NVIDIA's GPUs cannot be started ({error})",
+        f"Let the server have more processes and memory. {_AGAIN}",
+    )
 
 
 def problems_of(inventory: Inventory) -> Iterator[GpuProblem]:

@@ -77,26 +77,23 @@ class NvmlProcess:
     def _connected(self) -> socket.socket:
         if self._process is not None and self._process.poll() is not None:
             self._end()  # another has killed it
-        if self._connection is None:
+        if self._connection is None and not self._closed:
             self._connection = self._start()
+        if self._connection is None or self._closed:  # `close` looks for a connection once it has set the flag
+            raise UnreadableError(problems.ended(self._end()))
         return self._connection
 
     def _start(self) -> socket.socket:
-        if self._closed:
-            raise UnreadableError(problems.ended(None))
         if self._process is not None and self._process.poll() is None:
             raise UnreadableError(problems.still_hangs(self._process.pid))
+        self._limit = FIRST_CALL * self._timeout
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", START, *filter(None, sys.path)],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,  # the library may print there
-                env={PATH: self._library_path},
-                cwd="/",
-                start_new_session=True,  # Ctrl-C is for the server
-            )
-        self._limit = FIRST_CALL * self._timeout
+            try:
+                self._process = _program(theirs, self._library_path)
+            except OSError as error:
+                ours.close()
+                raise UnreadableError(problems.not_started(error)) from error
         return ours
 
     def _end(self) -> int | None:
@@ -112,6 +109,17 @@ class NvmlProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_LIMIT)
         return self._process.returncode
+
+
+def _program(connection: socket.socket, library_path: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", START, *filter(None, sys.path)],
+        stdin=connection.fileno(),
+        stdout=subprocess.DEVNULL,  # the library may print there
+        env={PATH: library_path},
+        cwd="/",
+        start_new_session=True,  # Ctrl-C is for the server
+    )
 
 
 def _exchange(connection: socket.socket, call: bytes, limit: float) -> bytes:

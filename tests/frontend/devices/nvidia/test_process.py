@@ -110,8 +110,8 @@ def test_one_that_dies_in_a_call(open_gpus: Open, nvml: FakeNvml) -> None:
     asking.join()
     assert statuses == [{}]
     assert gpus.problems() == [
-        "the process that reads NVIDIA's GPUs ended with code -9. The log has its last words; the next reading starts "
-        "another one."
+        "the process that reads NVIDIA's GPUs ended with code -9. The log has its last words. A server that "
+        "has found its GPUs at the start tries again by itself."
     ]
 
 
@@ -146,6 +146,18 @@ def test_none_is_started_beside_one_that_does_not_end(nvml: FakeNvml) -> None:
             process.ask("inventory", Inventory)
     assert len(process.ask("inventory", Inventory).gpus) == 2
     process.close()
+
+
+def test_one_that_cannot_be_started(open_gpus: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the system has no process left."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    gpus = open_gpus()
+    assert gpus.detect() == ()
+    assert gpus.problems() == [
+        "the process that reads NVIDIA's GPUs cannot be started ([Errno 2] No such file or directory: "
+        "'/nowhere/python'). Let the server have more processes and memory. A server that has found its "
+        "GPUs at the start tries again by itself."
+    ]
 
 
 @pytest.mark.parametrize("call", ["links", "status"])
