@@ -68,7 +68,7 @@ class HttpFront:
             Parts(
                 config=config,
                 registry=registry,
-                health=context.health,
+                health=models.health,
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
@@ -89,7 +89,7 @@ class HttpFront:
     def _console(self, context: ServerContext, models: ServedModels) -> ServerConsole:
         metrics = context.monitoring.metrics
         sources = Sources(
-            context.config, context.registry, context.health, metrics, models.devices, models.cluster_report
+            context.config, context.registry, models.health, metrics, models.devices, models.cluster_report
         )
         return ServerConsole(sources, self.model_api, context.keys.tokens)
 
