@@ -3,7 +3,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -91,12 +90,8 @@ def test_an_importable_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_installed_packages_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, expected: str
 ) -> None:
-    (tmp_path / "plug.py").write_text(FUNCTION + CLASS)
+    install(tmp_path, "msx.handlers", f"shiny = {value}", plug=FUNCTION + CLASS)
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("shiny", value, "msx.handlers")
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group, name="shiny": [point] if name == "shiny" else []
-    )
     assert answer(resolve_handler("shiny", tmp_path / "elsewhere")) == expected
 
 
