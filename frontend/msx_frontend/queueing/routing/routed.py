@@ -37,10 +37,10 @@ class RoutedJobs:
             group.flush()
 
     def _choose(self, job: Job, free: list[BatchTarget]) -> BatchTarget:
-        if job.kind not in TEXTS:
-            return self._router.choose(NOTHING, free).worker
-        worker, reason = self._router.choose(self._wanted(job), free)
-        self._metrics.routed(reason)
+        is_text = job.kind in TEXTS
+        worker, reason = self._router.choose(self._wanted(job) if is_text else NOTHING, free)
+        if is_text:
+            self._metrics.routed(reason)
         return worker
 
     def _wanted(self, job: Job) -> Wanted:
