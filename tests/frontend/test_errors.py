@@ -17,6 +17,7 @@ from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.plugins import app_errors
 from msx_frontend.apis.torchserve.grpc import management
+from msx_frontend.apis.torchserve.grpc.status import class_name
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
@@ -24,7 +25,6 @@ from msx_frontend.models.versions import sleep
 from msx_frontend.workflows import errors as workflow_errors
 from msx_mindspore_serving.family.errors import ServingError
 from msx_net.grpc import unary_reply
-from msx_net.grpc.status import class_name
 from msx_net.http import head_errors
 from msx_net.http.job_reply import ReplyTooLarge
 from msx_net.http.v1 import errors as http1_errors

@@ -11,7 +11,7 @@ from msx_frontend.keys.key import Key
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.framing import framed
 from tests.frontend.keys.some import some_key
-from tests.net.grpc.direct.fakes import BUG, LIMIT, FakeService, Peer, error
+from tests.net.grpc.direct.fakes import LIMIT, FakeService, Peer, error
 
 Test = Callable[[Peer, FakeService], None]
 
@@ -87,7 +87,7 @@ def test_a_job_that_fails() -> None:
     def test(peer: Peer, service: FakeService) -> None:
         stream = peer.ask("Job", b"in")
         service.jobs[0].fail(error())
-        assert stream.status == (Code.INVALID_ARGUMENT, "No.%0Aorg.pytorch.serve.http.BadRequestException")
+        assert stream.status == (Code.INVALID_ARGUMENT, "No.")
         assert stream.headers[":status"] == "200"
         assert stream.headers["x-request-id"] == service.jobs[0].id
         assert service.access_log.lines.get_nowait()[1] == Code.INVALID_ARGUMENT
@@ -101,7 +101,7 @@ def test_a_job_that_is_not_taken(refusal: Exception) -> None:
         service.refusal = refusal
         code, message = peer.ask("Job", b"in").status
         if isinstance(refusal, OSError):
-            assert (code, message) == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
+            assert (code, message) == (Code.INTERNAL, "Internal error: OSError: Lost.")
         else:
             assert code == Code.INVALID_ARGUMENT
         assert not peer.calls.open
@@ -167,7 +167,7 @@ def test_a_bug_in_the_check_of_a_key(method: str) -> None:
             raise OSError("Lost.")
 
     def test(peer: Peer, service: FakeService) -> None:
-        assert peer.ask(method, b"in").status == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
+        assert peer.ask(method, b"in").status == (Code.INTERNAL, "Internal error: OSError: Lost.")
 
     with_peer(test, FakeService(Broken()))
 

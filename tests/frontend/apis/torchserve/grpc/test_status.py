@@ -17,11 +17,12 @@ from msx_core.service_errors import (
 )
 from msx_frontend import management_errors
 from msx_frontend.apis.torchserve.grpc import inference
+from msx_frontend.apis.torchserve.grpc.status import details, status_message, torchserve_code
 from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
-from msx_net.grpc.status import details, standard_code, status_message, torchserve_code
+from msx_net.grpc.status import standard_code
 
-PAGE = (Path(__file__).parents[4] / "docs/grpc.md").read_text()
+PAGE = (Path(__file__).parents[5] / "docs/grpc.md").read_text()
 
 OURS = {service_errors.__name__, inference.__name__, reply_buffer.__name__}
 
