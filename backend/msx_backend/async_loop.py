@@ -45,7 +45,7 @@ class AsyncLoop:
         self._replies.flush()
 
     def _call_soon(self, call: Callable[[], None]) -> None:
-        """From any thread; on the loop's own it need not be woken, which takes two system calls."""
+        """Make the call soon, from any thread; on the loop's own it need not be woken, which takes two system calls."""
         if get_ident() == self._thread:
             self._loop.call_soon(call)
         else:

@@ -25,22 +25,22 @@ class OpenRequests:
         self._asked: set[int] = set()
         self._newest = 0
         self.deferred = False
-        """In a parallel group a cancel counts from the next plan on, so that all ranks agree."""
+        """Whether a cancel counts from the next plan on: in a parallel group, so that all ranks agree."""
         self._tell_cancel: Callable[[int], None] = lambda number: None
         self._segments: SegmentSpace | None = None
         self._inline = False
         self._returned: Callable[[list[Key]], None] = lambda segments: None
 
     def share(self, segments: SegmentSpace, returned: Callable[[list[Key]], None], *, inline: bool = False) -> None:
-        """In the worker of a stage: large values of requests and replies stand in shared memory. `returned` hears of
-        those that nothing refers to any more.
+        """Let large values of requests and replies stand in shared memory, in the worker of a stage. `returned` hears
+        of those that nothing refers to any more.
 
         `inline`: in a parallel group the other ranks read the requests, too: large values become parts of them.
         """
         self._segments, self._returned, self._inline = segments, returned, inline
 
     def tell_cancels(self, call: Callable[[int], None]) -> None:
-        """From now on `call` is made with the number of each request that is cancelled, on the control thread."""
+        """Make `call` with the number of each request that is cancelled from now on, on the control thread."""
         self._tell_cancel = call
 
     def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:

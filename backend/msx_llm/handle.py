@@ -25,7 +25,7 @@ class RequestHandle:
     """
 
     timer: asyncio.TimerHandle | None = None
-    """On the reader's loop: it is cancelled when the reader stops."""
+    """Timer on the reader's loop: it is cancelled when the reader stops."""
 
     def __init__(self, cancel: Callable[[], None], times: RequestTimes) -> None:
         self.times = times
@@ -38,7 +38,7 @@ class RequestHandle:
         self._pass_on: Callable[[GenerateDelta, bytes], bool] | None = None
 
     def offer_to(self, pass_on: Callable[[GenerateDelta, bytes], bool]) -> None:
-        """From now on each delta that the reader waits for is given to `pass_on` first, on the engine's thread.
+        """Give each delta that the reader waits for to `pass_on` first, from now on, on the engine's thread.
 
         It comes with its encoded form, which is empty where it has to be encoded. `pass_on` returns False for one that
         has to wait, which comes to the reader in its turn.

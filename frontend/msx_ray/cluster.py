@@ -76,7 +76,7 @@ class Cluster:
         self._driver = DriverProcess(["--address", address, "--server", self.id], self._received, self._driver_started)
 
     def attach(self, events: ClusterEvents) -> None:
-        """From now on it tells of its changes."""
+        """Tell `events` of its changes from now on."""
         self._events = events
 
     def start(self) -> None:

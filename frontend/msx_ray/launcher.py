@@ -41,7 +41,7 @@ class ClusterLauncher:
         self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By reservation: two launches at once share one crew."""
+        """Locks by reservation: two launches at once share one crew."""
         self._limits = limits or SourceLimits()
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
@@ -152,7 +152,7 @@ class CrewAtDoor:
 
 
 async def _whole(clearing: Coroutine[object, object, None]) -> None:
-    """To its end, which is bounded, also where the launch is cancelled again and again."""
+    """Go on to its end, which is bounded, also where the launch is cancelled again and again."""
     task = asyncio.ensure_future(clearing)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

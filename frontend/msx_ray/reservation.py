@@ -42,10 +42,10 @@ class ReservationAgents(Protocol):
     """The agents that start ranks at the places of a reservation."""
 
     def place_released(self) -> None:
-        """They leave."""
+        """Leave: the places are given back."""
 
     def place_lost(self, reason: str) -> None:
-        """Those that are awaited will not come. `reason` is a sentence without its full stop."""
+        """Expect no more agents. `reason` is a sentence without its full stop."""
 
 
 class Reservation:
@@ -63,14 +63,14 @@ class Reservation:
         self._release, self._events = release, events
         self._agents: ReservationAgents | None = None
         self.places: Sequence[Place] = ()
-        """In the order of the ranks; empty until it has been granted."""
+        """Places in the order of the ranks; empty until it has been granted."""
         self.waits_for = ""
         """Missing resources, a sentence without its full stop; "" when nothing is missing, or that is not known yet."""
         self.lost = ""
         """Why it must be released, a sentence without its full stop: a node has left, say."""
 
     def attach(self, agents: ReservationAgents) -> None:
-        """From now on these agents come for it, and hear of its end."""
+        """Tell these agents, which come for it, of its end."""
         self._agents = agents
 
     def changed(self) -> None:

@@ -122,7 +122,7 @@ class HttpFront:
                 yield calls
 
     def open_to_all(self, family: Family, limit: int) -> Exchange:
-        """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""
+        """Serve only this family, on a listener that asks for no key. `limit` is in bytes of a body."""
         router = Router([family], family)
         return Exchange(router, self._replies, limit=limit, held=self._held, heartbeats=self._heartbeats)
 

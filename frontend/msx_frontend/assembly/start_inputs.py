@@ -42,7 +42,7 @@ class StartInput(NamedTuple):
 
 
 def _plugins(config: ServerConfig, env: Env) -> str:
-    """Those of users. Of the server's own it only looks whether they can be loaded."""
+    """Name users' plugins; of the server's own it only looks whether they can be loaded."""
     use_plugins_path(config.plugins_path)
     groups = ENDPOINTS, APPS, APIS, LAUNCHERS, START_SCRIPTS
     found = [plugin for group in groups for plugin in load_plugins(group)]
@@ -116,4 +116,4 @@ INPUTS = (
     StartInput("traces", check_tracing),
     StartInput("models", _models),
 )
-"""In the order of the start."""
+"""Inputs in the order of the start."""

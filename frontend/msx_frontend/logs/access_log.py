@@ -43,7 +43,7 @@ class AccessLog:
         self.write_entry((asked, call.id, call.started, monotonic()))
 
     def write_entry(self, entry: Entry) -> None:
-        """In the order of their ends."""
+        """Write entries in the order of their ends."""
         if self._logger is not None:
             return self._tell(self._logger, entry)
         self._entries.append(entry)

@@ -164,7 +164,7 @@ class ModelGauges(Collector):
         return [health, warmth, errors]
 
     def _cluster(self) -> Iterable[Metric]:
-        """Without samples where there is no cluster."""
+        """Gauges of the cluster, without samples where there is none."""
         found = {name: GaugeMetricFamily(name, text, labels=labels) for name, (text, labels) in CLUSTER.items()}
         for name, labels, value in self.figures.cluster():
             found[name].add_metric(labels, value)
@@ -191,7 +191,7 @@ class ModelGauges(Collector):
         return [known, shed, self._spans()]
 
     def _spans(self) -> Metric:
-        """Without samples where requests are not traced."""
+        """Counter of spans, without samples where requests are not traced."""
         made = CounterMetricFamily("msx_spans", "Spans of sampled requests by what became of them", labels=("result",))
         for result, count in self.figures.spans().items():
             made.add_metric((result,), count)

@@ -125,7 +125,7 @@ class ServerMetrics:
         return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
 
     def show(self, figures: ServerFigures) -> None:
-        """From now on the gauges have these figures of the server."""
+        """Show these figures of the server in the gauges from now on."""
         self._gauges.figures = figures
 
     def replied(self, status: int) -> None:

@@ -94,8 +94,8 @@ class Health:
         return restored if all(map(_has_not_served, restored)) else []
 
     def _registered(self, labels: Iterable[tuple[str, str]]) -> Iterator[ModelVersion]:
-        """Without the versions that were unregistered meanwhile; a version that was registered again replaces the
-        failed one."""
+        """Find the versions, without those that were unregistered meanwhile; a version that was registered again
+        replaces the failed one."""
         return (self._registry.find(*each) for each in labels if self._registry.has(*each))
 
     def _not_serving(self) -> list[ModelVersion]:

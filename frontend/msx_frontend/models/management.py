@@ -191,7 +191,7 @@ class Management:
             await self.changes.make(SettingDefault(self.registry, name, number))
 
     async def set_adapters(self, version: ModelVersion, adapters: dict[str, AdapterFiles]) -> None:
-        """From now on these are loaded, beside those of the archive. The caller has the version for itself. Raises
+        """Load these from now on, beside those of the archive. The caller has the version for itself. Raises
         ServiceError."""
         await self.changes.make(LoadingAdapters(self.registry, version, adapters))
 

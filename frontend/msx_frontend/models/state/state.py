@@ -111,7 +111,7 @@ class PersistentState:
 
 
 class UnsavedState:
-    """With `--ncs`: nothing is read or written."""
+    """State of a server with `--ncs`: nothing is read or written."""
 
     new = True
 

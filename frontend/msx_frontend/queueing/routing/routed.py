@@ -19,7 +19,7 @@ NOTHING = Wanted(None, ())
 
 
 class RoutedJobs:
-    """Beside a queue: it decides where the next job goes, and never when, or whether it waits."""
+    """Decides where the next job of a queue goes, and never when, or whether it waits."""
 
     def __init__(self, options: RoutingOptions, metrics: TextMetrics) -> None:
         self._options, self._metrics = options, metrics

@@ -22,7 +22,7 @@ SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 _Response = message_class("org.pytorch.serve.grpc.management.ManagementResponse")
 
 Answer = Callable[[Any, str], Coroutine[Any, Any, str]]
-"""From a request and its id to the text of its response."""
+"""Makes the text of a response from a request and its id."""
 
 
 class ManagesModels(Protocol):

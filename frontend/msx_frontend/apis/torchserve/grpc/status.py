@@ -34,7 +34,7 @@ _PACKAGES = {
 
 
 def torchserve_code(error: ServiceError) -> Code:
-    """For TorchServe's inference service."""
+    """Code of TorchServe's inference service."""
     return Code.INTERNAL if isinstance(error, _INTERNAL) else standard_code(error)
 
 
