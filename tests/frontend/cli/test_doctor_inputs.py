@@ -63,14 +63,17 @@ BROKEN: dict[str, tuple[str, Made]] = {
 VARIABLES = {"KeyVariableError": "a b", "ServerConfigError": "k" * 40}
 """MSX_API_KEY."""
 FOUND_BY_OTHERS = {
+    "AcceleratorError": "the devices",
     "GuessError": "of `msx-serve PATH`, which has no doctor",
     "GrpcListenError": "the ports",
     "InstanceError": "a server that runs there",
     "KeyFileTaken": "a server that runs there",
     "ListenError": "the ports",
     "LogConfigError": "below: the log is set up before the start",
+    "NoDevicesError": "the devices",
     "StateFolderError": "the disk",
     "TokenFileError": "the disk",
+    "UnknownAcceleratorError": "the devices",
 }
 
 
