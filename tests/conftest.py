@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Generator
 from functools import cache
@@ -13,8 +14,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from msx_core.batch import current_request_ids
+from tests.forked import ForkingPopen
 
-settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("usual", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Without limits of time, which a busy machine exceeds."""
 settings.register_profile("long", settings.get_profile("usual"), max_examples=2_000)
 """For scripts/test-all."""
@@ -57,6 +59,12 @@ def _leaves_nothing(expression: str, file: Path) -> bool:
 
 def _is_mark_of_all(name: str, text: str) -> bool:
     return re.search(rf"^pytestmark = [^\n]*(?:\n +[^\n]*)*\bmark\.{name}\b", text, re.MULTILINE) is not None
+
+
+@pytest.fixture
+def forked_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the workers and programs of ours that are started in this process (tests/forked.py)."""
+    monkeypatch.setattr(subprocess, "Popen", ForkingPopen)
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,7 @@ def main(
 
 
 PROMISED = "mlp"
-"""The network of the contest with the peer, under Poisson arrivals."""
+"""Under Poisson arrivals."""
 
 
 @dataclass

@@ -37,7 +37,7 @@ MODULES = {
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }
-"""Modules in the order of the table of docs/benchmarks.md."""
+"""In the order of the table of docs/benchmarks.md."""
 NAMES = tuple(MODULES)
 
 

@@ -43,9 +43,9 @@ class Place:
     perceptron: Server
     llama: Server
     ready: dict[str, float] = field(default_factory=dict)
-    """Seconds from the start of the server to the first answer, by model."""
+    """By model, from the start of the server to the first answer."""
     back: list[float] = field(default_factory=list)
-    """Seconds from the SIGKILL of rank 1 until the group serves again."""
+    """From the SIGKILL of rank 1 until the group serves again."""
     middle: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     busy_rates: list[float] = field(default_factory=list)

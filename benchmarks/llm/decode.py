@@ -26,7 +26,7 @@ Turn = Callable[[int, int], float]
 
 @dataclass
 class Decode:
-    """Figures by contestant and slots, one a round."""
+    """By contestant and slots, a figure a round."""
 
     rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
 

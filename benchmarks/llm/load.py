@@ -52,11 +52,11 @@ CAPTION = (
 class Load:
     idle: Row
     tried: list[Row]
-    """Rows in the order of trying."""
+    """In the order of trying."""
     best: Row | None
-    """Row of the highest rate that keeps the promise."""
+    """At the highest rate that keeps the promise."""
     static: list[Row]
-    """Rows at the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
+    """At the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
     useful: float
     """The share of a static batch's tokens that were asked for, without pauses between requests."""
 

@@ -46,8 +46,7 @@ class Bars:
     label: str
     """Label of the axis of values, with its unit."""
     panels: Mapping[str, Mapping[str, Values]]
-    """Panels beside each other, each with its own scale; in each a bar by its name, from the top. All have the same
-    bars."""
+    """Beside each other, each with its own scale; in each a bar by its name, from the top. All have the same bars."""
     caption: str = ""
 
 
@@ -58,7 +57,7 @@ class Lines:
     x_label: str
     y_label: str
     series: Mapping[str, Mapping[float, Values]]
-    """Points in their order, by name: x to the values of y."""
+    """By name, points in their order: x to the values of y."""
     log_x: bool = False
     log_y: bool = False
     caption: str = ""

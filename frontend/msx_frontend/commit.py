@@ -6,7 +6,7 @@ hatch_build.py runs this file alone, before anything is installed: it imports th
 from pathlib import Path
 
 NOTE = "commit.txt"
-"""File beside this one in a wheel and an sdist: what `of_checkout` said when it was built."""
+"""Beside this file in a wheel and an sdist: what `of_checkout` said when it was built."""
 _GIT_LIMIT = 10.0
 """Seconds."""
 

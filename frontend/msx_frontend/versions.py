@@ -7,7 +7,7 @@ Version = tuple[int, ...]
 
 
 class Range(NamedTuple):
-    """Versions from `least` on, below `below`."""
+    """From `least` on, below `below`."""
 
     least: str
     below: str

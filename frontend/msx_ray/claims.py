@@ -31,7 +31,7 @@ class ClusterResources:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.claims: list[ClusterClaim] = []
-        cluster.attach(self)
+        cluster.changed = self._cluster_changed
 
     def of(self, model_key: str, config: ModelConfig) -> VersionInCluster:
         return VersionInCluster(self, model_key, config)
@@ -56,7 +56,7 @@ class ClusterResources:
         for claim in self.claims:
             yield from claim.ranks()
 
-    def cluster_changed(self) -> None:
+    def _cluster_changed(self) -> None:
         for claim in list(self.claims):
             claim.look()
 
@@ -182,7 +182,8 @@ class ClusterClaim(ClaimState):
             self._give_back()
         if self._reservation is None:
             self.bundles = bundles
-            self._reservation = self._cluster.reserve(bundles, self)
+            self._reservation = self._cluster.reserve(bundles)
+            self._reservation.changed = self._reservation_changed
 
     def _outdated(self, reservation: Reservation, bundles: Bundles) -> bool:
         """Whether it waits for one node with all, or for another kind of device, and there is a better way now."""
@@ -191,8 +192,9 @@ class ClusterClaim(ClaimState):
         other_device = bundles.resource != self.bundles.resource
         return other_device or (self.bundles.strategy, bundles.strategy) == ("STRICT_PACK", "PACK")
 
-    def reservation_changed(self, reservation: Reservation) -> None:
-        if reservation is not self._reservation:  # it has been given back
+    def _reservation_changed(self) -> None:
+        reservation = self._reservation
+        if reservation is None:
             return
         if reservation.lost and self.lease is not None:
             self.revoke(reservation.lost)
@@ -230,6 +232,7 @@ class ClusterClaim(ClaimState):
     def _give_back(self) -> None:
         reservation, self._reservation, self.lease = self._reservation, None, None
         if reservation is not None:
+            reservation.changed = lambda: None
             reservation.release()
 
 

@@ -4,8 +4,7 @@ import asyncio
 import contextlib
 import ssl
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from collections.abc import Coroutine, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -41,7 +40,7 @@ class ClusterLauncher:
         self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """Locks by reservation: two launches at once share one crew."""
+        """By reservation: two launches at once share one crew."""
         self._limits = limits or SourceLimits()
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
@@ -90,7 +89,8 @@ class ClusterLauncher:
         crew = Crew(reservation.places, reservation.lose)
         expected = [("agent", share) for share in range(len(reservation.places))]
         door = Door(context, expected, agents=[place.address for place in reservation.places], limits=self._limits)
-        reservation.attach(CrewAtDoor(crew, door, partial(self._forget, reservation.id)))
+        reservation.released = lambda: self._leave(reservation.id, crew, door)
+        reservation.dropped = lambda: door.close(reservation.lost)
         self._crews[reservation.id] = crew
         try:
             port = await door.open(self._address)
@@ -123,9 +123,11 @@ class ClusterLauncher:
         """Raises OSError."""
         return self._given or own_address(self._cluster.gcs)
 
-    def _forget(self, id: str) -> None:
+    def _leave(self, id: str, crew: Crew, door: Door) -> None:
         self._joining.pop(id, None)
         self._crews.pop(id, None)
+        crew.close()
+        door.close("its place in the cluster was given back")
 
     async def _tls(self) -> ssl.SSLContext:
         async with self._making:
@@ -135,24 +137,8 @@ class ClusterLauncher:
         return self._context
 
 
-class CrewAtDoor:
-    """See `ReservationAgents`: agents that have joined, or that are awaited at a door. `forget` is called when they
-    leave."""
-
-    def __init__(self, crew: Crew, door: Door, forget: Callable[[], None]) -> None:
-        self._crew, self._door, self._forget = crew, door, forget
-
-    def place_released(self) -> None:
-        self._forget()
-        self._crew.close()
-        self._door.close("its place in the cluster was given back")
-
-    def place_lost(self, reason: str) -> None:
-        self._door.close(reason)
-
-
 async def _whole(clearing: Coroutine[object, object, None]) -> None:
-    """Go on to its end, which is bounded, also where the launch is cancelled again and again."""
+    """To its end, which is bounded, also where the launch is cancelled again and again."""
     task = asyncio.ensure_future(clearing)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

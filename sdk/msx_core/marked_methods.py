@@ -24,7 +24,7 @@ class MarkedMethod(NamedTuple):
 
 
 MarkedMethods = Mapping[str, MarkedMethod]
-"""Methods by name."""
+"""By name."""
 
 
 @overload

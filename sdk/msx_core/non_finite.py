@@ -39,8 +39,7 @@ class NonFinite:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Counts nothing of replies that no client gets: zeros that a handler makes up to warm up may well have no
-        mean."""
+        """For replies that no client gets: zeros that a handler makes up to warm up may well have no mean."""
         self._paused = True
         try:
             yield

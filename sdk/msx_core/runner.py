@@ -46,7 +46,7 @@ class Alone:
 
 
 class Runner:
-    """Runs handlers that work on one batch at a time: they return, yield or send."""
+    """For handlers that work on one batch at a time: they return, yield or send."""
 
     paced = True
     """The handler waits while the clients of its batch are slow."""
@@ -153,7 +153,7 @@ class Runner:
 
 
 class AsyncRunner:
-    """Runs `async def handle(data, context)`: one request for each call, many calls at once."""
+    """For `async def handle(data, context)`: one request for each call, many calls at once."""
 
     def __init__(self, handler: ResolvedHandler, context: Context) -> None:
         self.handler, self.context = handler, context

@@ -39,6 +39,7 @@ from msx_protocol import (
     encode_frame,
     encode_headers,
 )
+from tests.forked import ForkingPopen
 from tests.frames import fed
 
 SERVICES = Path(__file__).parents[1] / "services"
@@ -186,7 +187,7 @@ class Worker(Peer):
         self.cwd.mkdir()
         self.stderr, self.stdout = folder / "stderr", folder / "stdout"
         with self.stderr.open("wb") as err, self.stdout.open("wb") as out:
-            self.process = subprocess.Popen(
+            self.process = ForkingPopen(
                 command(self.worker_data, self.worker_control, os.getpid()),
                 pass_fds=[self.worker_data.fileno(), self.worker_control.fileno()],
                 cwd=self.cwd,

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.e2e.server import RunningServer
@@ -41,12 +42,19 @@ def run(
     name: str, server: RunningServer, python: str, folder: Path = CLIENTS, packages: Path = CLIENTS
 ) -> dict[str, str]:
     """Outcome of each check of the file in `folder`, which may import what is in `packages`."""
+    return run_all([name], server, python, folder, packages)[name]
+
+
+def run_all(
+    names: Sequence[str], server: RunningServer, python: str, folder: Path = CLIENTS, packages: Path = CLIENTS
+) -> dict[str, dict[str, str]]:
+    """The same of several files, in one process: clients take seconds to be imported."""
     assert server.keys is not None
     keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
-    command = [python, str(CLIENTS / "run.py"), str(folder / f"{name}.py")]
+    command = [python, str(CLIENTS / "run.py"), os.pathsep.join(str(folder / f"{name}.py") for name in names)]
     command += [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
     paths = {"PYTHONPATH": os.pathsep.join((str(CLIENTS), str(packages)))}
     done = subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr
-    outcome: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return outcome
+    outcomes: dict[str, dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
+    return outcomes

@@ -1,5 +1,5 @@
-"""The clients that users have, against a server with a parrot. Each file of checks runs once, in the clients' own
-environment; each of its checks is a test here."""
+"""The clients that users have, against a server with a parrot. The files of checks run once, in the clients' own
+environment; each of their checks is a test here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.runs import checks_of, run
+from tests.contract.runs import checks_of, run_all
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract]
@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def outcomes(server: RunningServer, python: str) -> dict[str, dict[str, str]]:
-    return {name: run(name, server, python) for name in FILES}
+    return run_all(FILES, server, python)
 
 
 @pytest.mark.parametrize(("name", "check"), [pair for name in FILES for pair in checks_of(name)])

@@ -56,8 +56,7 @@ async def _page() -> bytes:
         certificate_end=lambda: 1.0,
         spans=lambda: {"exported": 1, "failed": 0, "dropped": 0},
     )
-    metrics = ServerMetrics()
-    metrics.show(figures)
+    metrics = ServerMetrics(figures=figures)
     metrics.versions.append(WholeVersion())
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):

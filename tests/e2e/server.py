@@ -6,6 +6,7 @@ import atexit
 import json
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import httpx
 import psutil
@@ -22,10 +23,9 @@ import psutil
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_frontend.assembly.pid_file import NAME as PID_FILE
-from tests.e2e.forks import ForkedProcess, can_fork, fork_server
+from tests.forked import NAME as FORKS
+from tests.forked import ForkingPopen
 from tests.prometheus import samples
-
-Process: TypeAlias = "subprocess.Popen[str] | ForkedProcess"
 
 SERVICES = Path(__file__).parents[1] / "services"
 GRPC_TRANSPORTS = {"own": "", "grpcio": "grpc_transport=grpcio\n"}
@@ -58,7 +58,7 @@ def pack_service(
 class RunningServer:
     """A server as tests use it: requests of both kinds, its processes, its files."""
 
-    def __init__(self, process: Process, info: dict[str, Any], folder: Path, log: Path) -> None:
+    def __init__(self, process: subprocess.Popen[Any], info: dict[str, Any], folder: Path, log: Path) -> None:
         self.process, self.info, self.folder, self.log = process, info, folder, log
         keys = json.loads(Path(info["key_file"]).read_text()) if info["key_file"] else None
         self.keys = keys
@@ -127,7 +127,13 @@ class RunningServer:
         """SIGKILL; returns when another one serves."""
         os.kill(pid, signal.SIGKILL)
 
-        wait_until(lambda: replaced(self.describe(model), pid), "a new worker serves", self.tail)
+        def replaced() -> bool:
+            described = self.describe(model)
+            serving = [worker.get("pid") for worker in described["workers"] if worker["status"] == "READY"]
+            new = pid not in serving and None not in serving  # as it is between the end of a worker and what follows
+            return new and described["state"] == "READY" and len(serving) == len(described["workers"])
+
+        wait_until(replaced, "a new worker serves", self.tail)
 
     def tail(self) -> str:
         return self.log.read_text()[-6000:]
@@ -143,14 +149,6 @@ class RunningServer:
     def close(self) -> None:
         for client in (self.inference, self.management, self.metrics):
             client.close()
-
-
-def replaced(version: dict[str, Any], pid: int) -> bool:
-    """Whether all its workers serve, none of them by this process. For a moment a worker is READY without a process: it
-    has ended, and what it had written is still being read."""
-    workers = version["workers"]
-    serving = [worker["pid"] for worker in workers if worker["status"] == "READY" and "pid" in worker]
-    return version["state"] == "READY" and pid not in serving and len(serving) == len(workers)
 
 
 def _serves(version: dict[str, Any]) -> bool:
@@ -202,10 +200,18 @@ def run_server(
     env: dict[str, str] | None = None,
     ready: bool = True,
     descriptors: int | None = None,
+    fork: bool = True,
 ) -> Iterator[RunningServer]:
     """Start `msx-serve --foreground` on the archives in `folder/store`; asserts at the end that nothing is left."""
     server = start_server(
-        folder, *flags, properties=properties, tokens=tokens, model_api=model_api, env=env, descriptors=descriptors
+        folder,
+        *flags,
+        properties=properties,
+        tokens=tokens,
+        model_api=model_api,
+        env=env,
+        descriptors=descriptors,
+        fork=fork,
     )
     try:
         if ready:
@@ -230,8 +236,10 @@ def start_server(
     model_api: bool = True,
     env: dict[str, str] | None = None,
     descriptors: int | None = None,
+    fork: bool = True,
 ) -> RunningServer:
-    """`descriptors` is the hard limit of the server and its workers."""
+    """`descriptors` is the hard limit of the server and its workers. Without `fork` they are processes of which /proc
+    shows the environment, as a user's are."""
     store = new_store(folder)
     config = folder / "config.properties"
     config.write_text(FREE_PORTS + properties)
@@ -243,10 +251,7 @@ def start_server(
     for info_file in _info_files(folder, flags, environment):
         info_file.unlink(missing_ok=True)
     with log.open("a") as output:
-        if descriptors is None and can_fork(env or {}):
-            process: Process = fork_server(arguments, folder, environment, output)
-        else:
-            process = _start_interpreter(arguments, folder, environment, output, descriptors)
+        process = _start(arguments, folder, environment, output, descriptors, fork)
     atexit.register(process.kill)  # for tests that fail before they end it; does nothing to one that has been reaped
 
     def started() -> Any:
@@ -257,12 +262,13 @@ def start_server(
     return RunningServer(process, json.loads(info_file.read_text()), folder, log)
 
 
-def _start_interpreter(
-    arguments: list[str], folder: Path, env: dict[str, str], log: IO[str], descriptors: int | None
-) -> Process:
+def _start(
+    arguments: list[str], folder: Path, env: dict[str, str], log: IO[str], descriptors: int | None, fork: bool
+) -> subprocess.Popen[Any]:
     command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
     command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command] if descriptors else command
-    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, text=True, env=env)
+    kind = ForkingPopen if fork else subprocess.Popen
+    return kind(command, cwd=folder, stdout=log, stderr=log, text=True, env=env)
 
 
 def _info_files(folder: Path, flags: tuple[str, ...], env: dict[str, str]) -> list[Path]:
@@ -285,8 +291,7 @@ def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict
 
 def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:
     """No process, port, socket or folder of this server."""
-    gone = lambda: not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
-    wait_until(gone, f"the processes {processes} have ended")
+    wait_until(lambda: not [*filter(_is_running, processes)], f"the processes {processes} have ended")
     listeners = ("inference", "management", "metrics", "grpc_inference", "grpc_management")
     addresses = {name: server.info[name] for name in listeners if server.info[name]}
     ports = {}
@@ -295,7 +300,7 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
             assert not os.path.exists(address.removeprefix("unix:")), f"the socket file of {name} is left"
         else:
             ports[int(address.rpartition(":")[2])] = name
-    assert not (open_still := _listening(ports, server.folder)), f"{open_still} still listen"
+    assert not (open_still := _listening(ports, server)), f"{open_still} still listen"
     state, killed = server.state, (server.process.returncode or 0) < 0
     assert not (state / "run").exists(), "working directories are left"
     assert not (state / "server.json").exists() or killed, "server.json is left"
@@ -311,8 +316,19 @@ def _processes_below(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _listening(ports: dict[int, str], folder: Path) -> list[str]:
-    """Names of the ports that the server in `folder` has: tests run side by side, and another may have got one."""
+def children(pid: int) -> list[psutil.Process]:
+    """Processes that a server has started, without the one from which a forked server forks them."""
+    return [one for one in psutil.Process(pid).children() if _is_running(one) and one.name() != FORKS.decode()]
+
+
+def _is_running(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def _listening(ports: dict[int, str], server: RunningServer) -> list[str]:
+    """Names of the ports that the server still has: tests run side by side, and another may have got one."""
+    if not any(map(_is_taken, ports)):
+        return []
     listeners: list[tuple[str, int | None]] = []
 
     def known() -> bool:
@@ -322,13 +338,25 @@ def _listening(ports: dict[int, str], folder: Path) -> list[str]:
         return all(pid is not None for _, pid in listeners)
 
     wait_until(known, f"it is known whose ports {list(ports)} are")
-    return [name for name, pid in listeners if _belongs(pid, folder)]
+    return [name for name, pid in listeners if _belongs(pid, server)]
 
 
-def _belongs(pid: int | None, folder: Path) -> bool:
-    """By its folder of temporary files, which each server has for itself."""
+def _is_taken(port: int) -> bool:
+    """Quick, while to find out whose it is takes a look at all descriptors of this machine."""
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
     try:
-        return psutil.Process(pid).environ().get("TMPDIR") == str(folder / "temp")
+        socket.create_server(("", port), family=family, dualstack_ipv6=both).close()
+    except OSError:
+        return True
+    return False
+
+
+def _belongs(pid: int | None, server: RunningServer) -> bool:
+    """The server itself, or what it has started, by the folder of temporary files, which each server has for itself."""
+    try:
+        process = psutil.Process(pid)
+        return pid == server.process.pid or process.environ().get("TMPDIR") == str(server.folder / "temp")
     except psutil.NoSuchProcess:
         return False
 

@@ -25,6 +25,7 @@ import pytest
 from tests.certificates import Certificate, write_pem
 from tests.disks import fill, small_disk
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment, wait_until
+from tests.forked import run_forked
 from tests.free_ports import free_port
 
 pytestmark = pytest.mark.e2e
@@ -58,12 +59,13 @@ class Terminal:
     folder: Path
     pids: list[int] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
+    run: Callable[..., subprocess.CompletedProcess[str]] = run_forked
 
     def serve(self, *arguments: str, cwd: Path | None = None, before: Callable[[], None] | None = None) -> Said:
         command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
         env = {**server_environment(self.folder), **self.env}
         options: dict[str, Any] = {"cwd": cwd or self.folder, "env": env, "preexec_fn": before}
-        done = subprocess.run(command, **options, capture_output=True, text=True, timeout=60, check=False)
+        done = self.run(command, **options)
         said = Said(done.returncode, done.stdout, done.stderr)
         if "started (pid" in said.out:
             self.pids.append(said.pid)
@@ -113,6 +115,8 @@ def refused(said: Said) -> str:
 
 
 def test_start_status_stop(terminal: Terminal) -> None:
+    """By processes as a user has them; the others are forked."""
+    terminal.run = functools.partial(subprocess.run, capture_output=True, text=True, timeout=60, check=False)
     started = terminal.serve("--start", "--models", "echo.mar")
     assert started.code == 0, started
     key_file = Path(started.place("tokens"))

@@ -41,7 +41,7 @@ def test_keys_of_an_operator(tmp_path: Path) -> None:
     pack_service("env", new_store(tmp_path))
     properties = f"api_keys_file={folder / 'keys.json'}\ntoken_expiration_min=0\nkeep_tokens=true\n"
     env = {"MSX_API_KEY": SINGLE, "HF_TOKEN": "of-a-hub"}
-    with run_server(tmp_path, "--models", "env.mar", properties=properties, tokens=True, env=env) as server:
+    with run_server(tmp_path, "--models", "env.mar", properties=properties, tokens=True, env=env, fork=False) as server:
         made = Path(server.info["key_file"]).read_text()
         for key in (OLD, SINGLE):
             assert ask(server.inference, "POST", "/predictions/env", key).status_code == 200

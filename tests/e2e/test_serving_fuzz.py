@@ -18,7 +18,7 @@ from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, r
 
 pytestmark = pytest.mark.e2e
 
-CASES = [500, pytest.param(20_000, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+CASES = [150, pytest.param(20_000, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
 TYPES = ("int8", "int32", "uint64", "fp16", "float32", "fp64", "bool", "str", "bytes", "other", "", 1, None)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.e2e.server import new_store, pack_service, run_server, wait_until
+from tests.e2e.server import children, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -33,7 +32,7 @@ def test_the_processes_of_a_server(tmp_path: Path) -> None:
             202,
             True,
         )
-        assert len(psutil.Process(server.info["pid"]).children()) == 3
+        assert len(children(server.info["pid"])) == 3
         assert server.metric("msx_workers_waiting", model="other") == 1
         assert server.management.delete("/models/echo").status_code == 200
         wait_until(lambda: server.describe("other")["state"] == "READY", "it goes on", server.tail)

@@ -41,8 +41,7 @@ class BatchShapes:
         return (alike + shorter)[:rows], BatchShape(rows, length)
 
     def _rows_for(self, count: int, length: int) -> int:
-        """Rows of the shape, of which a quarter may be empty at most; otherwise a smaller shape is taken now and the
-        rest later."""
+        """At most a quarter of the rows may be empty; otherwise a smaller shape is taken now and the rest later."""
         possible = self.rows_of(length)
         larger = next((rows for rows in possible if rows >= count), None)
         if larger is not None and 4 * count >= 3 * larger:

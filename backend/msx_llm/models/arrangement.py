@@ -57,7 +57,7 @@ class TensorSource:
 
 
 def holders(fused: tuple[str, ...]) -> dict[str, str]:
-    """Name the layer that holds each linear layer beside others."""
+    """For each linear layer that one of these holds beside others, its name."""
     return {own: whole for whole in fused for own in FUSED[whole]}
 
 
@@ -77,7 +77,7 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
 
 
 def layer_orders(config: DecoderConfig) -> dict[str, Array]:
-    """Place in the file of each number of a head, for layers whose numbers lie otherwise."""
+    """For layers whose numbers lie otherwise: the place in the file of each number of a head."""
     if config.latent is not None:
         return config.latent.orders()
     order = head_order(config)

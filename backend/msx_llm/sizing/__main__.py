@@ -16,5 +16,9 @@ def answer(request: bytes) -> Sizing | SizingRefusal:
         return SizingRefusal(str(error))
 
 
-if __name__ == "__main__":
+def main() -> None:
     sys.stdout.buffer.write(msgspec.json.encode(answer(sys.stdin.buffer.read())))
+
+
+if __name__ == "__main__":
+    main()

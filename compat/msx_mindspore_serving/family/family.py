@@ -52,8 +52,7 @@ def mindspore_serving(servables: Servables, max_request_size: int) -> Family:
 
 
 def mindspore_serving_alone(servables: Servables, max_request_size: int) -> Family:
-    """Family of a listener that a start script opens: each request of it is MindSpore Serving's, and no key is asked
-    for."""
+    """For a listener that a start script opens: each request of it is MindSpore Serving's, and no key is asked for."""
     route = serving_route(servables)
     paths = ("/", "/{rest:path}")
     routes = tuple(Route("POST", path, route, key=None, any_method=True, model="") for path in paths)

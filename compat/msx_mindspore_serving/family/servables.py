@@ -23,7 +23,7 @@ _NO_HEADERS = KeptHeaders()
 
 Instances = Sequence[Mapping[str, Any]]
 Read = Callable[[Any], Any]
-"""Makes the value of one input from what a client sent. Raises InvalidTensor."""
+"""From what a client sent for one input to its value. Raises InvalidTensor."""
 
 
 class Servables:

@@ -1,4 +1,4 @@
-"""The way from the target of a request to servable, version and method."""
+"""From the target of a request to servable, version and method."""
 
 import re
 

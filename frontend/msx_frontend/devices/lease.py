@@ -24,7 +24,7 @@ class Lease:
     framework: FrameworkDevice | None = None
     """MindSpore's name of the devices; None where it does not know them, and for a worker on the CPU."""
     placement: GroupPlacement | None = None
-    """Nodes of a cluster that it is on; None on this machine."""
+    """On which nodes of a cluster it is; None on this machine."""
 
     @property
     def device_ids(self) -> str | None:

@@ -91,7 +91,7 @@ class InstanceRequest:
         self._next = 0
         self._returned: deque[Job] = deque()
         self._taken: dict[int, Job] = {}
-        """Jobs that are not answered, by place."""
+        """By place, the jobs that are not answered."""
         self._answers: list[InstanceAnswer | None] = [None] * len(instances)
 
     @property

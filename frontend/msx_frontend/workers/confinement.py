@@ -55,6 +55,6 @@ class Confinement:
 
 
 OWN_FOLDERS = {"HOME": ".home", "XDG_CACHE_HOME": ".cache", "TMPDIR": ".tmp"}
-"""Place in its working folder by variable."""
+"""By variable, where in its working folder."""
 
 FREE = Confinement()

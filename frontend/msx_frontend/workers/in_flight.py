@@ -35,10 +35,10 @@ class InFlight:
     def __init__(self) -> None:
         self.batches: deque[SentBatch] = deque()
         self.open: dict[int, tuple[Job, SentBatch]] = {}
-        """Jobs whose replies are not complete, by number."""
+        """By number, the jobs whose replies are not complete."""
         self._number = 0
         self._seconds: dict[str, float] = {}
-        """Seconds that batches take, by method."""
+        """By method, how long its batches take."""
 
     @property
     def awaited(self) -> bool:

@@ -39,7 +39,7 @@ class Request:
         self._close = close
 
     def close(self) -> None:
-        """End the request. The exchange calls it."""
+        """For the exchange: the request is over."""
         if self._close is not None:
             self._close()
 

@@ -1,4 +1,4 @@
-"""The way from a path to the route that serves it, and to the route's family."""
+"""From a path to the route that serves it, and the family that the route belongs to."""
 
 from __future__ import annotations
 

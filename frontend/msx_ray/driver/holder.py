@@ -27,8 +27,7 @@ LOOK = 1.0
 
 
 def _follow_parent(raylet: int) -> None:
-    """End with the raylet, without which there is no bundle to hold; Ray leaves its actors behind where its head is
-    gone, too."""
+    """Without the raylet there is no bundle to hold; Ray leaves its actors behind where its head is gone, too."""
     while os.getppid() == raylet:
         time.sleep(LOOK)
     os._exit(0)

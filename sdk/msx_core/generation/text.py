@@ -76,7 +76,7 @@ class Token(WireStruct):
     """The bytes of the token, if log-probabilities were asked for."""
     top: tuple[TopToken, ...] = ()
     rank: int | None = None
-    """Rank of a prompt's token: its place among all that could stand there; 1 is the likeliest."""
+    """For a prompt's token: its place among all that could stand there; 1 is the likeliest."""
 
 
 class Usage(WireStruct):
@@ -101,10 +101,9 @@ class GenerateDelta(WireStruct):
     stop_reason: str | int | None = None
     """The stop string or token id that matched."""
     prompt_tokens: tuple[Token, ...] = ()
-    """Tokens of the prompt, on the first delta, when `prompt_logprobs` was asked for; the first token has no
-    log-probability."""
+    """On the first delta, when `prompt_logprobs` was asked for; the first token has no log-probability."""
     prompt_ids: tuple[int, ...] = ()
-    """Ids of the prompt's tokens, on the first delta, when `return_prompt_ids` was asked for."""
+    """On the first delta, when `return_prompt_ids` was asked for."""
     seed: int | None = None
-    """Seed that reproduces a sampled text, on its last delta."""
+    """On the last delta of a sampled text: the seed that reproduces it."""
     usage: Usage | None = None

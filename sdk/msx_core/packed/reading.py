@@ -1,4 +1,4 @@
-"""The way from bytes to a value."""
+"""From bytes to a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way from a value to bytes, with its large parts in shared memory."""
+"""From a value to bytes, with its large parts in shared memory."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Servable:
 
 
 SERVABLES: dict[Path, Servable] = {}
-"""Servables by the real path of their folder."""
+"""By the real path of the folder."""
 
 
 def current_servable() -> Servable:

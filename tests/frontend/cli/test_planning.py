@@ -19,6 +19,8 @@ from msx_frontend.cli.subcommands import planning
 from tests.hub_server import HubServer, Repository, hub_server
 from tests.llm.sizing.models import LLAMA_7B, folder_of
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 
 def planned(model: Path | str, *flags: str, npu: str = "910B4") -> Result:
     return CliRunner().invoke(main, ["plan", str(model), "--npu", npu, *flags])

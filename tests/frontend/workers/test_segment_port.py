@@ -23,6 +23,7 @@ from msx_frontend.workers.local_streams import segment_socket
 from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol.segments import OFFERED, SegmentMade, send_segment_message
+from tests.forked import ForkingPopen
 from tests.loops import run
 
 pytestmark = pytest.mark.skipif(not OFFERED, reason="memfd_create(2) is Linux's")
@@ -40,7 +41,7 @@ class Process:
         self.port = SegmentPort(ours, limits)
         arguments = [theirs.fileno(), self.port.owner, *limits]
         command = [sys.executable, "-m", "tests.frontend.workers.segment_worker", *map(str, arguments)]
-        self.process = subprocess.Popen(
+        self.process = ForkingPopen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=[theirs.fileno()]
         )
         theirs.close()

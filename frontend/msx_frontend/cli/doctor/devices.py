@@ -12,7 +12,7 @@ from msx_frontend.findings import Finding, failed, ok, warning
 
 
 def check_devices(machine: Machine) -> Iterator[Finding]:
-    """Check nothing of a vendor where there are no devices."""
+    """Without devices nothing of a vendor is needed."""
     try:
         choice = choose_devices(machine.config, machine.env)
     except AcceleratorError as error:

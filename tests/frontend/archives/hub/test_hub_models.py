@@ -31,6 +31,8 @@ from tests.hub_server import HubServer, Repository, hub_server
 from tests.loops import run
 from tests.s3_server import s3_server
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 COMMIT, NEWER = "a" * 40, "b" * 40
 HANDLER = {"handler.py": b"def handle(data, context): return data", "weights.bin": b"1" * 20_000}
 

@@ -20,6 +20,8 @@ from tests.loops import run
 from tests.public_hub import PUBLIC
 from tests.s3_server import KEYS
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 ROOT = Path(__file__).parents[4]
 WEIGHTS = "model.safetensors"
 SCHEMES = pytest.mark.parametrize("scheme", ["hf", "modelscope"])

@@ -20,6 +20,8 @@ from tests.hub_server import HubServer, Repository, hub_server
 from tests.loops import run
 from tests.s3_server import S3Server, s3_server
 
+pytestmark = pytest.mark.usefixtures("forked_processes")
+
 WEIGHTS = os.urandom(3 << 20)
 FILES = {"config.json": b"{}", "tokenizer.json": b'{"a": 1}', "model.safetensors": WEIGHTS, "flax_model.msgpack": b"x"}
 READ = {name: data for name, data in FILES.items() if name != "flax_model.msgpack"}

@@ -54,7 +54,7 @@ class ServableStartConfig:
 
     @property
     def device_type(self) -> str:
-        """Kind of device in lower case; "none" where none is named."""
+        """In lower case; "none" where none is named."""
         return self._device_type
 
     @property

@@ -17,7 +17,7 @@ _FIELDS = {
     "FP32": ("fp32_contents", "f"),
     "FP64": ("fp64_contents", "d"),
 }
-"""Member of InferTensorContents, and struct's letter of an item, by datatype."""
+"""By datatype: the member of InferTensorContents, and struct's letter of an item."""
 
 
 def use_typed_contents(response: Any) -> None:
