@@ -13,6 +13,14 @@ from ..utils.util import check_valid_pt2_backend, list_classes_from_module
 
 log = logging.getLogger(__name__)
 
+_CUDA = "CUDAExecutionProvider"
+
+
+def use_tensor_cores(torch: Any, device: Any) -> None:
+    """Multiply float32 matrices with TF32 where the GPU has it (compute capability 8.0), as TorchServe does."""
+    if torch.cuda.get_device_capability(device) >= (8, 0):
+        torch.set_float32_matmul_precision("high")
+
 
 def load_eager(model_dir: str, model_file: str, model_pt_path: str | None) -> Any:
     """An instance of the one class of the model file, with the state dict of the serialized file, if there is one.
@@ -29,7 +37,9 @@ def load_eager(model_dir: str, model_file: str, model_pt_path: str | None) -> An
 
 def load_exported(path: str, device: Any) -> Any:
     """Loads a shared library or package that `torch.export` and AOTInductor made. Raises HandlerLoadError."""
-    need("torch")
+    torch = need("torch")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # what torch loads names no GPU
     try:
         if path.endswith(".so"):
             return need("torch._export").aot_load(path, device.type)
@@ -44,9 +54,16 @@ def load_exported(path: str, device: Any) -> Any:
 def load_onnx(path: str, device: Any) -> Any:
     """A session of onnxruntime. Raises HandlerLoadError without the package."""
     runtime = need("onnxruntime")
-    wanted = ["CUDAExecutionProvider"] if device.type == "cuda" else []
-    known = [name for name in wanted if name in runtime.get_available_providers()]
-    return runtime.InferenceSession(path, providers=[*known, "CPUExecutionProvider"])
+    providers: list[Any] = ["CPUExecutionProvider"]
+    if device.type == "cuda" and _CUDA in runtime.get_available_providers():
+        providers.insert(0, (_CUDA, {"device_id": device.index or 0}))
+    elif device.type == "cuda":
+        log.warning(
+            "%s computes on the CPU: onnxruntime has no %s. Install onnxruntime-gpu in its place where the workers run",
+            Path(path).name,
+            _CUDA,
+        )
+    return runtime.InferenceSession(path, providers=providers)
 
 
 def run_onnx(session: Any, tensor: Any) -> Any:

@@ -13,7 +13,7 @@ from .._extras import need
 from ..handler_utils.micro_batching import MicroBatching, profiled
 from ..handler_utils.timer import timed
 from ..utils.util import load_label_mapping
-from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx
+from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx, use_tensor_cores
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +27,8 @@ ONNX_AVAILABLE = importlib.util.find_spec("onnxruntime") is not None
 class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(BaseHandler, ABC)`
     """preprocess → inference → postprocess, each to be overridden; `initialize` loads the model of the manifest.
 
-    Models run on the CPU. Where the server has given the worker a device (`gpu_id`) and torch sees a GPU, on the GPU of
-    that number, as under TorchServe.
+    Where the server has given the worker a device (`gpu_id`) and torch sees a GPU, models run on the GPU of that
+    number, as under TorchServe; else on the CPU.
     """
 
     # Of the class, because some handlers have an `__init__` that does not call this one.
@@ -57,6 +57,8 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
         gpu_id = context.system_properties.get("gpu_id")
         self.map_location = "cuda" if gpu_id is not None and torch.cuda.is_available() else "cpu"
         self.device = torch.device(f"cuda:{gpu_id}" if self.map_location == "cuda" else "cpu")
+        if self.map_location == "cuda":
+            use_tensor_cores(torch, self.device)
         self._load(context.system_properties["model_dir"])
         self.mapping = load_label_mapping(Path(context.system_properties["model_dir"]) / "index_to_name.json")
         if section := self.model_yaml_config.get("micro_batching"):
@@ -140,8 +142,11 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
         """The answers under torch's profiler, and the profile, whose traces go to the worker's folder, or where
         `profiler_args` say."""
         profiler = need("torch.profiler")
+        activities = [profiler.ProfilerActivity.CPU]
+        if self.map_location == "cuda":
+            activities.append(profiler.ProfilerActivity.CUDA)
         options = {
-            "activities": [profiler.ProfilerActivity.CPU],
+            "activities": activities,
             "record_shapes": True,
             "on_trace_ready": profiler.tensorboard_trace_handler("profiler"),
         }
