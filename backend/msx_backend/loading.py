@@ -26,6 +26,7 @@ from msx_core.methods import announced as announced_methods
 from msx_core.non_finite import COUNTER, HELP, non_finite
 from msx_core.resolve import resolve_packed
 from msx_core.resolved_handler import HandleKind, ResolvedHandler
+from msx_core.runner import Raised
 from msx_core.sequences import SequenceKeys
 from msx_core.typed.functions import with_types
 from msx_core.warmup import warm_up, warm_up_async, warmup_requests
@@ -43,8 +44,8 @@ log = logging.getLogger("msx.worker")
 class LoadedModel:
     """A handler, its context, and the one thread on which an async handler's blocking calls run."""
 
-    def __init__(self, load: Load, replies: ReplyWriter) -> None:
-        self._load, self._replies = load, replies
+    def __init__(self, load: Load, replies: ReplyWriter, raised: Raised = lambda error: None) -> None:
+        self._load, self._replies, self._raised = load, replies, raised
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         limit_to(load.max_request_elements)
         self.context = Context(_model_info(load), _metrics(load), self._model_thread)
@@ -130,8 +131,8 @@ class LoadedModel:
 
     def _runner(self, conductor: Conductor | None, *, isolate: bool) -> Runner:
         if self.continuous:
-            return ContinuousRunner(self.handler, self.context, conductor)
-        return Runner(self.handler, self.context, isolate=isolate, conductor=conductor)
+            return ContinuousRunner(self.handler, self.context, conductor, self._raised)
+        return Runner(self.handler, self.context, isolate=isolate, conductor=conductor, raised=self._raised)
 
     def _initialize(self) -> None:
         self._report("initializing")
@@ -147,7 +148,7 @@ class LoadedModel:
         started: Any = self.handler.initialize(self.context)
         if inspect.isawaitable(started):
             await started
-        runner = AsyncRunner(self.handler, self.context)
+        runner = AsyncRunner(self.handler, self.context, self._raised)
         if examples := self._examples():
             self._report("warming up")
             await warm_up_async(runner, examples, self._expected())

@@ -16,6 +16,7 @@ from msx_core.reply_head import ReplyHead
 from msx_protocol import (
     LARGE,
     MAX_BODY,
+    Broken,
     CallDone,
     Chunk,
     Dropped,
@@ -128,7 +129,7 @@ class ReplyWriter:
             if not request.answered:
                 self._answer(request, True, encode_frame(Dropped(request.number)))
 
-    def send(self, message: LoadProgress | Loaded | LoadFailed | Joined | CallDone) -> None:
+    def send(self, message: LoadProgress | Loaded | LoadFailed | Joined | CallDone | Broken) -> None:
         with self._lock:
             self.progress += 1
             self._hold(encode_frame(message))

@@ -24,11 +24,13 @@ from msx_backend.continuous_loop import ContinuousLoop
 from msx_backend.control import CallClock, ControlThread, LoopWatch
 from msx_backend.early_heads import EarlyHeads
 from msx_backend.loading import LoadedModel
+from msx_backend.lost_devices import LostDevices
 from msx_backend.open_requests import OpenRequests
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter, utf8
+from msx_backend.seen_devices import SeenDevices
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.worker_link import WorkerLink
 from msx_core.failures import is_out_of_memory, summary
@@ -73,6 +75,7 @@ class Worker:
         self._control.progress = lambda: self._replies.progress
         if load.segments is not None and self._segments is not None:
             self._share(SegmentSpace(self._segments, load.segments), parallel=load.world_size > 1)
+        self._lost, self._seen = LostDevices(load.torch_devices, self._replies), SeenDevices(load.torch_devices)
         try:
             self._serve(load)
         except _LoadError:
@@ -104,7 +107,7 @@ class Worker:
     def _serve(self, load: Load) -> None:
         self._started = time.monotonic()
         with _loading(self._replies):
-            model = LoadedModel(load, self._replies)
+            model = LoadedModel(load, self._replies, self._lost)
         self._control.metrics = model.context.metrics
         if load.world_size > 1:
             self._control.collectives = collectives
@@ -134,7 +137,7 @@ class Worker:
             self._jobs.deferred = True
             return self._serve_batches(model, leader)
         with _loading(self._replies):
-            follower = Follower(self._plans[0], self._replies, self._clock, model.handler.follow)
+            follower = Follower(self._plans[0], self._replies, self._clock, model.handler.follow, self._lost)
             runner = model.start_following(follower)
             if load.rank < load.input_ranks:
                 follower.examples = model.examples_by_id()
@@ -164,6 +167,9 @@ class Worker:
             graphs.loaded()
         with _loading(self._replies):
             capabilities, signature, methods = model.capabilities(), model.signature(), model.methods()
+        if model.context.local_rank == 0:
+            self._seen.compare()
+        self._lost.serving = True
         gc.collect()
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
         seconds = time.monotonic() - self._started

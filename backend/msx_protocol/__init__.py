@@ -19,7 +19,7 @@ from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration, MetricInfo, MetricSample
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_protocol.receivers import Plan, ToFrontend, ToWorker, ToWorkerControl
-from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
+from msx_protocol.replies import Broken, Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
 from msx_protocol.requests import (
     Cancel,
     Credit,
@@ -39,6 +39,7 @@ __all__ = [
     "MAX_BODY",
     "MAX_HEAD",
     "PREFIX",
+    "Broken",
     "CallDone",
     "Cancel",
     "Chunk",

@@ -6,6 +6,7 @@ from msx_core import elements
 from msx_core.framework_device import FrameworkDevice
 from msx_core.servable_start import ServableStart
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
+from msx_core.torch_devices import TorchDevices
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricDeclaration
 from msx_protocol.segments import SegmentUse
@@ -66,6 +67,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
     framework_device: FrameworkDevice | None = None
     """MindSpore's name of the device; None where MindSpore computes on the CPU."""
+    torch_devices: list[TorchDevices] = []
+    """Kinds of devices that torch may compute on, with how many of each the worker has."""
 
 
 class LoadProgress(WireMessage, tag=20):

@@ -3,7 +3,7 @@
 from msx_protocol.heartbeat import Ping
 from msx_protocol.load import Load, Loaded, LoadFailed, LoadProgress
 from msx_protocol.plan import CallDone, PlanCall, PlanEnd, PlanMessage, PlanStep
-from msx_protocol.replies import Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
+from msx_protocol.replies import Broken, Chunk, Chunks, CompleteReplies, Dropped, Failed, Joined, Lent, Returned
 from msx_protocol.requests import Cancel, Credit, Drain, Predict
 
 ToWorker = Load | Predict | Drain
@@ -21,5 +21,6 @@ ToFrontend = (
     | CallDone
     | Lent
     | Returned
+    | Broken
 )
 Plan = PlanCall | PlanStep | PlanEnd | PlanMessage

@@ -41,6 +41,13 @@ class Failed(WireMessage, tag=24):
     code: str = ""
 
 
+class Broken(WireMessage, tag=33):
+    """The rank's process cannot serve any more, and waits to be ended: its group is replaced. `reason` is a sentence
+    without its full stop."""
+
+    reason: str
+
+
 class Joined(WireMessage, tag=28):
     """The worker has joined this many batches, the oldest unanswered ones, to one, and runs it now."""
 

@@ -241,9 +241,8 @@ def _lease(model_key: str, reservation: Reservation) -> Lease:
     names = [name for share in placement.shares for name in share.devices]
     log.info("%s is placed: %s", model_key, placement.in_words())
     devices = tuple(Device(name, placement.resource) for name in names)
-    return Lease(
-        model_key, devices=devices, framework=accelerator_of(placement.resource).framework, placement=placement
-    )
+    kind = accelerator_of(placement.resource)
+    return Lease(model_key, devices=devices, framework=kind.framework, torch=kind.torch, placement=placement)
 
 
 def _devices(device: str, resources: Iterable[Mapping[str, float]]) -> float:

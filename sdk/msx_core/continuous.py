@@ -11,7 +11,7 @@ from msx_core.methods import method_of
 from msx_core.request import InferenceRequest
 from msx_core.resolved_handler import ResolvedHandler
 from msx_core.results import NOTHING, Last
-from msx_core.runner import Conductor, Runner
+from msx_core.runner import Conductor, Raised, Runner
 
 
 class ContinuousRunner(Runner):
@@ -25,8 +25,14 @@ class ContinuousRunner(Runner):
 
     paced = False  # the next call is for all requests, and others wait to join it
 
-    def __init__(self, handler: ResolvedHandler, context: Context, conductor: Conductor | None = None) -> None:
-        super().__init__(handler, context, isolate=False, conductor=conductor)
+    def __init__(
+        self,
+        handler: ResolvedHandler,
+        context: Context,
+        conductor: Conductor | None = None,
+        raised: Raised = lambda error: None,
+    ) -> None:
+        super().__init__(handler, context, isolate=False, conductor=conductor, raised=raised)
         self._states: dict[InferenceRequest, ReplyState] = {}
         self._silent: dict[InferenceRequest, Batch] = {}
         """Requests that got nothing from their first call, each as a batch of its own, whose head may leave early."""

@@ -44,7 +44,7 @@ def summary(error: BaseException) -> str:
     """`ValueError: text` on one line, without the stacks that MindSpore appends."""
     if isinstance(error, SystemExit):
         return without_addresses(f"the handler called sys.exit({error.code!r})")
-    text = shortened(" ".join(_FOR_DEVELOPERS.split(_text(error), maxsplit=1)[0].split()), MAX_SUMMARY)
+    text = shortened(" ".join(_FOR_DEVELOPERS.split(text_of(error), maxsplit=1)[0].split()), MAX_SUMMARY)
     text = without_addresses(text)
     return f"{type(error).__name__}: {text}{remedy(error)}" if text else type(error).__name__
 
@@ -57,7 +57,7 @@ def without_addresses(text: str) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """A MemoryError, or an error whose text says so: MindSpore and CANN raise RuntimeError, torch an error with
     "CUDA"."""
-    text = _text(error)
+    text = text_of(error)
     return isinstance(error, MemoryError) or "out of memory" in text.lower() or "CUDA" in text
 
 
@@ -67,7 +67,8 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:half]} … ({len(text)} characters) … {text[-half:]}"
 
 
-def _text(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
+    """The error's text, whatever its class makes of `str`."""
     try:
         return str(error)
     except Exception:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Protocol
 
 from msx_core.batch import Batch, BatchSink, InvalidResult
@@ -17,6 +17,10 @@ from msx_core.resolved_handler import ResolvedHandler
 
 RAISED = (Exception, SystemExit, GeneratorExit, asyncio.CancelledError)
 """Exceptions that end a handler's call; KeyboardInterrupt ends the process."""
+
+
+Raised = Callable[[BaseException], object]
+"""Called with each exception that ends a call, before its requests are answered."""
 
 
 class Conductor(Protocol):
@@ -58,9 +62,10 @@ class Runner:
         *,
         isolate: bool = True,
         conductor: Conductor | None = None,
+        raised: Raised = lambda error: None,
     ) -> None:
         self.handler, self.context = handler, context
-        self._isolate = isolate
+        self._isolate, self._raised = isolate, raised
         self._conductor = conductor or Alone()
         self._reader = reader_of(handler, context.info)
         self.open: list[InferenceRequest] = []
@@ -118,6 +123,7 @@ class Runner:
             self._answer(batch, handle(data, context), context)
         except RAISED as error:
             _log(context.logger, error)
+            self._raised(error)
             return error
         return None
 
@@ -155,8 +161,8 @@ class Runner:
 class AsyncRunner:
     """For `async def handle(data, context)`: one request for each call, many calls at once."""
 
-    def __init__(self, handler: ResolvedHandler, context: Context) -> None:
-        self.handler, self.context = handler, context
+    def __init__(self, handler: ResolvedHandler, context: Context, raised: Raised = lambda error: None) -> None:
+        self.handler, self.context, self._raised = handler, context, raised
         self._reader = reader_of(handler, context.info)
 
     async def run(self, request: InferenceRequest, sink: BatchSink) -> None:
@@ -176,6 +182,7 @@ class AsyncRunner:
             if isinstance(error, asyncio.CancelledError) and request.cancelled:
                 raise
             _log(context.logger, error)
+            self._raised(error)
             batch.fail(error)
 
     async def _stream(self, batch: Batch, results: AsyncGenerator[Any, None]) -> None:

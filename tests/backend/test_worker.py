@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from msx_protocol import Dropped, MetricDeclaration, MetricSample, encode_frame
-from tests.backend.harness import Worker, lines_of, load_message, serving, wait_until
+from msx_protocol import Broken, Dropped, Failed, MetricDeclaration, MetricSample, encode_frame
+from tests.backend.fake_torch import NONE_GIVEN
+from tests.backend.harness import SERVICES, Worker, lines_of, load_message, serving, wait_until
 
 
 def test_a_ping_is_answered_while_the_handler_computes(tmp_path: Path) -> None:
@@ -192,3 +193,36 @@ def test_a_worker_keeps_nothing_of_a_large_request(tmp_path: Path, prefix: str) 
         small = int(worker.receive()[1])
     assert large > 64 << 10
     assert small < 64 << 10
+
+
+ASYNC = """
+import sys
+sys.path.insert(0, SERVICES)
+from fake_gpu import Handler as Plain
+
+class Handler(Plain):
+    async def handle(self, data, context):
+        return super().handle(data, context)
+"""
+
+
+@pytest.mark.parametrize("code", ["fake_gpu", ASYNC.replace("SERVICES", repr(str(SERVICES)))], ids=["batches", "async"])
+def test_a_worker_without_its_gpu_asks_to_be_replaced(tmp_path: Path, code: str) -> None:
+    """It answers no request of the call: the server does, with the reason. Running out of memory is no such error."""
+    with serving(tmp_path, code, torch_devices=[NONE_GIVEN]) as worker:
+        worker.predict(b"oom")
+        ((_, failure),) = worker.receive_all(1).items()
+        assert isinstance(failure[-1], Failed)
+        assert failure[-1].status == 507
+        worker.predict(b"assert")
+        assert worker.receive()[0] == Broken(
+            "no call of torch.cuda in its process succeeds after AcceleratorError: CUDA error: device-side assert "
+            "triggered"
+        )
+
+
+def test_a_worker_says_that_torch_sees_gpus_that_the_server_does_not_use(tmp_path: Path) -> None:
+    with serving(tmp_path, "fake_gpu", torch_devices=[NONE_GIVEN]) as worker:
+        warnings = [line["message"] for line in worker.logged() if line["level"] == "WARNING"]
+    (warning,) = warnings
+    assert warning.startswith("torch sees 1 GPU that the server did not give this worker: ")

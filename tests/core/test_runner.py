@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msx_core.failures import RequestFailure
 from msx_core.resolve import resolve_object
 from msx_sdk import InvalidInput, PredictionError
 from msx_sdk.context import Context, ModelInfo
@@ -184,3 +185,17 @@ def test_requests_are_let_go_after_their_end() -> None:
     del request
     gc.collect()
     assert witness() is None
+
+
+def test_the_caller_hears_of_what_the_handler_raises_before_its_requests_are_answered() -> None:
+    raised: list[BaseException] = []
+
+    class Late(Sink):
+        def fail(self, request: InferenceRequest, failure: RequestFailure) -> None:
+            assert raised == [error]
+            super().fail(request, failure)
+
+    error, sink = ValueError("x"), Late()
+    runner = Runner(resolve_object(Calls(error)), Context(ModelInfo("m")), raised=raised.append)
+    runner.run(requests(b"bad"), sink)
+    assert sink.failure("r0").status == 503

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from msx_core.resolve import resolve_object
 from msx_sdk import InvalidInput, Last
-from msx_sdk.context import Context
+from msx_sdk.context import Context, ModelInfo
+from msx_sdk.runner import AsyncRunner
 from tests.core.recording import LAST, Handles, Sink, requests, run_alone, run_async
 
 
@@ -143,3 +145,14 @@ def test_a_cancelled_stream_that_goes_on_is_closed_at_its_next_yield() -> None:
 
     assert run_alone(Handles(handle), request).events == {"r0": [b"a"]}
     assert marks == ["closed"]
+
+
+def test_the_caller_hears_of_what_an_async_handler_raises() -> None:
+    error, raised = ValueError("x"), list[BaseException]()
+
+    async def handle(data: Any, context: Context) -> Any:
+        raise error
+
+    runner = AsyncRunner(resolve_object(Handles(handle)), Context(ModelInfo("m")), raised.append)
+    asyncio.run(runner.run(requests(b"")[0], Sink()))
+    assert raised == [error]

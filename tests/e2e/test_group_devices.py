@@ -36,7 +36,7 @@ def visible(records: Path) -> list[tuple[int, str, str]]:
     for file in sorted(records.iterdir()):
         for line in file.read_text().splitlines():
             if env := json.loads(line).get("env"):
-                seen.append((int(env["RANK"]), env["ASCEND_RT_VISIBLE_DEVICES"], env["DEVICE_ID"]))
+                seen.append((int(env["RANK_ID"]), env["ASCEND_RT_VISIBLE_DEVICES"], env["DEVICE_ID"]))
     return seen
 
 
@@ -101,7 +101,7 @@ def test_a_group_on_the_cpu_gets_none(server: RunningServer) -> None:
     recorder = Recorder(server.folder, "tp2", "deviceType: cpu\n")
     assert register(server, recorder.archive, 2) == (200, "")
     assert devices(server, "tp2") == [None, None]
-    assert all("ASCEND_RT_VISIBLE_DEVICES" not in lines[0]["env"] for lines in recorder.of_all())
+    assert [lines[0]["env"]["ASCEND_RT_VISIBLE_DEVICES"] for lines in recorder.of_all()] == ["", ""]
     assert server.describe("tp2")["deviceType"] == "cpu"
 
 

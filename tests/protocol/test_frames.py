@@ -12,6 +12,7 @@ from msx_protocol import (
     LARGE,
     MAX_HEAD,
     PREFIX,
+    Broken,
     CallDone,
     Cancel,
     Chunk,
@@ -49,11 +50,13 @@ from msx_protocol import (
     encode_frame_parts,
     encode_headers,
 )
+from tests.backend.fake_torch import ONE_GIVEN
 from tests.backend.harness import load_message
 from tests.frames import fed
 
 MESSAGES: list[Any] = [
     load_message(Path("/models/m"), "h.py", config={"a": [1, {"b": None}]}, device_id=3, continuous=True),
+    load_message(Path("/models/m"), "h.py", torch_devices=[ONE_GIVEN]),
     Predict(
         [
             RequestHead(
@@ -75,6 +78,7 @@ MESSAGES: list[Any] = [
     Chunks([1, 2], [3, 0]),
     Failed(1, 503, "Prediction failed", "Traceback …"),
     Dropped(1),
+    Broken("no call succeeds"),
     Joined(2),
     Lent(2**40, [(1, 2)]),
     Returned([(1, 2), (3, 4)]),

@@ -11,7 +11,7 @@ from msx_backend.open_requests import read_requests
 from msx_backend.parallel.peers import wait_for_the_end
 from msx_backend.parallel.reports import CallReport
 from msx_backend.replies import ReplyWriter
-from msx_core.runner import RAISED, Runner
+from msx_core.runner import RAISED, Raised, Runner
 from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanMessage, PlanStep
 from msx_sdk.request import InferenceRequest
 
@@ -20,7 +20,7 @@ log = logging.getLogger("msx.worker")
 
 class Follower:
     """A `Conductor` that takes each step from the plan. `follow` is the handler's method, if rank 0's handler leads by
-    itself.
+    itself; `raised` is called with what it raises.
 
     The handler's answers are dropped here: only rank 0's replies reach the client, as in TorchServe.
     """
@@ -31,8 +31,9 @@ class Follower:
         replies: ReplyWriter,
         clock: CallClock,
         follow: Callable[[bytes], Any] | None = None,
+        raised: Raised = lambda error: None,
     ) -> None:
-        self._sock, self._replies, self._clock = sock, replies, clock
+        self._sock, self._replies, self._clock, self._raised = sock, replies, clock, raised
         self.examples: dict[str, InferenceRequest] = {}
         """This rank's own examples by id: warm-up sends no inputs. The handler may make them during `initialize`."""
         self._told = follow
@@ -92,6 +93,7 @@ class Follower:
                     self._told(message)
         except RAISED as raised:
             log.error("the handler failed", exc_info=raised)
+            self._raised(raised)
             error = raised
         report.send(self._replies, error)
 

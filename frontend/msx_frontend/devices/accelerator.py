@@ -68,7 +68,7 @@ class Accelerator(Protocol):
     tool: ClassVar[str]
     """Command that shows people the health of the devices."""
     visible: ClassVar[str]
-    """Environment variable that names the devices of a process: workers never inherit it."""
+    """Environment variable that names the devices of a process: workers do not inherit that of the chosen kind."""
     container: ClassVar[str]
     """Environment variable by which a container's runtime chooses devices, or "". It is shown, and never applied: the
     runtime has done that."""
@@ -76,6 +76,8 @@ class Accelerator(Protocol):
     """Ray's name of the resource that stands for one device."""
     framework: ClassVar[FrameworkDevice | None]
     """MindSpore's name of the kind; None where MindSpore computes on the CPU beside these devices."""
+    torch: ClassVar[str]
+    """Module of torch that computes on them (`cuda`: `torch.cuda`); "" where torch does not."""
 
     def __init__(self, limit: int | None = None, env: Mapping[str, str] = os.environ) -> None:
         """`limit`: the most devices to use; None for all. `env`: the environment that the server has inherited."""
@@ -96,7 +98,8 @@ class Accelerator(Protocol):
         """How the detected devices are connected; empty where that is not known. Blocks."""
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
-        """Variables that show these devices, and no others, to a process: each rank sees all devices of its group."""
+        """Variables that show these devices, and no others, to a process: each rank sees all devices of its group, and
+        a worker on the CPU (no devices) sees none."""
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str] | None:
         """Variables that give the collectives of one worker group ports of its own: blocks are disjoint, from 0 on.

@@ -49,6 +49,7 @@ class Ascend:
     container: ClassVar[str] = "ASCEND_VISIBLE_DEVICES"
     resource: ClassVar[str] = "NPU"
     framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Ascend", "libascendcl.so")
+    torch: ClassVar[str] = ""
 
     def __init__(
         self,

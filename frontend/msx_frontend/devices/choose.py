@@ -37,7 +37,7 @@ def choose_accelerator(settings: DeviceSettings, env: Mapping[str, str]) -> Chos
     """
     kinds = accelerators(settings.accelerator)
     if settings.limit == 0 or not kinds:
-        return ChosenDevices(NoAccelerator(), (), list(_not_heeded(settings)))
+        return ChosenDevices(NoAccelerator(hidden=visible_variables()), (), list(_not_heeded(settings)))
     found = [_look(kind(settings.limit, env)) for kind in kinds]
     problems = [problem for one in found for problem in one.problems]
     choice = _taken(settings, found)
@@ -72,7 +72,7 @@ def resources_of_devices(name: str = AUTO) -> list[str]:
 
 
 def visible_variables() -> frozenset[str]:
-    """The variables of all accelerators: workers inherit none of them, whichever was chosen."""
+    """The variables that name the devices of a process, of all accelerators."""
     return frozenset(kind.visible for kind in KNOWN)
 
 

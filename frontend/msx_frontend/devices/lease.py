@@ -23,6 +23,8 @@ class Lease:
     """Variables that show the devices to each of its ranks."""
     framework: FrameworkDevice | None = None
     """MindSpore's name of the devices; None where it does not know them, and for a worker on the CPU."""
+    torch: str = ""
+    """Module of torch that computes on the devices; "" where torch does not, and for a worker on the CPU."""
     placement: GroupPlacement | None = None
     """On which nodes of a cluster it is; None on this machine."""
 

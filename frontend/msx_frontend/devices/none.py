@@ -1,7 +1,7 @@
 """A machine without devices: models run on the CPU."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,9 +19,14 @@ class NoAccelerator:
     container: ClassVar[str] = ""
     resource: ClassVar[str] = "CPU"
     framework: ClassVar[FrameworkDevice | None] = None
+    torch: ClassVar[str] = ""
 
-    def __init__(self, limit: int | None = None, env: Mapping[str, str] = os.environ) -> None:
-        """Neither is used."""
+    def __init__(
+        self, limit: int | None = None, env: Mapping[str, str] = os.environ, *, hidden: Collection[str] = ()
+    ) -> None:
+        """`hidden`: variables of the devices that the server is not to use: workers see none of them, whatever they
+        inherit. The others are not used."""
+        self._hidden = hidden
 
     def detect(self) -> Sequence[Device]:
         return ()
@@ -39,7 +44,7 @@ class NoAccelerator:
         return {}
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
-        return {}
+        return dict.fromkeys(self._hidden, "")
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:
         return {}

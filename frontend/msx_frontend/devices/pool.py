@@ -63,7 +63,7 @@ class DevicePool:
         """
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
         if not self.serves(config):
-            return self._keep(Lease(model_key, terms=terms))
+            return self._keep(Lease(model_key, terms=terms, environment=self._accelerator.environment(())))
         self.check(model_key, config)
         candidates = self._candidates(config)
         held = {d: [one.model_key for one in self._on(d) if not terms.may_share_with(one.terms)] for d in candidates}
@@ -169,8 +169,9 @@ class DevicePool:
 
     def _new_lease(self, model_key: str, numbers: tuple[int, ...], terms: SharingTerms, ports: PortBlock) -> Lease:
         devices = tuple(self.devices[number] for number in numbers)
-        environment = {**self._accelerator.environment(devices), **ports.environment}
-        return Lease(model_key, numbers, devices, terms, ports.number, environment, self._accelerator.framework)
+        kind = self._accelerator
+        environment = {**kind.environment(devices), **ports.environment}
+        return Lease(model_key, numbers, devices, terms, ports.number, environment, kind.framework, kind.torch)
 
     def _free_ports(self, model_key: str, terms: SharingTerms) -> PortBlock:
         taken = {lease.port_block for lease in self._leases}

@@ -9,6 +9,7 @@ from msx_core.sequences import SequenceKeys
 from msx_frontend.devices.nodes import OnNode
 
 THREADS = "OMP_NUM_THREADS"
+_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 
 
 def worker_environment(
@@ -18,6 +19,7 @@ def worker_environment(
     devices: Mapping[str, str],
     rank: int = 0,
     world_size: int = 1,
+    meets: bool = False,
     omp_threads: int | None = None,
     fewer_cores: int | None = None,
     sequence_keys: SequenceKeys | None = None,
@@ -25,13 +27,14 @@ def worker_environment(
 ) -> dict[str, str]:
     """Inherited environment, less what `blacklist_env_vars` (a regular expression) names, and the variables of a rank.
 
-    RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names; RANK_ID, RANK_SIZE and DEVICE_ID are
-    MindSpore's. `devices` is what the accelerator adds for the group's devices. `fewer_cores`: so many threads are
-    enough, where `omp_threads` does not say how many.
+    RANK, LOCAL_RANK, WORLD_SIZE and LOCAL_WORLD_SIZE are torchrun's names, which only groups that meet have (`meets`):
+    a library of torch that finds them (accelerate, say) waits for the other ranks. RANK_ID, RANK_SIZE and DEVICE_ID
+    are MindSpore's. `devices` is what the accelerator adds for the group's devices. `fewer_cores`: so many threads
+    are enough, where `omp_threads` does not say how many.
     """
     env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
     mine, all_ranks = str(rank), str(world_size)
-    env |= {"RANK": mine, "LOCAL_RANK": mine, "WORLD_SIZE": all_ranks, "LOCAL_WORLD_SIZE": all_ranks}
+    env = _with_torchrun(env, (mine, mine, all_ranks, all_ranks), meets=meets)
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
     env |= (sequence_keys or SequenceKeys()).to_env()
     env |= {"PYTHONUNBUFFERED": "1", "PYTHONPATH": python_path(env, model_dir)}
@@ -50,6 +53,7 @@ def node_environment(
     devices: Mapping[str, str],
     rank: int,
     world_size: int,
+    meets: bool = False,
     omp_threads: int | None = None,
     sequence_keys: SequenceKeys | None = None,
     blocked: re.Pattern[str] | None = None,
@@ -62,15 +66,20 @@ def node_environment(
     """
     env = {name: value for name, value in inherited.items() if _travels(name)}
     env = {name: value for name, value in env.items() if not (blocked and blocked.fullmatch(name))}
-    local = str(place.local_rank)
-    env |= {"RANK": str(rank), "LOCAL_RANK": local, "WORLD_SIZE": str(world_size)}
-    env |= {"LOCAL_WORLD_SIZE": str(place.local_ranks), "RANK_ID": str(rank), "RANK_SIZE": str(world_size)}
-    env |= {"DEVICE_ID": local, "PYTHONUNBUFFERED": "1"}
+    mine, local, all_ranks = str(rank), str(place.local_rank), str(world_size)
+    env = _with_torchrun(env, (mine, local, all_ranks, str(place.local_ranks)), meets=meets)
+    env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": local, "PYTHONUNBUFFERED": "1"}
     env |= (sequence_keys or SequenceKeys()).to_env()
     env |= devices
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
     return env
+
+
+def _with_torchrun(env: Mapping[str, str], values: tuple[str, ...], *, meets: bool) -> dict[str, str]:
+    """None of these variables is inherited."""
+    own = {name: value for name, value in env.items() if name not in _TORCHRUN}
+    return {**own, **dict(zip(_TORCHRUN, values, strict=True))} if meets else own
 
 
 def _travels(name: str) -> bool:

@@ -28,6 +28,7 @@ from msx_frontend.workers.segments.allowance import SegmentSocket
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import (
+    Broken,
     CallDone,
     Chunk,
     Chunks,
@@ -182,6 +183,8 @@ class WorkerGroup:
         elif isinstance(message, CallDone):
             self._watchdog.reported(rank, message)
             self._ready_when_all_are()
+        elif isinstance(message, Broken):
+            self._end(group_end.broken(message.reason, self.ranks.named(rank)))
         else:
             self._loads(self.ranks[rank], message)
 

@@ -81,6 +81,12 @@ def load_too_slow(limit: float, phases: str) -> GroupEnd:
     return GroupEnd(reason, WorkerDied(reason))
 
 
+def broken(reason: str, rank: str = "") -> GroupEnd:
+    """`reason` is a rank's sentence, without its full stop, on why its process cannot serve any more."""
+    sentence = f"The worker is replaced{f' because of {rank}' if rank else ''}: {reason}."
+    return GroupEnd(sentence, WorkerDied(sentence))
+
+
 def no_response(limit: float, silent: str = "", waiting: str = "") -> GroupEnd:
     """`silent` is the rank that does not answer pings; `waiting` says which ranks wait for which."""
     more = [waiting, f"{silent} does not answer pings either" if silent else ""]

@@ -42,6 +42,9 @@ class GroupSpec:
     max_memory: int | None = None
     """Bytes that one rank may take."""
 
+    meets: bool = False
+    """Its ranks meet at an address, as those of torchrun: so does a group of one rank by `parallelType`."""
+
     worker: int = 0
     """The replica's number."""
     generation: int = 1

@@ -33,7 +33,7 @@ class LocalLauncher:
         The names of folders do not contain that of the model, which may be any text.
         """
         name = f"{spec.worker}-{spec.generation}-{os.urandom(3).hex()}"
-        meeting = _meeting_point() if len(spec.ranks) > 1 else {}
+        meeting = _meeting_point() if spec.meets or len(spec.ranks) > 1 else {}
         started: list[LocalRank] = []
         with ExitStack() as plans:
             try:

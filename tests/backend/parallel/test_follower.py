@@ -15,6 +15,7 @@ from msx_protocol import (
     FieldHead,
     PlanCall,
     PlanEnd,
+    PlanMessage,
     PlanStep,
     RequestHead,
     encode_frame,
@@ -146,6 +147,20 @@ def test_an_error_is_reported_and_the_next_call_made(bench: Bench) -> None:
     bench.tell(call(1, b"bad"), call(2, b"good"), PlanEnd())
     bench.serve()
     assert [report.error for report in bench.reports()] == ["ValueError: \\udc80 no", ""]
+
+
+def test_the_worker_hears_of_an_error_before_it_is_reported(bench: Bench) -> None:
+    """Of a message that rank 0's handler sent, too, which no runner calls."""
+    raised: list[BaseException] = []
+
+    def follow(message: bytes) -> None:
+        raise ValueError(message.decode())
+
+    bench.tell((PlanMessage(1), b"no"), PlanEnd())
+    follower = Follower(bench.end, bench.rank.replies, bench.rank.clock, follow, raised.append)
+    follower.serve(bench.rank.runner(follower))
+    assert [str(error) for error in raised] == ["no"]
+    assert [report.error for report in bench.reports()] == ["ValueError: no"]
 
 
 def test_inputs_are_free_after_the_call(bench: Bench) -> None:

@@ -91,7 +91,7 @@ def test_what_workers_are_told(server: RunningServer, told: dict[str, str]) -> N
     assert told["TS_REQUEST_SEQUENCE_ID"] == "my_sequence"
     assert told["TS_REQUEST_SEQUENCE_START"] == "ts_request_sequence_start"
     assert told["TS_REQUEST_SEQUENCE_END"] == "ts_request_sequence_end"
-    assert (told["LOCAL_RANK"], told["RANK"], told["WORLD_SIZE"]) == ("0", "0", "1")
+    assert not {"LOCAL_RANK", "RANK", "WORLD_SIZE"} & told.keys(), "it is not started by torchrun"
     assert told["PYTHONPATH"]
 
 

@@ -31,6 +31,7 @@ class FakeAccelerator:
     container: ClassVar[str] = "FAKE_CONTAINER_DEVICES"
     resource: ClassVar[str] = "FPU"
     framework: ClassVar[FrameworkDevice | None] = FrameworkDevice("Fake", "libfake.so")
+    torch: ClassVar[str] = "fake"
 
     def __init__(self, limit: int | None = None, env: Mapping[str, str] = MappingProxyType({})) -> None:
         self.devices = [Device(f"f{number}", "Fake 1") for number in range(limit or 0)]

@@ -47,7 +47,7 @@ def test_another_accelerator_is_all_that_the_server_shows(
         assert one.spec.ranks[0].env[VISIBLE] == "f0"
         assert [rank.env[VISIBLE] for rank in two.spec.ranks] == ["f2+f3", "f2+f3"]
         assert two.spec.ranks[0].env[PORTS] == two.spec.ranks[1].env[PORTS]
-        assert VISIBLE not in cpu.spec.ranks[0].env
+        assert cpu.spec.ranks[0].env[VISIBLE] == "", "it sees none"
         for group in (one, two, cpu):
             assert not [name for rank in group.spec.ranks for name in rank.env if name.startswith(ASCENDS)]
         described = {name: describe(harness.registry.find(name)) for name in ("one", "two", "cpu")}
@@ -71,7 +71,13 @@ def test_its_figures_are_in_the_metrics() -> None:
 def test_a_machine_without_devices() -> None:
     accelerator, devices, _ = choose_accelerator(DeviceSettings(), {"PATH": "/nowhere", ASCEND_VISIBLE: "0,1"})
     assert (accelerator.kind, devices, accelerator.status()) == ("cpu", (), {})
-    assert ASCEND_VISIBLE in visible_variables(), "workers do not inherit it here either"
+    assert accelerator.environment(()) == {}, "workers inherit what may hide devices from them"
+
+
+@pytest.mark.parametrize("settings", [DeviceSettings(limit=0), DeviceSettings(accelerator="none")])
+def test_devices_that_the_server_is_not_to_use_are_hidden_from_its_workers(settings: DeviceSettings) -> None:
+    accelerator = choose_accelerator(settings, {}).accelerator
+    assert accelerator.environment(()) == dict.fromkeys(visible_variables(), "")
 
 
 def test_all_have_the_form_of_the_protocol() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from msx_core.config import ModelConfig, parse_model_config
 from msx_frontend.devices import hccl_ports
+from msx_frontend.devices.ascend import VISIBLE
 from msx_frontend.devices.errors import DevicesHeldError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.pool import DevicePool
@@ -62,7 +63,7 @@ def test_a_worker_goes_to_a_free_device_then_to_the_one_that_the_fewest_share() 
 
 def test_no_device_for_the_cpu_or_on_a_machine_without() -> None:
     for lease in (pool(2).lease("a", config(deviceType="cpu")), pool(0).lease("a", config(deviceIds=[5]))):
-        assert (lease.numbers, lease.device_ids, lease.environment) == ((), None, {})
+        assert (lease.numbers, lease.device_ids, lease.environment) == ((), None, {VISIBLE: ""}), "it sees none"
     on_cpu = pool(0).lease("a", config(parallelType="tp", parallelLevel=2, exclusiveDevices=True))
     assert (on_cpu.device_ids, on_cpu.numbers) == (None, ())
 

@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from msx_core.sequences import SequenceKeys
 from msx_frontend.devices.nodes import OnNode
 from msx_frontend.workers.environment import node_environment, worker_environment
 
 MODEL = Path("/models/abc")
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 
 
 def environment(inherited: dict[str, str] | None = None, **options: Any) -> dict[str, str]:
@@ -20,8 +23,14 @@ def environment(inherited: dict[str, str] | None = None, **options: Any) -> dict
 def test_a_rank_of_its_own() -> None:
     env = environment({"PATH": "/bin", "RANK": "7"})
     assert env["PATH"] == "/bin"
-    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "RANK_ID", "RANK_SIZE", "DEVICE_ID")
-    assert [env[name] for name in names] == ["0", "0", "1", "1", "0", "1", "0"]
+    assert [env[name] for name in ("RANK_ID", "RANK_SIZE", "DEVICE_ID")] == ["0", "1", "0"]
+    assert not set(TORCHRUN) & env.keys(), "libraries of torch that find them would wait for other ranks"
+
+
+@pytest.mark.parametrize(("rank", "world_size"), [(0, 1), (0, 2), (1, 2)])
+def test_a_rank_of_a_group_has_torchruns_variables(rank: int, world_size: int) -> None:
+    env = environment({"LOCAL_RANK": "7"}, rank=rank, world_size=world_size, meets=True)
+    assert [env[name] for name in TORCHRUN] == [str(value) for value in (rank, rank, world_size, world_size)]
 
 
 def test_the_headers_of_sequences() -> None:
@@ -57,7 +66,7 @@ def test_what_the_server_withholds() -> None:
 
 
 def test_what_a_rank_needs_cannot_be_withheld() -> None:
-    assert environment(blocked=re.compile(".*"))["RANK"] == "0"
+    assert environment(meets=True, blocked=re.compile(".*"))["RANK"] == "0"
 
 
 def test_the_servers_own_is_left_alone() -> None:
@@ -81,7 +90,8 @@ def test_a_rank_on_another_machine_gets_nothing_of_this_one() -> None:
     }
     place = OnNode(1, 2, ("2", "3"))
     blocked = re.compile("TS_SECRET")
-    env = node_environment(here, place, devices={"SEEN": "2,3"}, rank=3, world_size=4, omp_threads=2, blocked=blocked)
+    rank: Any = {"rank": 3, "world_size": 4, "meets": True, "omp_threads": 2}
+    env = node_environment(here, place, devices={"SEEN": "2,3"}, blocked=blocked, **rank)
     sequences = SequenceKeys().to_env()
     assert {name: value for name, value in env.items() if name not in sequences} == {
         "RANK": "3",

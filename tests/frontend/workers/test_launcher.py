@@ -27,7 +27,7 @@ from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
-from msx_protocol import LoadProgress, MetricInfo, MetricSample
+from msx_protocol import Broken, LoadProgress, MetricInfo, MetricSample
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.fake_launcher import MEMORY, PID, FakeLauncher, FakeRank, spec_of
 from tests.frontend.workers.test_replica import resources_of
@@ -164,6 +164,29 @@ def test_a_crash_and_the_next_generation() -> None:
             assert replica.last_end is not None
             assert replica.last_end.reason == words
             assert [(spec.worker, spec.generation) for spec in launcher.specs] == [(9000, 1), (9000, 2)]
+
+    run(test())
+
+
+@pytest.mark.parametrize(("ranks", "named"), [(1, ""), (2, " because of rank 1")])
+def test_a_rank_that_cannot_serve_any_more_is_replaced(ranks: int, named: str) -> None:
+    """Those who wait behind the failing call are served by the next group, as after a crash."""
+
+    async def test() -> None:
+        launcher = FakeLauncher()
+        async with replica_of(launcher, ranks) as (replica, owner):
+            await until(lambda: replica.state is ReplicaState.READY)
+            (running,) = predict(replica, b"x")
+            (waiting,) = predict(replica, b"y")
+            launcher.ranks[-1].say(Broken("no call succeeds after Error: no context"))
+            await until(lambda: len(launcher.groups) == 2 and replica.state is ReplicaState.READY)
+            words = f"The worker is replaced{named}: no call succeeds after Error: no context."
+            assert error_of(running).message == f"Worker died. {words}"
+            assert error_of(running).status == 500
+            assert owner.returned == [waiting]
+            assert replica.last_end is not None
+            assert replica.last_end.reason == words
+            assert all(rank.ended.result().code == -9 for rank in launcher.groups[0])
 
     run(test())
 

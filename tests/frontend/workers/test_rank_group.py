@@ -65,9 +65,11 @@ class Events:
 
 
 @asynccontextmanager
-async def group_of(folder: Path, code: str = ECHO, number: int = 3) -> AsyncIterator[tuple[RankGroup, Events]]:
+async def group_of(
+    folder: Path, code: str = ECHO, number: int = 3, **options: Any
+) -> AsyncIterator[tuple[RankGroup, Events]]:
     events = Events()
-    spec = ranks_of(spec_of(folder, code), number)
+    spec = ranks_of(spec_of(folder, code, **options), number)
     events.ranks = ranks = RankGroup(spec, events)
     launched = await LocalLauncher(folder / "work").launch(spec)
     try:
@@ -248,8 +250,8 @@ def test_a_launch_that_is_cancelled_leaves_nothing(tmp_path: Path, monkeypatch: 
 def test_the_ranks_of_each_generation_meet_elsewhere(tmp_path: Path) -> None:
     code = "import os\ndef handle(data, context):\n    return [os.environ.get('MASTER_PORT', '')]\n"
 
-    async def port(number: int) -> bytes:
-        async with group_of(tmp_path, code, number) as (ranks, events):
+    async def port(number: int, **options: Any) -> bytes:
+        async with group_of(tmp_path, code, number, **options) as (ranks, events):
             ranks.load()
             await until(lambda: ranks.all_loaded)
             head, body = request(1, b"x")
@@ -262,6 +264,7 @@ def test_the_ranks_of_each_generation_meet_elsewhere(tmp_path: Path) -> None:
         assert len(set(ports)) == 2
         assert all(0 < int(port) < 1 << 16 for port in ports)
         assert await port(1) == b""
+        assert await port(1, meets=True) != b"", "a group of one rank meets, too"
 
     run(test())
 

@@ -36,6 +36,7 @@ class Nvidia:
     container: ClassVar[str] = "NVIDIA_VISIBLE_DEVICES"
     resource: ClassVar[str] = "GPU"
     framework: ClassVar[FrameworkDevice | None] = None
+    torch: ClassVar[str] = "cuda"
 
     def __init__(
         self,

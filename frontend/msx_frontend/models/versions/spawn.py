@@ -12,9 +12,9 @@ from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.surroundings import log_location
-from msx_frontend.devices.choose import visible_variables
 from msx_frontend.devices.core_binding import near_cores
 from msx_frontend.devices.lease import Lease
+from msx_frontend.devices.torch_devices import torch_devices
 from msx_frontend.environments.build import WorkerPython
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.versions.model_source import ModelSource
@@ -50,9 +50,7 @@ class Spawner:
         self._rights = rights
         self._fewer_cores = cores_by_quota()
         inherited = without_credentials(env, keep_stores=config.worker_credentials)
-        devices = visible_variables()
-        self._env = {name: value for name, value in inherited.items() if name not in devices}
-        self._env |= _told(config, env)
+        self._env = {**inherited, **_told(config, env)}
         if (tracing := tracing_settings(config, env)) is not None:
             self._env |= tracing.environment
         if left := sorted(env.keys() - inherited.keys() - KEYS):
@@ -87,6 +85,7 @@ class Spawner:
             slots=config.batch_size * (2 if config.stateful else 1),
             rank_skew_timeout=config.rank_skew_timeout,
             max_memory=None if config.max_worker_memory is None else config.max_worker_memory << 20,
+            meets=_meets(source),
             worker=number,
             generation=generation,
             python=place.python,
@@ -127,6 +126,7 @@ class Spawner:
             isolate_batch_errors=config.isolate_batch_errors and not config.stateful,
             device_id=device if there is None else there.device_id,
             framework_device=lease.framework,
+            torch_devices=torch_devices(lease, rank),
             rank=rank,
             local_rank=rank if there is None else there.local_rank,
             world_size=layout.ranks,
@@ -160,6 +160,7 @@ class Spawner:
                 devices=lease.placement.environment_of(rank),
                 rank=rank,
                 world_size=source.config.layout.ranks,
+                meets=_meets(source),
                 omp_threads=launcher.omp_number_threads if launcher else None,
                 sequence_keys=self._config.sequence_keys,
                 blocked=self._config.blacklist_env_vars,
@@ -171,11 +172,17 @@ class Spawner:
             devices=lease.environment,
             rank=rank,
             world_size=source.config.layout.ranks,
+            meets=_meets(source),
             sequence_keys=self._config.sequence_keys,
             omp_threads=launcher.omp_number_threads if launcher else None,
             fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
         )
+
+
+def _meets(source: ModelSource) -> bool:
+    """Whether its ranks are started as torchrun starts them: a worker of `custom` is one process, as others are."""
+    return source.config.parallel_type not in ("", "custom")
 
 
 def _segments(source: ModelSource) -> SegmentLimits | None:

@@ -12,10 +12,10 @@ import pytest
 from msx_core.config import parse_model_config
 from msx_core.framework_device import FrameworkDevice
 from msx_core.servable_start import ServableStart
+from msx_core.torch_devices import TorchDevices
 from msx_frontend import __version__
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Device
-from msx_frontend.devices.choose import visible_variables
 from msx_frontend.devices.lease import Lease
 from msx_frontend.models.versions import spawn
 from msx_frontend.models.versions.model_source import ModelSource
@@ -84,6 +84,7 @@ def test_what_the_worker_is_told() -> None:
         stream_heartbeat=7.0,
         stream_early_head=True,
         server_version=__version__,
+        torch_devices=[TorchDevices("cuda", "GPU", "CUDA_VISIBLE_DEVICES")],
         model_metrics=[
             MetricDeclaration("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
         ],
@@ -100,8 +101,16 @@ def test_a_device() -> None:
     assert spec.load.device_id == 0  # the index among those that the worker sees
     assert spec.env["SEEN"] == "3"
     assert spec.load.framework_device == FRAMEWORK
-    inherited = dict.fromkeys(visible_variables(), "0")
-    assert not inherited.keys() & only_rank(env=inherited).env.keys(), "none is inherited"
+
+
+@pytest.mark.parametrize(
+    ("lease", "expected"),
+    [(NPU, "3"), (Lease("m:1.0", environment={"SEEN": ""}), ""), (CPU, "7")],
+    ids=["its own", "on the CPU", "the server uses no such devices"],
+)
+def test_the_variable_of_the_devices(lease: Lease, expected: str) -> None:
+    """Inherited is only that of devices that the server does not hand out: it may hide them."""
+    assert only_rank(lease=lease, env={"SEEN": "7"}).env["SEEN"] == expected
 
 
 TP2 = {"parallelType": "tp", "parallelLevel": 2}
@@ -165,6 +174,29 @@ def test_several_ranks() -> None:
     assert {(rank.load.world_size, rank.load.input_ranks) for rank in spec.ranks} == {(4, 2)}
     assert [rank.env["RANK"] for rank in spec.ranks] == ["0", "1", "2", "3"]
     assert not {"MASTER_ADDR", "MASTER_PORT"} & set(spec.ranks[0].env), "where they meet is the launcher's to say"
+
+
+@pytest.mark.parametrize(
+    ("config", "ranks"),
+    [
+        ({}, []),
+        ({"parallelType": "custom", "parallelLevel": 2}, []),
+        ({"parallelType": "tp", "parallelLevel": 1}, [("0", "0", "1", "1")]),
+        (TP2, [("0", "0", "2", "2"), ("1", "1", "2", "2")]),
+        ({"parallelType": "pp", "torchrun": {"nproc-per-node": 2}}, [("0", "0", "2", "2"), ("1", "1", "2", "2")]),
+    ],
+    ids=["a worker", "custom", "a group of one", "tp", "torchrun"],
+)
+def test_the_variables_of_torchrun(config: dict[str, Any], ranks: list[tuple[str, ...]]) -> None:
+    """A worker of one process has none, as with TorchServe; with a lease of GPUs, each rank sees all of its group."""
+    gpus = (Device("GPU-a", "H100"), Device("GPU-b", "H100"))
+    lease = Lease("m:1.0", (0, 1), gpus, environment={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"}, torch="cuda")
+    spec = spec_of(config, lease)
+    names = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+    assert [tuple(rank.env[name] for name in names) for rank in spec.ranks if "RANK" in rank.env] == ranks
+    assert spec.meets == bool(ranks)
+    assert {rank.env["CUDA_VISIBLE_DEVICES"] for rank in spec.ranks} == {"GPU-a,GPU-b"}
+    assert [rank.load.device_id for rank in spec.ranks] == [int(one[1]) for one in ranks] or [0]
 
 
 def test_the_worker_knows_the_declared_metrics(tmp_path: Path) -> None:
