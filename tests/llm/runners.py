@@ -54,15 +54,22 @@ def make_runner(
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 
-    class Eager(Parallel):
-        graphs_hang = True
-
     if parallel is None:
-        parallel = Parallel() if graphs else Eager()
+        parallel = Parallel() if graphs else eager(Parallel())
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
     config = with_whole_experts(read_config(folder), whole)
     return load_runner(folder, config, lambda weights: limits, parallel, kernels, adapters, chooses)
+
+
+def eager(parallel: Any) -> Any:
+    """The same place; cells run without graphs."""
+    from msx_sdk.mindspore.parallel import Parallel
+
+    class Eager(Parallel):
+        graphs_hang = True
+
+    return Eager(**vars(parallel))
 
 
 def expected(name: str) -> tuple[list[int], Any]:

@@ -12,16 +12,16 @@ import pytest
 
 from tests.llm.call_changes import (
     Change,
+    Scenario,
     as_type,
     filled,
     instead,
     of_first,
     plus,
     rolled,
-    scenario,
     turned,
 )
-from tests.llm.flat_models import ROUNDING, emulation
+from tests.llm.flat_models import emulation
 from tests.llm.quantised_models import BY_ID, SIZES, WIDE, write_quantised
 from tests.llm.wide_models import make_wide
 
@@ -177,28 +177,21 @@ CHANGES: list[tuple[str, str, str, Change]] = [
 ]
 
 
-def run(folder: Path, kind: str) -> Any:
-    """The logits of the model of this kind."""
-    return scenario(folder, kind, DTYPES.get(kind, "float16"))
-
-
-def bound_of(kind: str, wanted: Any) -> float:
-    """Bound of the rounding in 16 bits."""
-    largest: float = np.abs(wanted).max()
-    return ROUNDING[DTYPES.get(kind, "float16")] * largest
+def scenario_of(kind: str, folder: Path) -> Scenario:
+    return Scenario(MODELS[kind](folder), kind, DTYPES.get(kind, "float16"))
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Any]]:
-    """A model's folder, and what it says if nothing is changed, which test_flat_runner.py and test_quantised_models.py
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Scenario, Any]]:
+    """A model's scenario, and its logits if nothing is changed, which test_flat_runner.py and test_quantised_models.py
     hold against a CPU."""
-    kept: dict[str, tuple[Path, Any]] = {}
+    kept: dict[str, tuple[Scenario, Any]] = {}
 
-    def of(kind: str) -> tuple[Path, Any]:
+    def of(kind: str) -> tuple[Scenario, Any]:
         if kind not in kept:
-            folder = MODELS[kind](tmp_path_factory.mktemp(kind.replace(" ", "_")))
+            scenario = scenario_of(kind, tmp_path_factory.mktemp(kind.replace(" ", "_")))
             with emulation():
-                kept[kind] = folder, run(folder, kind)
+                kept[kind] = scenario, scenario.logits()
         return kept[kind]
 
     return of
@@ -213,8 +206,8 @@ def test_a_change_is_noticed(kind: str, operator: str, name: str, change: Change
     from tests.emulated_ascend.refused import Refused
     from tests.emulated_ascend.registry import Change as ChangeOnce
 
-    folder, wanted = made(kind)
+    scenario, wanted = made(kind)
     once = ChangeOnce(operator, name, change)
     with emulation(once), pytest.raises((Refused, AssertionError)):
-        np.testing.assert_allclose(run(folder, kind), wanted, rtol=0, atol=bound_of(kind, wanted))
+        scenario.assert_unchanged(wanted)
     assert once.done, f"{operator} was not called"

@@ -51,6 +51,12 @@ def kernels(request: pytest.FixtureRequest, model: Path) -> Iterator[KernelsUnde
         yield made
 
 
+@pytest.fixture(scope="module")
+def second(kernels: KernelsUnderTest) -> Any:
+    """Another runner of the same model, for drafts."""
+    return kernels.make()
+
+
 def play(scene: Scene, kernels: KernelsUnderTest, **options: Any) -> None:
     async def with_harness() -> None:
         async with KernelsHarness(kernels, **options) as harness:
@@ -250,11 +256,11 @@ def test_drafted_tokens_right_and_wrong(
 
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_drafts_of_a_small_model(
-    kernels: KernelsUnderTest, reference: Reference, monkeypatch: pytest.MonkeyPatch, wrong: int
+    kernels: KernelsUnderTest, second: Any, reference: Reference, monkeypatch: pytest.MonkeyPatch, wrong: int
 ) -> None:
     """Which is as large here, on the same kernels, and has a cache of its own; or says something else."""
     prompts = [tokens(3, 21), tokens(4, 110)]
-    small = DraftModel(kernels.make(), CHUNK)
+    small = DraftModel(second, CHUNK)
     if wrong:
         plain = small._likeliest
         monkeypatch.setattr(small, "_likeliest", lambda rows: [(it + 1) % VOCAB for it in plain(rows)])

@@ -23,40 +23,64 @@ CLOSE = 1e-4
 
 
 @pytest.fixture(scope="module")
-def warm() -> tuple[Any, list[str]]:
+def runner() -> Any:
+    """With graphs, of which it has compiled all."""
     ms.runtime.launch_blocking()
-    runner = make_runner("llama", limits(slots=(1, SLOTS), contexts=(64, CONTEXT), prefills=(8, 32)), graphs=True)
-    told: list[str] = []
-    runner.warm_up(told.append)
-    return runner, told
-
-
-@pytest.fixture
-def runner(warm: tuple[Any, list[str]]) -> Any:
-    return warm[0]
+    runner = make_runner("llama", limits(slots=(SLOTS,), contexts=(64, CONTEXT), prefills=(32,)), graphs=True)
+    runner.warm_up(lambda graph: None)
+    return runner
 
 
 def test_its_sizes(runner: Any) -> None:
     assert (runner.vocab_size, runner.slots, runner.context, runner.prefill_size) == (96, SLOTS, CONTEXT, 32)
 
 
-def test_warm_up_tells_what_it_compiles(warm: tuple[Any, list[str]]) -> None:
-    told = warm[1]
-    assert told[0] == "decode 1 × 64 (1 of 10)"
-    assert told[3] == "decode 5 × 128 (4 of 10)"
-    assert told[-1] == "prefill 32 × 128, all logits (10 of 10)"
-
-
-def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
-    before = compiled_graphs()
-    assert before
+def steps_of_all_sizes(runner: Any) -> None:
     for start, length in ((0, 1), (1, 8), (9, 9), (18, 32), (50, 32)):
         runner.prefill(0, start, TOKENS[:length], all_logits=length == 9)
     for slots in ([0], [3, 1], [4, 3, 2, 1, 0]):
         for position in (0, 63, 64, CONTEXT - 1):
             runner.decode(slots, [1] * len(slots), [position] * len(slots))
     runner.copy(0, 1, 50)
+
+
+def test_nothing_is_compiled_after_warm_up(runner: Any) -> None:
+    before = compiled_graphs()
+    assert before
+    steps_of_all_sizes(runner)
     assert compiled_graphs() == before
+
+
+def test_warm_up_has_the_shapes_of_all_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph is compiled for each; here, cells run without."""
+    runner = make_runner("llama", limits(slots=(1, SLOTS), contexts=(64, CONTEXT), prefills=(8, 32)))
+    seen, told = noted_shapes(runner, monkeypatch), list[str]()
+    runner.warm_up(told.append)
+    assert told[0] == "decode 1 × 64 (1 of 10)"
+    assert told[3] == "decode 5 × 128 (4 of 10)"
+    assert told[-1] == "prefill 32 × 128, all logits (10 of 10)"
+    warm = set(seen)
+    assert len(warm) == 4 + 4 + 4, "decode; chunks; heads of one token and of all"
+    seen.clear()
+    steps_of_all_sizes(runner)
+    assert len(seen) > 8
+    assert seen <= warm
+
+
+def noted_shapes(runner: Any, monkeypatch: pytest.MonkeyPatch) -> set[tuple[Any, ...]]:
+    """Shapes of what its graphs are given from now on."""
+    seen = set[tuple[Any, ...]]()
+
+    def noted(name: str, run: Any) -> Any:
+        def call(*inputs: Any) -> Any:
+            seen.add((name, *(tuple(it.shape) for it in inputs)))
+            return run(*inputs)
+
+        return call
+
+    for name in ("_body", "_head", "_step"):
+        monkeypatch.setattr(runner, name, noted(name, getattr(runner, name)))
+    return seen
 
 
 @pytest.mark.parametrize(

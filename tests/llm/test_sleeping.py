@@ -32,15 +32,13 @@ FAMILIES = [
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_read_again_is_all_that_was_released(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sleeping, "release", spoil)
-    runner, tokens = make_runner(family, limits(), graphs=True), expected(family)[0][:16]
+    runner, tokens = make_runner(family, limits()), expected(family)[0][:16]
     before = runner.prefill(0, 0, tokens, all_logits=True)
-    graphs = compiled_graphs()
     runner.sleep(weights=True)
     assert not np.isfinite(runner.prefill(0, 0, tokens, all_logits=True)).any()
     spoil(runner._memory._caches, 0)  # as their pages are
     runner.wake()
     np.testing.assert_array_equal(runner.prefill(0, 0, tokens, all_logits=True), before)
-    assert compiled_graphs() == graphs
 
 
 @pytest.mark.parametrize(
@@ -77,9 +75,8 @@ def test_adapters_are_placed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_memory_is_given_back_and_graphs_stay(tmp_path: Path) -> None:
-    model = make_wide("llama", tmp_path / "model", vocab_size=4096, hidden_size=1024)
+    model = make_wide("llama", tmp_path / "model", vocab_size=4096, hidden_size=1024, num_hidden_layers=1)
     runner = make_runner("wide", limits(contexts=(512,)), folder=model, graphs=True)
-    runner.warm_up(lambda shape: None)
     before, graphs = runner.prefill(0, 0, TOKENS[:16]), compiled_graphs()
     weights, caches = list(runner._memory._decoder.get_parameters()), runner._memory._caches
     held = [it for it in weights if not any(it is cache for cache in caches)]

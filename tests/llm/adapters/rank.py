@@ -14,7 +14,7 @@ from msx_sdk.mindspore import collectives, init_parallel
 from tests.core.mindspore_parallel.rank import leave
 from tests.llm.flat_models import TOKENS, emulation, make_flat
 from tests.llm.peft_folders import room
-from tests.llm.runners import limits, make_runner
+from tests.llm.runners import eager, limits, make_runner
 
 LENGTH = 9
 
@@ -25,7 +25,7 @@ def main() -> None:
     info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
     parallel = init_parallel(Context(info))
     adapter = Adapter("a", str(folder / "adapter"))
-    found = {"cpu": steps(make_runner("wide", limits(), parallel, model, adapters=room()), adapter)}
+    found = {"cpu": steps(make_runner("wide", limits(), eager(parallel), model, adapters=room()), adapter)}
     with emulation():
         flat = make_flat("wide", model, "float16", limits(), parallel, adapters=room())
         found["emulated"] = steps(flat, adapter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.llm.classification.decoders import (
 )
 from tests.llm.classification.make_goldens import CUT
 from tests.llm.classification.test_handler import answers, pairs, scores
+from tests.llm.eager import without_graphs
 
 pytestmark = pytest.mark.mindspore
 pytest.importorskip("mindspore")
@@ -32,6 +34,13 @@ FEW = [
     pytest.param(kind, marks=() if kind == "qwen3" else pytest.mark.long)
     for kind in ("llama", "qwen2", "qwen2_two_ways", "qwen3", "gemma3_text")
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_graphs() -> Iterator[None]:
+    """embedding/test_network has those of the same networks."""
+    with without_graphs():
+        yield
 
 
 def served(folder: Path, **config: Any) -> LocalModel:

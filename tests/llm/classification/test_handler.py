@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,20 @@ from tests.llm.classification.checkpoints import (
     headed_tensors,
     write_classifier,
 )
+from tests.llm.eager import without_graphs
 
 pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
 
 GOLDENS = json.loads(Path(__file__).with_name("goldens.json").read_text())
 CONFIG = {"slotBuckets": [1, 4], "contextBuckets": [32], "maxInputTokens": 32}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_graphs() -> Iterator[None]:
+    """tests/e2e/test_classification.py has those of such networks."""
+    with without_graphs():
+        yield
 
 
 def answers(model: LocalModel, *requests: ClassifyRequest) -> list[Reply]:

@@ -17,6 +17,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import EMBED, TOKENIZE, EmbedReply, EmbedRequest, TokenizeReply, TokenizeRequest
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel, Reply
+from tests.llm.eager import without_graphs
 from tests.llm.embedding.checkpoints import HIDDEN, write_checkpoint, write_modules
 
 pytestmark = pytest.mark.mindspore
@@ -25,6 +26,13 @@ ms = pytest.importorskip("mindspore")
 GOLDENS = json.loads(Path(__file__).with_name("goldens.json").read_text())
 CONFIG = {"slotBuckets": [1, 4], "contextBuckets": [8, 32]}
 SENTENCES = ["the cat sat on a mat", "dogs", "the with statement", "a mat " * 12]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _without_graphs() -> Iterator[None]:
+    """test_network has those of the same networks."""
+    with without_graphs():
+        yield
 
 
 @pytest.fixture(scope="module")

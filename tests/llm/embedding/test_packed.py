@@ -10,6 +10,7 @@ import pytest
 
 from msx_sdk.generation import EmbedRequest
 from msx_sdk.testing import LocalModel
+from tests.llm.eager import without_graphs
 from tests.llm.embedding.packed import PACKED, PROMPTS, TEXTS, write_packed
 from tests.llm.embedding.test_handler import embed, vector
 
@@ -24,7 +25,7 @@ KINDS = [pytest.param(kind, marks=() if kind == "last_of_both_ways" else pytest.
 def test_vectors_are_those_of_sentence_transformers(kind: str, tmp_path: Path) -> None:
     config = {"slotBuckets": [1], "contextBuckets": [48]}
     asked = [EmbedRequest(input=text, prompt_name=name or None) for name in ["", *PROMPTS] for text in TEXTS]
-    with LocalModel("embedding", write_packed(tmp_path, kind), config=config) as model:
+    with without_graphs(), LocalModel("embedding", write_packed(tmp_path, kind), config=config) as model:
         found = [vector(reply) for reply in embed(model, *asked)]
     golden = GOLDENS[kind]
     np.testing.assert_allclose(found, [row for name in ["", *PROMPTS] for row in golden[name]], atol=1e-4)
