@@ -64,7 +64,7 @@ def _content(path: Path) -> str:
 
 
 def _rewritten(markdown: str, path: Path) -> str:
-    """With links to where the site has their targets."""
+    """The page with links to where the site has their targets."""
     here = os.path.dirname(_place(path))
 
     def link(match: re.Match[str]) -> str:
@@ -77,7 +77,7 @@ def _rewritten(markdown: str, path: Path) -> str:
 
 
 def _place(path: Path) -> str:
-    """On the site."""
+    """Place on the site."""
     if ROOT / "docs" in path.parents:
         return str(path.relative_to(ROOT / "docs"))
     return f"repository/{path.relative_to(ROOT)}{'' if path.suffix == '.md' else '.md'}"

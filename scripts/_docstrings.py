@@ -1,4 +1,4 @@
-"""Find docstrings that begin as a fragment, like "What the client sent" and "Of a reply"."""
+"""Find docstrings that begin as a fragment, like "What the client sent", "Of a reply" and "From bytes to a value"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FOLDERS = ("sdk", "archiver", "backend", "frontend", "compat", "benchmarks", "scripts", "examples")
-FRAGMENT = re.compile(r"\s*(What|Of|Those|That)\b")
+FRAGMENT = re.compile(
+    r"\s*(What|Of|Those|That|Above|Against|Among|At|Behind|Below|Beside|Between|By|During|For|From|In|Into|On|Over|Per|"
+    r"Through|To|Under|With|Within|Without)\b(?!-)"
+)
 
 
 def fragments(path: Path) -> list[str]:

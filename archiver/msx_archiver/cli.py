@@ -44,7 +44,7 @@ class _Group(AbbreviatedOptions, click.Group):
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """With the word `pack`, which is not a command of its own."""
+        """Complete the word `pack`, too, which is not a command of its own."""
         from click.shell_completion import CompletionItem
 
         word = (

@@ -13,7 +13,7 @@ _ASIDE = ".digests-"
 
 Stamp = tuple[int, int, int]
 KnownDigests = dict[str, tuple[int, int, int, str]]
-"""By absolute path: size in bytes, modification time in ns, inode, SHA-256."""
+"""Files by absolute path: size in bytes, modification time in ns, inode, SHA-256."""
 
 
 class DigestFile:

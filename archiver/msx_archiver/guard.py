@@ -17,7 +17,7 @@ class ArchiveLimits:
     max_members: int = 100_000
     max_ratio: float = 200.0
     ratio_floor: int = 100 * MIB
-    """Below this unpacked size the ratio is not checked."""
+    """Unpacked size below which the ratio is not checked."""
     max_size: int | None = None
 
 

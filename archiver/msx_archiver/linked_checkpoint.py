@@ -87,7 +87,7 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """By their paths in the folder; a hub's cache has links to files, which count as files."""
+    """Files by their paths in the folder; a hub's cache has links to files, which count as files."""
     for at, folders, names in os.walk(root):
         here = Path(at)
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "MAR-INF")

@@ -53,8 +53,8 @@ def write_manifest(target: Path, model: ModelEntry) -> None:
 
 
 def _files(root: Path, version: int) -> Iterator[tuple[str, Path]]:
-    """By their paths in the model's folder, without caches and hidden files. Links that lead to a folder again are not
-    followed."""
+    """Files by their paths in the model's folder, without caches and hidden files. Links that lead to a folder again
+    are not followed."""
     seen: set[str] = set()
     for at, folders, names in os.walk(root, followlinks=True):
         here = Path(at)

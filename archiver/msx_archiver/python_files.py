@@ -48,7 +48,7 @@ def find_handler(handler: str) -> HandlerFile:
 
 
 def find_library(handler: str) -> HandlerFile:
-    """For the runtime LSP: `h` and `h:Class` are in `h.so`. Raises PackError."""
+    """Find the library of a handler of the runtime LSP: `h` and `h:Class` are in `h.so`. Raises PackError."""
     location = _split(handler)[0]
     file = Path(f"{location}.so")
     if location in _LSP_HANDLERS:

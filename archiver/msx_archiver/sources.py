@@ -94,7 +94,7 @@ def collect(options: PackOptions) -> ModelSources:
 
 
 def _collect_stages(options: PackOptions) -> ModelSources:
-    """Without a handler: the config file has stages, and each of them names its own."""
+    """Collect the sources of a config file with stages, each of which names its own handler."""
     config = _config(options)
     pipeline = config.pipeline
     if pipeline is None or options.config_file is None:

@@ -29,7 +29,7 @@ _ZIP_EPOCH = 315532800
 _GZIP_LEVEL = 1
 
 _LARGE = 1 << 30
-"""From this many bytes on, headers have 64-bit sizes: below zipfile's own threshold."""
+"""Bytes from which on headers have 64-bit sizes: below zipfile's own threshold."""
 BLOCK = 4096
 """Bytes. File systems can share blocks between files that begin at a multiple of this in both."""
 _ALIGNMENT = struct.Struct("<HHH")

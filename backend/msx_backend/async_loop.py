@@ -32,8 +32,8 @@ class AsyncLoop:
     async def serve(self, early: Frames = ()) -> None:
         """Serves until Drain, or until the server is gone; running requests are finished first. `early` are messages
         that came together with Load. Raises ProtocolError."""
-        self._jobs.on_cancel = self._cancel_soon
-        self._replies.call_soon = self._call_soon
+        self._jobs.tell_cancels(self._cancel_soon)
+        self._replies.leave_together(self._call_soon)
         self._handle(early)
         self._loop.add_reader(self._sock, self._readable)
         try:
@@ -41,11 +41,11 @@ class AsyncLoop:
         finally:
             self._loop.remove_reader(self._sock)
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        self._replies.call_soon = None
+        self._replies.leave_together(None)
         self._replies.flush()
 
     def _call_soon(self, call: Callable[[], None]) -> None:
-        """From any thread; on the loop's own it need not be woken, which takes two system calls."""
+        """Make the call soon, from any thread; on the loop's own it need not be woken, which takes two system calls."""
         if get_ident() == self._thread:
             self._loop.call_soon(call)
         else:

@@ -59,7 +59,7 @@ class BatchLoop:
         return True
 
     def _predict_each(self, requests: list[InferenceRequest], size: int) -> None:
-        """In batches of `size`."""
+        """Predict in batches of `size`."""
         if size >= len(requests):
             return self._predict(requests)
         for start in range(0, len(requests), size):

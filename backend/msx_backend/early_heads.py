@@ -34,10 +34,10 @@ class EarlyHeads:
         self._seconds, self._raw, self._clock = seconds, raw, clock
         self._lock = threading.Lock()
         self._expected: list[ExpectedStream] = []
-        """In the order in which they are due."""
+        """Streams in the order in which they are due."""
 
     def expect(self, batch: Batch, idx: int, *, events: bool) -> None:
-        """From any thread."""
+        """Expect a stream. Any thread may call it."""
         if self._seconds and (events or self._raw):
             with self._lock:
                 self._expected.append(ExpectedStream(ref(batch), idx, self._clock() + self._seconds))

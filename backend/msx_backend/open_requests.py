@@ -25,19 +25,29 @@ class OpenRequests:
         self._asked: set[int] = set()
         self._newest = 0
         self.deferred = False
-        """In a parallel group a cancel counts from the next plan on, so that all ranks agree."""
-        self.on_cancel: Callable[[int], None] = lambda number: None
-        self.segments: SegmentSpace | None = None
-        """In the worker of a stage: where large values of requests and replies stand."""
-        self.inline = False
-        """In a parallel group the other ranks read the requests, too: large values become parts of them."""
-        self.on_returned: Callable[[list[Key]], None] = lambda segments: None
+        """Whether a cancel counts from the next plan on: in a parallel group, so that all ranks agree."""
+        self._tell_cancel: Callable[[int], None] = lambda number: None
+        self._segments: SegmentSpace | None = None
+        self._inline = False
+        self._returned: Callable[[list[Key]], None] = lambda segments: None
+
+    def share(self, segments: SegmentSpace, returned: Callable[[list[Key]], None], *, inline: bool = False) -> None:
+        """Let large values of requests and replies stand in shared memory, in the worker of a stage. `returned` hears
+        of those that nothing refers to any more.
+
+        `inline`: in a parallel group the other ranks read the requests, too: large values become parts of them.
+        """
+        self._segments, self._returned, self._inline = segments, returned, inline
+
+    def tell_cancels(self, call: Callable[[int], None]) -> None:
+        """Make `call` with the number of each request that is cancelled from now on, on the control thread."""
+        self._tell_cancel = call
 
     def take(self, message: Predict, body: bytearray) -> list[InferenceRequest]:
         """Single fields are not copied: the body belongs to the handler from now on."""
         requests, held = read_requests(message.requests, body), self._held
-        if self.segments is not None:
-            self._share(requests, message, self.segments)
+        if self._segments is not None:
+            self._share(requests, message, self._segments)
         with self._lock:
             for request in requests:
                 held[request.number] = request
@@ -58,8 +68,8 @@ class OpenRequests:
             if request.shared is not None:
                 request.shared.close()
                 request.shared = None
-        if self.segments is not None and (returned := self.segments.take_returned()):
-            self.on_returned(returned)
+        if self._segments is not None and (returned := self._segments.take_returned()):
+            self._returned(returned)
 
     def cancel(self, numbers: list[int]) -> None:
         """A number that has not come yet is remembered; the number of a request that has ended is ignored."""
@@ -74,7 +84,7 @@ class OpenRequests:
                 self._asked.add(number)
             else:
                 request.cancelled = True
-                self.on_cancel(number)
+                self._tell_cancel(number)
             request.lift()  # a handler that waits for this client goes on, and sees the cancel
 
     def grant(self, number: int, limit: int) -> None:
@@ -92,7 +102,7 @@ class OpenRequests:
     def _share(self, requests: list[InferenceRequest], message: Predict, segments: SegmentSpace) -> None:
         for request in requests:
             shared = request.shared = RequestValues(segments, message.segments.get(request.number, []))
-            if self.inline:
+            if self._inline:
                 request.parts = {name: shared.inline(part) for name, part in request.parts.items()}
 
     def _remember(self, requests: list[InferenceRequest]) -> None:

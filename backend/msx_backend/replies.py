@@ -66,10 +66,14 @@ class ReplyWriter:
         """Small chunks of replies that have begun, in the order of the calls: taken without the lock, as each token is
         one, and gathered with the next frame."""
         self._soon = False
-        self.call_soon: Callable[[Callable[[], None]], object] | None = None
-        """An event loop's `call_soon`: what its tasks send in one turn leaves together at its end."""
+        self._call_soon: Callable[[Callable[[], None]], object] | None = None
         self.progress = 0
         self.writes = 0
+
+    def leave_together(self, call_soon: Callable[[Callable[[], None]], object] | None) -> None:
+        """`call_soon` is an event loop's: what its tasks send in one turn leaves together at its end. None: what is
+        flushed leaves at once."""
+        self._call_soon = call_soon
 
     @property
     def holds(self) -> bool:
@@ -136,11 +140,11 @@ class ReplyWriter:
             self._write()
 
     def flush(self) -> None:
-        if self.call_soon is None:
+        if self._call_soon is None:
             self.flush_now()
         elif not self._soon:
             self._soon = True
-            self.call_soon(self.flush_now)
+            self._call_soon(self.flush_now)
 
     def flush_now(self) -> None:
         self._soon = False

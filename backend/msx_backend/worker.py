@@ -21,14 +21,15 @@ from functools import partial
 from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.continuous_loop import ContinuousLoop
-from msx_backend.control import CallClock, ControlThread, LoopWatch
+from msx_backend.control import CallClock, ControlThread
 from msx_backend.early_heads import EarlyHeads
 from msx_backend.loading import LoadedModel
+from msx_backend.loop_watch import LoopWatch
 from msx_backend.lost_devices import LostDevices
 from msx_backend.open_requests import OpenRequests
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
-from msx_backend.parallel.reports import collectives
+from msx_backend.pinged import PingedWorker
 from msx_backend.replies import ReplyWriter, utf8
 from msx_backend.seen_devices import SeenDevices
 from msx_backend.segments.space import SegmentSpace
@@ -71,29 +72,18 @@ class Worker:
         limits = load.max_response_size, load.stream_credit, load.max_value_size
         early_heads = EarlyHeads(load.stream_heartbeat, raw=load.stream_early_head)
         self._replies = ReplyWriter(self._data, *limits, early_heads)
-        self._control.on_ping.append(self._replies.send_early_heads)
-        self._control.progress = lambda: self._replies.progress
+        parallel, space = load.world_size > 1, None
         if load.segments is not None and self._segments is not None:
-            self._share(SegmentSpace(self._segments, load.segments), parallel=load.world_size > 1)
+            space = SegmentSpace(self._segments, load.segments)
+            self._jobs.share(space, self._replies.returned, inline=parallel)
+        self._pinged = PingedWorker(self._replies, space, parallel=parallel)
+        self._control.attach(self._pinged)
         self._lost, self._seen = LostDevices(load.torch_devices, self._replies), SeenDevices(load.torch_devices)
         try:
             self._serve(load)
         except _LoadError:
             return 1
         return 0
-
-    def _share(self, space: SegmentSpace, *, parallel: bool) -> None:
-        """Large values of requests and replies stand in shared memory."""
-        self._jobs.segments, self._jobs.inline = space, parallel
-        self._jobs.on_returned = self._replies.returned
-
-        def tick() -> None:
-            space.tick()
-            if returned := space.take_returned(collect=False):
-                self._replies.returned(returned)
-                self._replies.flush_now()
-
-        self._control.on_ping.append(tick)
 
     def _receive_load(self) -> Load | None:
         while count := self._data.recv_into(self._reader.space()):
@@ -108,9 +98,8 @@ class Worker:
         self._started = time.monotonic()
         with _loading(self._replies):
             model = LoadedModel(load, self._replies, self._lost)
-        self._control.metrics = model.context.metrics
+        self._pinged.metrics = model.context.metrics
         if load.world_size > 1:
-            self._control.collectives = collectives
             self._serve_rank(load, model)
         elif model.is_async:
             asyncio.run(self._serve_async(model))
@@ -150,10 +139,10 @@ class Worker:
             runner = await model.start_async(leader)
         serving = AsyncLoop(self._link, runner)
         loop = asyncio.get_running_loop()
-        self._control.watch = LoopWatch(loop.call_soon_threadsafe, lambda: serving.busy, str(model.context.model_dir))
+        self._pinged.watch = LoopWatch(loop.call_soon_threadsafe, lambda: serving.busy, str(model.context.model_dir))
         self._announce(model)
         await serving.serve(self._early)
-        self._control.watch = None
+        self._pinged.watch = None
         if leader is not None:
             leader.close()
         await model.close_async()

@@ -43,7 +43,8 @@ def with_whole_experts(config: DecoderConfig, wanted: bool) -> DecoderConfig:
 
 
 def check_division(config: DecoderConfig, parallel: Parallel) -> None:
-    """With fewer key-value heads than ranks, neighbouring ranks have the same head."""
+    """Check that the model can be divided. With fewer key-value heads than ranks, neighbouring ranks have the same
+    head."""
     ranks = parallel.tp_size
     if config.qk_norm_whole and ranks > 1:
         raise HandlerLoadError(

@@ -105,7 +105,8 @@ class DraftModel:
                 text.said.append(token)
 
     def _likeliest(self, rows: list[Drafting]) -> list[int]:
-        """Behind the next token of each text that is not in the cache; on the device, if it chooses."""
+        """The likeliest token behind the next one of each text that is not in the cache; on the device, if it
+        chooses."""
         slots, tokens, places = zip(*((text.slot, text.said[text.fed], text.fed) for text in rows), strict=True)
         if isinstance(self._runner, MixingRunner) and isinstance(self._runner, ChoosingRunner) and self._runner.chooses:
             chunks = [TokenChunk(*it) for it in zip(slots, places, ((token,) for token in tokens), strict=True)]

@@ -124,9 +124,9 @@ class Engine:
         return self._sleeper.level
 
     def submit(self, request: GenerateRequest, *, deadline: float | None = None, inner: bool = False) -> RequestHandle:
-        """From a thread with a running loop, on which the handle is read. `deadline` on the clock of `time.monotonic`:
-        then the request fails with 504. `inner`: it is a part of another request, and has a part of its text as the
-        prompt, so that neither `maxConcurrent` nor `maxInputTokens` counts.
+        """Take a request, from a thread with a running loop, on which the handle is read. `deadline` on the clock of
+        `time.monotonic`: then the request fails with 504. `inner`: it is a part of another request, and has a part of
+        its text as the prompt, so that neither `maxConcurrent` nor `maxInputTokens` counts.
 
         Raises InvalidInput, naming the parameter; PredictionError 404 for an unknown adapter, 429 when there are
         `maxConcurrent` requests in progress, and 503 while it sleeps, after `close` or after the runner has stopped
@@ -222,7 +222,7 @@ class Engine:
             self._state.end(job)
 
     def _expire(self, job: GenerationJob) -> None:
-        """On the reader's loop, which hears of it even while a step takes long."""
+        """End a late request on the reader's loop, which hears of it even while a step takes long."""
         made = sum(sequence.made for sequence in job.sequences)
         job.handle.end(PredictionError(TIMED_OUT, f"The request's time was up (tokens made: {made})."))
         self._cancel(job.number)

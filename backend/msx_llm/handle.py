@@ -20,15 +20,12 @@ class RequestHandle:
 
     `with handle:` cancels the request when its reader stops.
 
-    A reader that would only pass each delta on may have it passed on at once: `pass_on` is given it with its encoded
-    form, which is empty where it has to be encoded, and returns False for one that has to wait, which comes to the
-    reader in its turn. That saves two switches between tasks a token. It is called on the engine's thread, which need
-    not be the reader's.
+    A reader that would only pass each delta on may have it passed on at once (`offer_to`). That saves two switches
+    between tasks a token.
     """
 
-    pass_on: Callable[[GenerateDelta, bytes], bool] | None = None
     timer: asyncio.TimerHandle | None = None
-    """On the reader's loop: it is cancelled when the reader stops."""
+    """Timer on the reader's loop: it is cancelled when the reader stops."""
 
     def __init__(self, cancel: Callable[[], None], times: RequestTimes) -> None:
         self.times = times
@@ -38,6 +35,15 @@ class RequestHandle:
         self._reader: asyncio.Future[None] | None = None
         self._ended = False
         self._error: PredictionError | None = None
+        self._pass_on: Callable[[GenerateDelta, bytes], bool] | None = None
+
+    def offer_to(self, pass_on: Callable[[GenerateDelta, bytes], bool]) -> None:
+        """Give each delta that the reader waits for to `pass_on` first, from now on, on the engine's thread.
+
+        It comes with its encoded form, which is empty where it has to be encoded. `pass_on` returns False for one that
+        has to wait, which comes to the reader in its turn.
+        """
+        self._pass_on = pass_on
 
     def cancel(self) -> None:
         """Cancels the request at any time: slots and blocks are free before the next step, and the iteration ends."""
@@ -90,12 +96,12 @@ class RequestHandle:
 
     def _passed_on(self, delta: GenerateDelta, data: bytes) -> bool:
         """Only while the reader waits for it: otherwise it may hold an earlier one."""
-        if self.pass_on is None or self._deltas or self._reader is None or self._reader.done():
+        if self._pass_on is None or self._deltas or self._reader is None or self._reader.done():
             return False
         try:
-            return self.pass_on(delta, data)
+            return self._pass_on(delta, data)
         except Exception:  # it is raised again, to the reader
-            self.pass_on = None
+            self._pass_on = None
             return False
 
     def _wake(self) -> None:

@@ -112,7 +112,7 @@ class TextGenerator(TextGenerationHandler):
         with self.engine.submit(prepared, deadline=context.deadline()) as deltas:
             if context.operation() == GENERATE and self._passes_on:
                 offer = context._offer
-                deltas.pass_on = lambda delta, data: offer(data or encode(delta))
+                deltas.offer_to(lambda delta, data: offer(data or encode(delta)))
             async for delta in deltas:
                 yield delta
             self.gauges.tell(deltas.times)

@@ -21,7 +21,7 @@ SHORTEST = 256
 
 @dataclass(frozen=True)
 class EngineLimits:
-    """In tokens, unless stated otherwise. At most `slots` texts of at most `context` tokens run at once."""
+    """Limits in tokens, unless stated otherwise. At most `slots` texts of at most `context` tokens run at once."""
 
     context: int
     max_input: int
@@ -106,8 +106,8 @@ def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
 
 
 def _contexts(config: ModelConfig, context: int, most: int) -> tuple[int, ...]:
-    """At most this many lengths up to the whole context; by default the whole, a quarter of it, and a quarter of that.
-    A graph that reads less of the cache is faster."""
+    """Lengths up to the whole context, `most` at most; by default the whole, a quarter of it, and a quarter of that. A
+    graph that reads less of the cache is faster."""
     wanted = config.context_buckets or [size for size in (context // 4, context // 16) if size >= SHORTEST]
     shorter = sorted({size for size in wanted if size < context}, reverse=True)[: most - 1]
     return (*reversed(shorter), context)

@@ -4,8 +4,8 @@ from msx_llm.sequence import TokenSequence
 from msx_llm.waiting import OVERDUE, WaitingTexts
 
 PATIENCE = 64
-"""To so many texts of later requests with better priorities a text gives way; then it comes before all of them, to its
-end. Among such texts the order is that of arrival."""
+"""Number of texts of later requests with better priorities to which a text gives way; then it comes before all of them,
+to its end. Among such texts the order is that of arrival."""
 
 
 def pass_by(admitted: TokenSequence, waiting: WaitingTexts, running: list[TokenSequence]) -> None:

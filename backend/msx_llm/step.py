@@ -12,7 +12,7 @@ from msx_llm.sampling.choice import TokenChoice
 
 Array = NDArray[np.float32]
 UNREAD = -1
-"""Among the tokens of a step: the one that the last step with `choices` has chosen for the slot."""
+"""Stands, among the tokens of a step, for the one that the last step with `choices` has chosen for the slot."""
 
 
 class Prefill(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -41,22 +41,22 @@ class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class AssignBlocks(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """From now on, the positions of a slot are in these blocks. Only with a paged cache."""
+    """Puts the positions of a slot in these blocks from now on. Only with a paged cache."""
 
     slot: int
     blocks: tuple[int, ...]
 
 
 class Stretch(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """From now on, a slot holds a text whose prompt has `length` tokens. Only if angles depend on that."""
+    """Says that a slot holds a text, from now on, whose prompt has `length` tokens. Only if angles depend on that."""
 
     slot: int
     length: int
 
 
 class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
-    """From now on, a slot holds a text of the adapter in `place`, or with 0 of none. The adapter is read where another
-    one, or none, is in the place."""
+    """Says that a slot holds a text, from now on, of the adapter in `place`, or with 0 of none. The adapter is read
+    where another one, or none, is in the place."""
 
     slot: int
     place: int
@@ -64,7 +64,7 @@ class Adapt(msgspec.Struct, frozen=True, array_like=True, tag=7):
 
 
 class Recount(msgspec.Struct, frozen=True, array_like=True, tag=8):
-    """From now on, a slot holds a text that has these tokens, for the penalties of its choices: `counts` are
+    """Says that a slot holds a text, from now on, that has these tokens, for the penalties of its choices: `counts` are
     `TOKEN_MADE` for each time that one was made, and 1 for one that only stands in the prompt."""
 
     slot: int

@@ -43,7 +43,7 @@ class StepPlan:
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name for messages."""
         if isinstance(self.step, Decode):
             return f"a decoding step of {len(self.sequences)} texts"
         if isinstance(self.step, Mixed):

@@ -32,7 +32,7 @@ class Load(WireMessage, tag=1, kw_only=True):
     local_rank: int
     world_size: int
     input_ranks: int = 1
-    """In a parallel group, the ranks below this one get the inputs; the others get empty requests."""
+    """Rank of a parallel group below which ranks get the inputs; the others get empty requests."""
     cache_dir: str | None
     site_dir: str | None = None
     decode_input: bool
@@ -55,14 +55,14 @@ class Load(WireMessage, tag=1, kw_only=True):
     servable: ServableStart | None = None
     """The servable as a start script declares it."""
     max_value_size: int = 0
-    """In bytes, of one Chunk for the next stage, where that is more than `max_response_size`."""
+    """Bytes of one Chunk for the next stage, where that is more than `max_response_size`."""
     max_request_size: int = 6553500
-    """In bytes, of a request's body."""
+    """Bytes of a request's body."""
     max_request_elements: int = elements.DEFAULT
     text_limits: TextLimits = DEFAULT_LIMITS
     """Limits of plain predictions of a language model; the APIs have checked theirs."""
     segments: SegmentUse | None = None
-    """For a stage: shared memory for large values between stages; None: they travel in frames."""
+    """Shared memory of a stage for large values between stages; None: they travel in frames."""
     from_older_server: bool = False
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
     framework_device: FrameworkDevice | None = None

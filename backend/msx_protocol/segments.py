@@ -36,22 +36,22 @@ class SegmentMade(WireMessage, tag=1):
 
 
 class SegmentsGone(WireMessage, tag=2):
-    """From the owner, and on to its readers: they are not used any more. From a reader: it does not have them. From
-    the server to the owner: they did not arrive there."""
+    """Tells that segments are gone. From the owner, and on to its readers: they are not used any more. From a reader:
+    it does not have them. From the server to the owner: they did not arrive there."""
 
     numbers: list[int]
     owner: int = 0
 
 
 class SegmentsReturned(WireMessage, tag=3):
-    """To the owner: nobody reads them any more. `lends` counts, for each, the loans that this ends."""
+    """Tells the owner that nobody reads them any more. `lends` counts, for each, the loans that this ends."""
 
     numbers: list[int]
     lends: list[int]
 
 
 class SegmentUse(WireMessage):
-    """In Load: what the worker may use. `size`: bytes of all its segments; `number`: how many there may be."""
+    """Segments that a worker may use, in Load. `size`: bytes of all its segments; `number`: how many there may be."""
 
     owner: int
     size: int

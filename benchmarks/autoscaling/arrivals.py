@@ -23,7 +23,7 @@ class Pattern:
 
     @property
     def mean(self) -> float:
-        """Without bursts."""
+        """Mean without bursts."""
         return sum(map(self.rate, range(int(self.seconds)))) / self.seconds
 
     @property

@@ -74,7 +74,7 @@ def main(
 
 
 PROMISED = "mlp"
-"""Under Poisson arrivals."""
+"""The network of the contest with the peer, under Poisson arrivals."""
 
 
 @dataclass

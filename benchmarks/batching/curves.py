@@ -58,7 +58,7 @@ def sustained(curve: Curve, bound: float) -> float:
 
 
 def gains(ours: Curve, other: Curve, limit: float) -> dict[float, float]:
-    """At each rate that was offered to the other: what we sustain at the p99 that it has there, by that rate.
+    """Rate that we sustain at the p99 of the other, over its own, by each rate that was offered to the other.
 
     A p99 of more than `limit` counts as that: it is none that one would promise.
     """

@@ -75,7 +75,7 @@ def benchmark(name: str) -> Callable[[Callable[..., None]], Benchmark]:
 
 
 def progress(text: str) -> None:
-    """To stderr: the report alone is on stdout."""
+    """Print it to stderr: the report alone is on stdout."""
     click.echo(text, err=True)
 
 

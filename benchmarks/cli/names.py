@@ -37,7 +37,7 @@ MODULES = {
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }
-"""In the order of the table of docs/benchmarks.md."""
+"""Modules in the order of the table of docs/benchmarks.md."""
 NAMES = tuple(MODULES)
 
 

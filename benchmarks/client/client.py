@@ -104,7 +104,7 @@ async def shared(requests: int, tasks: int, ask: Callable[[], Any]) -> None:
 
 
 def by_grpc(server: Server) -> list[Way]:
-    """On the HTTP port, which speaks gRPC, too."""
+    """Ways over the HTTP port, which speaks gRPC, too."""
     target = server.address.url.rpartition("//")[2]
     client = Client(f"grpc://{target}")
     path = f"/{INFERENCE}.InferenceAPIsService/Predictions"

@@ -43,9 +43,9 @@ class Place:
     perceptron: Server
     llama: Server
     ready: dict[str, float] = field(default_factory=dict)
-    """By model, from the start of the server to the first answer."""
+    """Seconds from the start of the server to the first answer, by model."""
     back: list[float] = field(default_factory=list)
-    """From the SIGKILL of rank 1 until the group serves again."""
+    """Seconds from the SIGKILL of rank 1 until the group serves again."""
     middle: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     busy_rates: list[float] = field(default_factory=list)

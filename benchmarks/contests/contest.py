@@ -43,7 +43,7 @@ class Contestant:
     path: str
     pid: int
     turns: dict[int, list[Turn]] = field(default_factory=dict)
-    """By connections; one a round."""
+    """Turns by connections; one a round."""
     warm_ups: int = 1
     """A factor of the warm-up's length."""
     restless: bool = False

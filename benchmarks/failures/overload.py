@@ -108,7 +108,7 @@ def _row(name: str, turns: Sequence[Turn]) -> Sequence[str]:
 
 
 def target(name: str, turns: Sequence[Turn], without: Sequence[Turn]) -> Target:
-    """In each round at most as many as in the same round without the header."""
+    """Target: in each round at most as many as in the same round without the header."""
     worst = max(turn.lost - other.lost for turn, other in zip(turns, without, strict=True))
     return Target(f"{name}: requests lost more than without it, in the worst round", str(worst), "≤ 0", worst <= 0)
 

@@ -25,7 +25,7 @@ class SmallNet(Worker):  # type: ignore[misc]
 
 
 def serve(net: str, size: int, waits: Sequence[int]) -> None:
-    """Behind a route for each of these waits (ms), /1 or /10, a worker of its own."""
+    """Serve it with a worker of its own behind a route for each of these waits (ms), /1 or /10."""
     os.environ["NET"] = net
     server = Server()
     server.register_runtime({f"/{w}": [Runtime(SmallNet, max_batch_size=size, max_wait_time=w)] for w in waits})

@@ -18,7 +18,7 @@ ENDS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
 class CTranslate2:
-    """In float32, on all cores, greedy."""
+    """The peer in float32, on all cores, greedy."""
 
     def __init__(self, folder: str) -> None:
         converted = Path("converted").absolute()  # in the peer's own folder

@@ -26,7 +26,7 @@ Turn = Callable[[int, int], float]
 
 @dataclass
 class Decode:
-    """By contestant and slots, a figure a round."""
+    """Figures by contestant and slots, one a round."""
 
     rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
 

@@ -121,7 +121,7 @@ def config(step_seconds: float) -> dict[str, Any]:
 
 
 def measure(server: Server, texts: int, steps: int, fields: Mapping[str, Any], found: HostFigures) -> None:
-    """To read the prompts takes time, too, which is spread over all steps.
+    """Measure; to read the prompts takes time, too, which is spread over all steps.
 
     Raises click.ClickException where the streams were never all at once.
     """

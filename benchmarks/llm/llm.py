@@ -74,7 +74,7 @@ def main(
 
 @contextmanager
 def _setting(report: Report, chunk: int, *, peer: bool) -> Iterator[Setting]:
-    """Without the peers where they cannot be installed."""
+    """Setting without the peers where they cannot be installed."""
     checkpoint = Checkpoint()
     with TemporaryDirectory(prefix="msx-benchmark-") as folder, ExitStack() as stack:
         checkpoint.write(Path(folder))

@@ -52,11 +52,11 @@ CAPTION = (
 class Load:
     idle: Row
     tried: list[Row]
-    """In the order of trying."""
+    """Rows in the order of trying."""
     best: Row | None
-    """At the highest rate that keeps the promise."""
+    """Row of the highest rate that keeps the promise."""
     static: list[Row]
-    """At the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
+    """Rows at the best rate ÷ GAIN, between the two, at the best rate, and without a pause."""
     useful: float
     """The share of a static batch's tokens that were asked for, without pauses between requests."""
 

@@ -24,7 +24,7 @@ Turn = Callable[[], float]
 
 @dataclass
 class FirstToken:
-    """By contestant, seconds a round."""
+    """Seconds of each round by contestant."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class FirstToken:
 
 
 def measure(all_: Setting, rounds: int, report: Callable[[str], None]) -> FirstToken:
-    """By a server of its own: the other one has smaller parts, so that a prompt disturbs texts less."""
+    """Measure by a server of its own: the other one has smaller parts, so that a prompt disturbs texts less."""
     with serve(all_.folder, json.dumps(config(CHUNK) | {"slotBuckets": [1]})) as server:
         turns = _turns(all_, server)
         for turn in turns.values():

@@ -44,7 +44,7 @@ MEBIBYTE = 1 << 20
 PATIENCE = 60.0
 
 Gaps = dict[str, list[float]]
-"""By what is sent meanwhile: the longest gap of each round, in ms."""
+"""Longest gap of each round, in ms, by what is sent meanwhile."""
 
 
 @benchmark("llm-prompts")

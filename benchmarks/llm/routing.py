@@ -87,7 +87,7 @@ def _spread(ratio: tuple[float, float, float]) -> str:
 
 @contextmanager
 def _served(folder: str, routing: bool) -> Iterator[Server]:
-    """With all of its workers."""
+    """Server with all of its workers."""
     options = PackOptions(model_name=MODEL, handler="text_generation", extra_files=folder, archive_format="zip-store")
     with (
         store_of(options, json.dumps(_config(routing))) as store,

@@ -68,7 +68,7 @@ class Setting:
 
 @contextlib.contextmanager
 def setting(folder: Path, vocabulary: int, chunk: int, peers: Peers | None) -> Iterator[Setting]:
-    """With the checkpoint of `folder`; prompts are computed in chunks of so many tokens."""
+    """Setting with the checkpoint of `folder`; prompts are computed in chunks of so many tokens."""
     with ExitStack() as stack:
         graphs = stack.enter_context(tempfile.TemporaryDirectory(prefix="msx-benchmark-"))
         yaml = json.dumps(config(chunk, graphs))  # which is YAML, too

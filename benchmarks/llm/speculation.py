@@ -89,7 +89,7 @@ def _turn(
 
 
 def _rate(traces: Sequence[Trace]) -> float:
-    """From the first token of any to the last: of several texts, some may have ended before others have begun."""
+    """Rate from the first token of any to the last: of several texts, some may have ended before others have begun."""
     return throughput(traces, min(trace.instants[0] for trace in traces), max(trace.instants[-1] for trace in traces))
 
 

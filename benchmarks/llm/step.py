@@ -59,7 +59,7 @@ class Disturbance:
     """Seconds, a figure a run."""
 
     quiet: list[float]
-    """Between tokens, p99."""
+    """Seconds between tokens, p99."""
     meanwhile: list[float]
     """The same, from the long prompt's arrival to its first token."""
     first: list[float]
@@ -120,5 +120,5 @@ def _totals(server: Server) -> dict[str, float]:
 
 
 def totals(exposition: str) -> dict[str, float]:
-    """From Prometheus' text format."""
+    """Sums in Prometheus' text format."""
     return {part or "steps": float(value) for part, value in GAUGE.findall(exposition)}

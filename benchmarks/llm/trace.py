@@ -41,7 +41,7 @@ def gaps(traces: Iterable[Trace]) -> list[float]:
 
 
 def together(traces: Sequence[Trace]) -> tuple[float, float]:
-    """From the instant when all have their first token to the instant when the first has its last."""
+    """Span from the instant when all have their first token to the instant when the first has its last."""
     return max(trace.instants[0] for trace in traces), min(trace.instants[-1] for trace in traces)
 
 

@@ -62,7 +62,8 @@ def read_streams(address: Address, path: str, streams: int, chunks: int) -> Read
 
 
 def allow_files(streams: int, what: str = "streams") -> None:
-    """For this process and the servers that it starts. Raises click.ClickException where that is forbidden.
+    """Raise the limit of this process and the servers that it starts. Raises click.ClickException where that is
+    forbidden.
 
     `what` is the name of the option that says how many.
     """

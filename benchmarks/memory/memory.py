@@ -129,7 +129,7 @@ CAPTION = "All the memory of the frontend, from zero, while the load passes: a l
 
 
 def growth_plot(found: dict[str, list[Weight]]) -> Lines:
-    """Against the part of the load that has passed."""
+    """Plot against the part of the load that has passed."""
     series = {
         what: {index / STEPS: [weight.resident / 1e6] for index, weight in enumerate(weights)}
         for what, weights in found.items()

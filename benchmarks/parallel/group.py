@@ -117,7 +117,7 @@ def _watch(made: Group) -> float:
 
 
 def _workers(server: Server) -> list[dict[str, Any]]:
-    """From the describe API."""
+    """Workers of the describe API."""
     with urllib.request.urlopen(f"{server.management}/models/mlp", timeout=LIMIT) as answer:
         workers: list[dict[str, Any]] = json.load(answer)[0]["workers"]
     return workers

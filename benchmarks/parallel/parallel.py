@@ -37,9 +37,9 @@ class Found:
     collectives: list[float] = field(default_factory=list)
     """Share of the steps' time."""
     pauses: list[float] = field(default_factory=list)
-    """Between the steps."""
+    """Pauses between the steps."""
     gaps: list[float] = field(default_factory=list)
-    """Between the steps of a stream that does nothing."""
+    """Gaps between the steps of a stream that does nothing."""
     led: list[float] = field(default_factory=list)
     """The additional time of a streamed step, which rank 0 announces, with a collective in each step."""
     calls: list[float] = field(default_factory=list)

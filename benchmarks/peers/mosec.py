@@ -35,7 +35,7 @@ if __name__ == "__main__":
 
 
 def serve_echo(*flags: str, batch: int = 1, wait: int = 10) -> contextlib.AbstractContextManager[tuple[Address, int]]:
-    """With its defaults, unless said otherwise: `wait` ms are for a batch to fill."""
+    """Serve with its defaults, unless said otherwise: `wait` ms are for a batch to fill."""
     batching = f", max_batch_size={batch}, max_wait_time={wait}" if batch > 1 else ""
     return serve(ECHO.replace("{}", batching), *flags)
 

@@ -47,7 +47,7 @@ class Peer(NamedTuple):
 
 @contextlib.contextmanager
 def serve_echo(batch: int = 1, delay: int = 100) -> Iterator[Peer]:
-    """With the one model MODEL; `delay` ms are for a batch to fill. Raises NotInstalled."""
+    """Serve the one model MODEL; `delay` ms are for a batch to fill. Raises NotInstalled."""
     with TemporaryDirectory(prefix="msx-benchmark-") as name:
         folder = Path(name)
         (folder / "model.yaml").write_text(f"batchSize: {batch}\nmaxBatchDelay: {delay}\n")
@@ -59,7 +59,7 @@ def serve_echo(batch: int = 1, delay: int = 100) -> Iterator[Peer]:
 
 @contextlib.contextmanager
 def serve(folder: Path, *models: str, packages: str = "") -> Iterator[Peer]:
-    """With these archives of this folder, where it writes its logs, too. Raises NotInstalled.
+    """Serve these archives of this folder, where it writes its logs, too. Raises NotInstalled.
 
     `packages`: a folder of others that its workers find.
     """

@@ -46,7 +46,8 @@ class Bars:
     label: str
     """Label of the axis of values, with its unit."""
     panels: Mapping[str, Mapping[str, Values]]
-    """Beside each other, each with its own scale; in each a bar by its name, from the top. All have the same bars."""
+    """Panels beside each other, each with its own scale; in each a bar by its name, from the top. All have the same
+    bars."""
     caption: str = ""
 
 
@@ -57,7 +58,7 @@ class Lines:
     x_label: str
     y_label: str
     series: Mapping[str, Mapping[float, Values]]
-    """By name, points in their order: x to the values of y."""
+    """Points in their order, by name: x to the values of y."""
     log_x: bool = False
     log_y: bool = False
     caption: str = ""

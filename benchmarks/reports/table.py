@@ -44,7 +44,7 @@ class Report:
     notes: list[str] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     simulated: bool = False
-    """In virtual time: what machine it was does not count."""
+    """Whether time is virtual: what machine it was does not count."""
 
     def __str__(self) -> str:
         """Markdown for a terminal: without pictures."""

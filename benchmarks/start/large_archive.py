@@ -27,7 +27,7 @@ MB = 10**6
 
 @dataclass
 class Large:
-    """By server, and s for reading the archive once."""
+    """Figures by server, and s for reading the archive once."""
 
     starts: dict[str, list[Start]] = field(default_factory=dict)
     reading: list[float] = field(default_factory=list)

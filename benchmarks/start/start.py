@@ -1,4 +1,5 @@
-"""From `msx-serve --start` to the first answer, with a small and a large archive, and what the processes weigh."""
+"""The time from `msx-serve --start` to the first answer, with a small and a large archive, and what the processes
+weigh."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Start:
 
 
 def start_of_msx(store: Path, model: str) -> Start:
-    """With nothing unpacked yet. `model` answers a GET."""
+    """Start with nothing unpacked yet. `model` answers a GET."""
     shutil.rmtree(store / ".msx", ignore_errors=True)
     free, began = _free(store), time.time()
     server = start(store, model, tokens=False)

@@ -161,7 +161,7 @@ def _peers(stack: ExitStack, report: Report) -> Iterator[Contestant]:
 
 
 def _targets(field: Sequence[Contestant], size: str, connections: int) -> list[Target]:
-    """Beside the peer's best way for arrays of this size; nothing without a peer."""
+    """Targets beside the peer's best way for arrays of this size; none without a peer."""
     ours, *peers = field
     if size not in LEAST or not peers:
         return []

@@ -1,4 +1,4 @@
-"""From a request's bytes to the fields of a job. Every API that takes free-form bodies uses it."""
+"""The way from a request's bytes to the fields of a job. Every API that takes free-form bodies uses it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ hatch_build.py runs this file alone, before anything is installed: it imports th
 from pathlib import Path
 
 NOTE = "commit.txt"
-"""Beside this file in a wheel and an sdist: what `of_checkout` said when it was built."""
+"""File beside this one in a wheel and an sdist: what `of_checkout` said when it was built."""
 _GIT_LIMIT = 10.0
 """Seconds."""
 

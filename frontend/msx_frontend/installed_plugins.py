@@ -10,17 +10,22 @@ from msx_core.entry_points import found
 from msx_core.failures import summary
 from msx_core.start_errors import StartError
 
+START_SCRIPTS = "msx.start_scripts"
+"""Group of entry points that lead to functions for start scripts of MindSpore Serving."""
+
 
 class PluginError(StartError):
     """A plugin that cannot be used; the message names it and the remedy."""
 
 
 class Plugin(NamedTuple):
-    """`label` names the plugin and its package in messages; `value` is the object of its entry point."""
+    """`label` names the plugin and its package in messages; `value` is the object of its entry point; `package` is ""
+    where it is in none."""
 
     name: str
     label: str
     value: Any
+    package: str = ""
 
 
 def reason(error: BaseException) -> str:
@@ -58,7 +63,7 @@ def _load(point: EntryPoint) -> Plugin:
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     label = f"{point.name} ({point.value} of {package})"
     try:
-        return Plugin(name=point.name, label=label, value=point.load())
+        return Plugin(point.name, label, point.load(), point.dist.name if point.dist else "")
     except (Exception, SystemExit) as error:
         raise PluginError(
             f"The plugin {label} cannot be loaded: {reason(error)}. Correct it, uninstall it, or take it out of "

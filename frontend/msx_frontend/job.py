@@ -228,7 +228,7 @@ class Job:
         return named or getattr(self.sink, "session", "")  # calls of gRPC know their metadata
 
     def beginning(self) -> Beginning:
-        """For the choice of a worker that has computed it."""
+        """Beginning of its content, for the choice of a worker that has computed it."""
         return Beginning("", b"".join(field.data for field in self.fields))
 
     def status_of(self, error: ServiceError) -> int:

@@ -88,14 +88,14 @@ class StageJob(Job):
     __slots__ = ("lent", "shared")
 
     def refer(self, shared: tuple[SharedValue, ...]) -> StageJob:
-        """To be called before it is submitted."""
+        """Let it refer to these values, before it is submitted."""
         self.shared = shared
         self.lent: SharedValue | None = None
         """Segments that its reply refers to, there before the reply. Whoever gets the reply takes them."""
         return self
 
     def take_lent(self) -> SharedValue | None:
-        """From now on the caller's."""
+        """Give its values to the caller."""
         lent, self.lent = self.lent, None
         return lent
 

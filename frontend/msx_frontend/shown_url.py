@@ -9,7 +9,7 @@ LONGEST_QUERY, MOST_PARAMETERS = 1 << 13, 100
 _REPOSITORIES = ("hf", "modelscope")
 """Schemes in which `name@revision` may stand where other schemes have `user@host`."""
 _SECRET = re.compile(r":|hf_\w{20,}|ms-[0-9a-f-]{36}")
-"""In front of the `@` of a hub's URL: a password, or a token as Hugging Face and ModelScope make them."""
+"""Secret in front of the `@` of a hub's URL: a password, or a token as Hugging Face and ModelScope make them."""
 _HOST = re.compile(r"([^:]*|\[[^\]]*\])(:\d*)?")
 _CONTENT = re.compile(r"sha256=[0-9a-f]{64}")
 _SECRET_NAME = re.compile(

@@ -7,7 +7,7 @@ Version = tuple[int, ...]
 
 
 class Range(NamedTuple):
-    """From `least` on, below `below`."""
+    """Versions from `least` on, below `below`."""
 
     least: str
     below: str

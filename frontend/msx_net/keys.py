@@ -12,7 +12,7 @@ class ClientKey(Protocol):
     """A key. None in its place means that the client needs none."""
 
     name: str
-    """For the access log; "" for a key without a name."""
+    """Name for the access log; "" for a key without a name."""
     digest: bytes
     """Stands for the key where the key itself must not."""
     until: float

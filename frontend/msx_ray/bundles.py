@@ -19,7 +19,7 @@ def kind_of(nodes: Sequence[ClusterNode]) -> str:
 
 
 def bundles_of(config: ModelConfig, nodes: Sequence[ClusterNode]) -> Bundles:
-    """For one group, as the cluster is now."""
+    """Bundles of one group, as the cluster is now."""
     layout, device = config.layout, device_of(config, nodes)
     if layout.ranks == 1:
         return _made([layout.devices or 1], [1], device, "PACK")

@@ -39,7 +39,7 @@ def make_identity() -> Identity:
 
 
 def identity_of(pem: bytes) -> Identity:
-    """From what this module prints."""
+    """Read what this module prints."""
     certificate = pem[pem.index(b"-----BEGIN CERTIFICATE-----") :].decode("ascii")
     return Identity(pem, pin_of(ssl.PEM_cert_to_DER_cert(certificate)))
 

@@ -31,7 +31,7 @@ class ClusterResources:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.claims: list[ClusterClaim] = []
-        cluster.changed = self._cluster_changed
+        cluster.attach(self)
 
     def of(self, model_key: str, config: ModelConfig) -> VersionInCluster:
         return VersionInCluster(self, model_key, config)
@@ -56,7 +56,7 @@ class ClusterResources:
         for claim in self.claims:
             yield from claim.ranks()
 
-    def _cluster_changed(self) -> None:
+    def cluster_changed(self) -> None:
         for claim in list(self.claims):
             claim.look()
 
@@ -182,8 +182,7 @@ class ClusterClaim(ClaimState):
             self._give_back()
         if self._reservation is None:
             self.bundles = bundles
-            self._reservation = self._cluster.reserve(bundles)
-            self._reservation.changed = self._reservation_changed
+            self._reservation = self._cluster.reserve(bundles, self)
 
     def _outdated(self, reservation: Reservation, bundles: Bundles) -> bool:
         """Whether it waits for one node with all, or for another kind of device, and there is a better way now."""
@@ -192,9 +191,8 @@ class ClusterClaim(ClaimState):
         other_device = bundles.resource != self.bundles.resource
         return other_device or (self.bundles.strategy, bundles.strategy) == ("STRICT_PACK", "PACK")
 
-    def _reservation_changed(self) -> None:
-        reservation = self._reservation
-        if reservation is None:
+    def reservation_changed(self, reservation: Reservation) -> None:
+        if reservation is not self._reservation:  # it has been given back
             return
         if reservation.lost and self.lease is not None:
             self.revoke(reservation.lost)
@@ -232,7 +230,6 @@ class ClusterClaim(ClaimState):
     def _give_back(self) -> None:
         reservation, self._reservation, self.lease = self._reservation, None, None
         if reservation is not None:
-            reservation.changed = lambda: None
             reservation.release()
 
 

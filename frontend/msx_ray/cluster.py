@@ -5,7 +5,8 @@ import contextlib
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -27,7 +28,7 @@ from msx_ray.messages import (
     StartAgents,
     Unreachable,
 )
-from msx_ray.reservation import Bundles, Reservation
+from msx_ray.reservation import Bundles, Reservation, ReservationEvents
 
 log = logging.getLogger("msx.cluster")
 
@@ -37,8 +38,15 @@ REMOVE_LIMIT = 5.0
 CONNECTING = "The server is still connecting to the cluster."
 
 
+class ClusterEvents(Protocol):
+    """Events of the cluster, on the loop's thread."""
+
+    def cluster_changed(self) -> None:
+        """`problem` or `nodes` has changed."""
+
+
 class Cluster:
-    """Owns the driver. Nothing here blocks: reservations tell by `changed` what becomes of them.
+    """Owns the driver. Nothing here blocks: who asks for a reservation hears of its events.
 
     While the driver is away nothing is placed, and what has been granted stays: the holders of the bundles and the
     agents do not depend on it.
@@ -58,8 +66,7 @@ class Cluster:
         """Why nothing can be placed now, a sentence; "" while the cluster is there."""
         self.nodes: Sequence[ClusterNode] = ()
         """As they were when the driver last told, with the devices that models may run on."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when `problem` or `nodes` has changed."""
+        self._events: ClusterEvents | None = None
         self._gone: Counter[str] = Counter()
         """How many nodes of a name have left, and are not back."""
         self._reservations: dict[str, Reservation] = {}
@@ -67,6 +74,10 @@ class Cluster:
         self._all_removed = asyncio.Event()
         self._all_removed.set()
         self._driver = DriverProcess(["--address", address, "--server", self.id], self._received, self._driver_started)
+
+    def attach(self, events: ClusterEvents) -> None:
+        """Tell `events` of its changes from now on."""
+        self._events = events
 
     def start(self) -> None:
         self._driver.start()
@@ -85,9 +96,9 @@ class Cluster:
     def reservations(self) -> list[Reservation]:
         return list(self._reservations.values())
 
-    def reserve(self, bundles: Bundles) -> Reservation:
+    def reserve(self, bundles: Bundles, events: ReservationEvents | None = None) -> Reservation:
         """Ask for the bundles. The reservation waits until there is room, in the order of asking."""
-        made = Reservation(f"msx-{self.id}-{secrets.token_hex(4)}", bundles, self._release)
+        made = Reservation(f"msx-{self.id}-{secrets.token_hex(4)}", bundles, self._release, events)
         made.waits_for = self.problem.rstrip(".")
         self._reservations[made.id] = made
         self._driver.send(_request(made))
@@ -139,7 +150,8 @@ class Cluster:
         for reservation in self.reservations:
             if not reservation.places and self.problem:
                 reservation.wait(self.problem.rstrip("."))
-        self.changed()
+        if self._events is not None:
+            self._events.cluster_changed()
 
     def _forgotten(self, kept: set[str]) -> None:
         """A cluster that was made anew does not know what the one before it had granted."""

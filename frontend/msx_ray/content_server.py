@@ -10,7 +10,7 @@ from msx_ray.content_source import ContentSource, Offered
 log = logging.getLogger("msx.cluster")
 
 MAX_CONNECTIONS = 256
-"""At once, of all agents of a generation."""
+"""Connections at once, of all agents of a generation."""
 
 
 class ContentServer:

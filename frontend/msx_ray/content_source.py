@@ -53,7 +53,7 @@ class Offered:
 
     @property
     def requests(self) -> int:
-        """To fetch all of it."""
+        """Requests that fetch all of it."""
         return sum(2 + file.size // BLOCK for file in self.listing.files) + 1 + len(self.encoded) // BLOCK
 
 

@@ -43,8 +43,8 @@ class Door:
         agents: Collection[str] = (),
         limits: SourceLimits | None = None,
     ) -> None:
-        """Without `key` it makes one. `agents` are the addresses of the agents that are expected, as far as they are
-        known: connections of others cannot take their room. `limits` are shared by all doors of a process."""
+        """Make a key where there is no `key`. `agents` are the addresses of the agents that are expected, as far as
+        they are known: connections of others cannot take their room. `limits` are shared by all doors of a process."""
         self.key = key or secrets.token_hex(KEY_SIZE)
         self.context = context
         self.limits = limits or SourceLimits()

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import ssl
 from collections import defaultdict
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class ClusterLauncher:
         self._join_limit = join_limit
         self._crews: dict[str, Crew] = {}
         self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By reservation: two launches at once share one crew."""
+        """Locks by reservation: two launches at once share one crew."""
         self._limits = limits or SourceLimits()
         self._identity: Identity | None = None
         self._context: ssl.SSLContext | None = None
@@ -89,8 +90,7 @@ class ClusterLauncher:
         crew = Crew(reservation.places, reservation.lose)
         expected = [("agent", share) for share in range(len(reservation.places))]
         door = Door(context, expected, agents=[place.address for place in reservation.places], limits=self._limits)
-        reservation.released = lambda: self._leave(reservation.id, crew, door)
-        reservation.dropped = lambda: door.close(reservation.lost)
+        reservation.attach(CrewAtDoor(crew, door, partial(self._forget, reservation.id)))
         self._crews[reservation.id] = crew
         try:
             port = await door.open(self._address)
@@ -123,11 +123,9 @@ class ClusterLauncher:
         """Raises OSError."""
         return self._given or own_address(self._cluster.gcs)
 
-    def _leave(self, id: str, crew: Crew, door: Door) -> None:
+    def _forget(self, id: str) -> None:
         self._joining.pop(id, None)
         self._crews.pop(id, None)
-        crew.close()
-        door.close("its place in the cluster was given back")
 
     async def _tls(self) -> ssl.SSLContext:
         async with self._making:
@@ -137,8 +135,24 @@ class ClusterLauncher:
         return self._context
 
 
+class CrewAtDoor:
+    """See `ReservationAgents`: agents that have joined, or that are awaited at a door. `forget` is called when they
+    leave."""
+
+    def __init__(self, crew: Crew, door: Door, forget: Callable[[], None]) -> None:
+        self._crew, self._door, self._forget = crew, door, forget
+
+    def place_released(self) -> None:
+        self._forget()
+        self._crew.close()
+        self._door.close("its place in the cluster was given back")
+
+    def place_lost(self, reason: str) -> None:
+        self._door.close(reason)
+
+
 async def _whole(clearing: Coroutine[object, object, None]) -> None:
-    """To its end, which is bounded, also where the launch is cancelled again and again."""
+    """Go on to its end, which is bounded, also where the launch is cancelled again and again."""
     task = asyncio.ensure_future(clearing)
     while not task.done():
         with contextlib.suppress(asyncio.CancelledError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from msx_ray.messages import Place
 
@@ -30,25 +31,51 @@ def device_in(bundle: Mapping[str, float]) -> str:
     return next((name for name in bundle if name != CPU), CPU)
 
 
-class Reservation:
-    """Owned by who made it with `Cluster.reserve`, which must `release` it. Callbacks run on the loop's thread."""
+class ReservationEvents(Protocol):
+    """Events of a reservation, for who asked for it, on the loop's thread."""
 
-    def __init__(self, id: str, bundles: Bundles, release: Callable[[Reservation], None]) -> None:
+    def reservation_changed(self, reservation: Reservation) -> None:
+        """`places`, `waits_for` or `lost` has changed."""
+
+
+class ReservationAgents(Protocol):
+    """The agents that start ranks at the places of a reservation."""
+
+    def place_released(self) -> None:
+        """Leave: the places are given back."""
+
+    def place_lost(self, reason: str) -> None:
+        """Expect no more agents. `reason` is a sentence without its full stop."""
+
+
+class Reservation:
+    """Owned by who made it with `Cluster.reserve`, which must `release` it."""
+
+    def __init__(
+        self,
+        id: str,
+        bundles: Bundles,
+        release: Callable[[Reservation], None],
+        events: ReservationEvents | None = None,
+    ) -> None:
         self.id = id
         self.bundles = bundles
-        self._release = release
+        self._release, self._events = release, events
+        self._agents: ReservationAgents | None = None
         self.places: Sequence[Place] = ()
-        """In the order of the ranks; empty until it has been granted."""
+        """Places in the order of the ranks; empty until it has been granted."""
         self.waits_for = ""
         """Missing resources, a sentence without its full stop; "" when nothing is missing, or that is not known yet."""
         self.lost = ""
         """Why it must be released, a sentence without its full stop: a node has left, say."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called when `places`, `waits_for` or `lost` has changed."""
-        self.released: Callable[[], None] = lambda: None
-        """Called when it is released: its agents leave."""
-        self.dropped: Callable[[], None] = lambda: None
-        """Called when it is lost: agents that are awaited will not come."""
+
+    def attach(self, agents: ReservationAgents) -> None:
+        """Tell these agents, which come for it, of its end."""
+        self._agents = agents
+
+    def changed(self) -> None:
+        if self._events is not None:
+            self._events.reservation_changed(self)
 
     def wait(self, reason: str) -> None:
         """`reason` is a sentence without its full stop."""
@@ -60,7 +87,8 @@ class Reservation:
         """`reason` is a sentence without its full stop. The first one counts."""
         if not self.lost:
             self.lost = reason
-            self.dropped()
+            if self._agents is not None:
+                self._agents.place_lost(reason)
             self.changed()
 
     @property
@@ -69,5 +97,6 @@ class Reservation:
 
     def release(self) -> None:
         """Its bundles are given back. What runs there must have ended before. Idempotent."""
-        self.released()
+        if self._agents is not None:
+            self._agents.place_released()
         self._release(self)

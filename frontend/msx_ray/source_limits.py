@@ -33,7 +33,7 @@ class UnknownClient(Protocol):
 
 
 class SourceLimit:
-    """At most `places` connections, and the reserved ones. One too many closes the oldest of the source that has most
+    """Limit of `places` connections and the reserved ones. One too many closes the oldest of the source that has most
     above its reservation, so that a source keeps what is reserved for it, and none can take the places of all."""
 
     def __init__(self, places: int, kind: str) -> None:

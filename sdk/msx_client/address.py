@@ -12,7 +12,7 @@ URL, MANAGEMENT_URL = "MSX_URL", "MSX_MANAGEMENT_URL"
 
 DEFAULT = "http://127.0.0.1:8080"
 _MANAGEMENT_PORTS = {8080: 8081, 8443: 8444, 7070: 7071}
-"""By the inference port, where it is a default one: else one address is for both."""
+"""Management ports by the inference port, where it is a default one: else one address is for both."""
 _PORTS = {"http": 8080, "https": 8443, "grpc": 7070, "grpcs": 7070}
 
 
@@ -30,7 +30,7 @@ class Address:
 
 
 def address_of(url: str | None, management_url: str | None) -> Address:
-    """By arguments, else the environment, else the server's own defaults. Raises ValueError."""
+    """Take the addresses from arguments, else the environment, else the server's own defaults. Raises ValueError."""
     url = url or os.environ.get(URL) or DEFAULT
     scheme, host, port = _split(url)
     management_url = management_url or os.environ.get(MANAGEMENT_URL)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Attempts:
-    """With a key file that has changed meanwhile a refused call is made once more."""
+    """Tries of a call: a refused one is made once more where the key file has changed meanwhile."""
 
     def __init__(self, attempts: Attempts, keys: Keys, part: Part) -> None:
         self._attempts, self._keys, self._part = attempts, keys, part

@@ -54,7 +54,7 @@ def from_json(datatype: str, shape: list[int], data: Any) -> np.ndarray[Any, Any
 
 
 def is_array(value: Any) -> bool:
-    """Without importing NumPy: who has an array has imported it."""
+    """Whether it is an array. NumPy is not imported: who has an array has imported it."""
     return type(value).__module__ == "numpy" and hasattr(value, "dtype")
 
 

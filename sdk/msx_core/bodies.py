@@ -164,7 +164,7 @@ _HALF = re.compile(
 
 
 def _start(data: Data, error: UnicodeDecodeError) -> int:
-    """In the whole: msgspec decodes text by text."""
+    """Place of the error in the whole: msgspec decodes text by text."""
     try:
         data.decode(error.encoding)
     except UnicodeDecodeError as whole:

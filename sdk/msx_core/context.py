@@ -57,8 +57,8 @@ class Context:
         keys = info.sequence_keys
         self.header_key_sequence_id, self.header_key_sequence_start, self.header_key_sequence_end = keys
         self.cache: Any = {}
-        """For the handler: kept from call to call, such as the state of sequences and of generations in progress. With
-        `continuousBatching`, the entry under a request's id is removed with the request."""
+        """Memory of the handler, kept from call to call, such as the state of sequences and of generations in progress.
+        With `continuousBatching`, the entry under a request's id is removed with the request."""
         self.stopping_criteria: Any = None
         """Set by a continuous handler: a function for each request of the batch. It is called with what the handler
         returned for the request; False means that more is to come, anything else that it was the last."""
@@ -68,10 +68,11 @@ class Context:
         With it graphs are kept, unless the yaml says otherwise."""
         self.report_progress: Callable[[str], None] = lambda phase: None
         self.lead: Callable[[bytes], Leading] = lambda message: Leading()
-        """For async handlers, on rank 0 of a group: `with context.lead(message):` makes the handlers of all other ranks
-        call `follow(message)`, in the order of these messages, while the block does rank 0's part."""
+        """Lead the other ranks, in async handlers on rank 0 of a group: `with context.lead(message):` makes the
+        handlers of all other ranks call `follow(message)`, in the order of these messages, while the block does rank
+        0's part."""
         self._flush: Callable[[], None] = lambda: None
-        """For engines: sends what `_offer` has taken, of all calls."""
+        """Sends, for engines, what `_offer` has taken, of all calls."""
         self._model_thread = model_thread
         self._batch = None
 
@@ -181,12 +182,12 @@ class Context:
 
     @property
     def _offer(self) -> Callable[[bytes], bool]:
-        """For engines whose async generator waits at its own `await`: takes what `_flush` sends, unless the client of
-        this call is slow. From any thread."""
+        """Takes what `_flush` sends, unless the client of this call is slow: for engines whose async generator waits at
+        its own `await`. Any thread may call it."""
         return self._bound.offer
 
     async def drain(self) -> None:
-        """For async handlers, after `send`: wait while the client is slow to take what was sent before.
+        """Wait, in async handlers after `send`, while the client is slow to take what was sent before.
 
         An async generator need not call it: it waits at its `yield`.
         """
@@ -224,14 +225,14 @@ class Context:
         return await loop.run_in_executor(self._model_thread, partial(variables.run, call, *args, **kwargs))
 
     def bind(self, batch: Batch | None) -> None:
-        """For the runner: the context describes `batch` from now on."""
+        """Describe `batch` from now on. The runner calls it."""
         self._batch = batch
         current_request_ids.set("" if batch is None else batch.ids)
         if TRACED:
             work_on(() if batch is None else batch.requests)
 
     def for_batch(self, batch: Batch) -> Context:
-        """For the runner: the context of one call.
+        """Make the context of one call. The runner calls it.
 
         It shares every attribute with this one, but always describes its own batch: a thread that outlives its
         call cannot reach the next batch.
@@ -243,7 +244,7 @@ class Context:
         return context
 
     def for_call(self, batch: Batch) -> Context:
-        """For the runner: a context with attributes of its own, for one of several calls that run at once."""
+        """Make a context with attributes of its own, for one of several calls that run at once. The runner calls it."""
         context = copy.copy(self)
         context.bind(batch)
         return context

@@ -80,7 +80,7 @@ class ContinuousRunner(Runner):
         return batch.send([_ending(criteria, idx, value, len(values)) for idx, value in enumerate(values)])
 
     def _forget_all_but(self, requests: list[InferenceRequest]) -> None:
-        """On ranks other than 0 a request is a new object in each call, so that requests are compared by their ids."""
+        """Forget requests by their ids, too: on ranks other than 0 a request is a new object in each call."""
         present, kept = set(requests), {request.id for request in requests}
         for request in [known for known in self._states if known not in present]:
             del self._states[request]

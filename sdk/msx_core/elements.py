@@ -26,7 +26,7 @@ class ElementLimit:
 
 
 def limit_to(most: int) -> None:
-    """For a process that begins: the server, or a worker."""
+    """Set the limit of this process. The server and each worker call it when they begin."""
     ElementLimit.most = most
 
 

@@ -53,8 +53,8 @@ class Handler:
         return data
 
     def inference(self, inputs: Any) -> Any:
-        """With the hint `list[Request]`, a dataclass, msgspec struct or pydantic model, and no `preprocess`, it gets
-        such objects."""
+        """Gets objects of a dataclass, msgspec struct or pydantic model, where its hint is `list[Request]` and there is
+        no `preprocess`."""
         return inputs
 
     def postprocess(self, outputs: Any) -> Any:

@@ -71,7 +71,7 @@ class Metrics(Samples):
         super().__init__(model_name, lock)
         self.descriptors = MetricDescriptors()
         self.cache: dict[str, dict[str, CachedMetric]] = {COUNTER: {}, GAUGE: {}, HISTOGRAM: {}}
-        """By type and name, the metrics that `get_metric` finds. The first two are TorchServe's own."""
+        """Metrics that `get_metric` finds, by type and name. The first two are TorchServe's own."""
         for name in ("HandlerTime", "PredictionTime"):
             self.add_metric_to_cache(name, "ms", ["ModelName", "Level"], GAUGE)
 

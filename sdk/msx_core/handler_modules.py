@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msx_core.entry_points import found
 from msx_core.errors import HandlerLoadError
 from msx_core.failures import summary
 from msx_core.module_names import hides
@@ -68,10 +69,8 @@ def prefer_on_path(folder: str) -> None:
 
 
 def from_entry_point(location: str) -> Any:
-    from importlib.metadata import entry_points  # a fifth of a worker's imports, and most handlers are files
-
-    points = list(entry_points(group=ENTRY_POINTS, name=location))
-    return points[0].load() if points else None
+    point = found(ENTRY_POINTS).get(location)
+    return None if point is None else point.load()
 
 
 def from_path(location: str) -> ModuleType | None:

@@ -24,7 +24,7 @@ class MarkedMethod(NamedTuple):
 
 
 MarkedMethods = Mapping[str, MarkedMethod]
-"""By name."""
+"""Methods by name."""
 
 
 @overload

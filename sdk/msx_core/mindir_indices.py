@@ -35,7 +35,7 @@ class _MainGraph(NamedTuple):
 
 
 def index_limits(path: str | PathLike[str]) -> dict[str, int]:
-    """For each input that a Gather of the main graph takes as indices: the rows of its table, the smallest of several.
+    """Rows of the table, the smallest of several, of each input that a Gather of the main graph takes as indices.
 
     Empty for a file that cannot be read: whoever loads it says why.
     """

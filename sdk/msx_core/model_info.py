@@ -34,7 +34,7 @@ class ModelInfo:
     sequence_keys: SequenceKeys = field(default_factory=SequenceKeys)
     text_limits: TextLimits = DEFAULT_LIMITS
     largest_body: int = 6553500
-    """In bytes, the larger one of the server's max_request_size and max_response_size."""
+    """Bytes: the larger one of the server's max_request_size and max_response_size."""
     from_older_server: bool = False
     """The model was served before rows were compared at warm-up: where they differ it starts, with an ERROR."""
     servable: ServableStart | None = None

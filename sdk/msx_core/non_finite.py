@@ -39,7 +39,8 @@ class NonFinite:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """For replies that no client gets: zeros that a handler makes up to warm up may well have no mean."""
+        """Counts nothing of replies that no client gets: zeros that a handler makes up to warm up may well have no
+        mean."""
         self._paused = True
         try:
             yield

@@ -43,7 +43,8 @@ class RequestReader:
         self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
         self._decodes = info.decode_input
         self._looks = self._decodes and (self._strict or self._announce is not None)
-        """At predictions, but not at examples, and requests that the handler has seen: these do not have parts."""
+        """It looks at predictions, but not at examples, and requests that the handler has seen: these do not have
+        parts."""
         self._known: Signature | None = None
         self._methods: frozenset[str] | None = None
 

@@ -50,7 +50,7 @@ class Alone:
 
 
 class Runner:
-    """For handlers that work on one batch at a time: they return, yield or send."""
+    """Runs handlers that work on one batch at a time: they return, yield or send."""
 
     paced = True
     """The handler waits while the clients of its batch are slow."""
@@ -159,7 +159,7 @@ class Runner:
 
 
 class AsyncRunner:
-    """For `async def handle(data, context)`: one request for each call, many calls at once."""
+    """Runs `async def handle(data, context)`: one request for each call, many calls at once."""
 
     def __init__(self, handler: ResolvedHandler, context: Context, raised: Raised = lambda error: None) -> None:
         self.handler, self.context, self._raised = handler, context, raised

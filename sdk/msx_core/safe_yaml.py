@@ -143,7 +143,7 @@ def _count(text: str | bytes) -> int:
     crash the process. Raises ConfigError."""
     nodes = aliases = 0
     open_nodes: list[int] = []
-    """For each open collection, how many more nodes it may have."""
+    """Number of further nodes that each open collection may have."""
     for event in yaml.parse(text, _SafeLoader):
         aliases += isinstance(event, yaml.AliasEvent)
         if isinstance(event, yaml.NodeEvent):

@@ -15,7 +15,7 @@ class ServableStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     version: int = 0
     """The version that was asked for, for messages; 0: the newest."""
     device_type: str = "none"
-    """In lower case: ascend, gpu, cpu or none."""
+    """Kind of device in lower case: ascend, gpu, cpu or none."""
     has_devices: bool = False
     """The script names device ids."""
     enable_lite: bool = False
@@ -23,7 +23,7 @@ class ServableStart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Decrypts the MindIR: 16, 24 or 32 bytes."""
     dec_mode: str = "AES-GCM"
     rank_models: tuple[tuple[str, ...], ...] = ()
-    """For a distributed servable: each rank's absolute paths of its MindIR files, one a subgraph."""
+    """Absolute paths of the MindIR files of each rank of a distributed servable, one a subgraph."""
     rank_groups: tuple[tuple[str, ...], ...] = ()
     """The absolute paths of each rank's groups (GROUP_INFO_FILE), if there are any."""
 

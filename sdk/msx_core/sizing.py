@@ -52,12 +52,13 @@ class RankSizing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def free(self) -> int:
-        """Below 0 where it does not fit."""
+        """Bytes that are left; below 0 where it does not fit."""
         return self.memory - self.held - max(self.activations + self.graphs, self.reserve)
 
 
 class StepTime(msgspec.Struct, frozen=True, kw_only=True):
-    """By the roofline: the longer of both. `exchange`: the bytes of all-reduces; None where no bandwidth is known."""
+    """Time of a step by the roofline: the longer of both. `exchange`: the bytes of all-reduces; None where no bandwidth
+    is known."""
 
     memory: float
     compute: float

@@ -122,7 +122,7 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("tool_choice", "reasoning_effort", "effort", "verbosity", "include", "truncation"), OPTION),
     **dict.fromkeys(("truncation_direction", "encoding_format", "scale"), OPTION),
 }
-"""By a member's name, or a struct's and a member's."""
+"""Rules by a member's name, or a struct's and a member's."""
 
 MADE_BY_SERVER = ("adapter_files", "owner")
 

@@ -91,7 +91,7 @@ class TextGenerationHandler(Handler):
         )
 
     async def handle(self, data: Data, context: Context) -> AsyncIterator[list[Any]]:
-        """For the worker: one request, dispatched by its operation."""
+        """Dispatch one request by its operation. The worker calls it."""
         operation = context.operation()
         if operation == GENERATE:
             request = _in_its_class(_message(data, GenerateRequest), context)

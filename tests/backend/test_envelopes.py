@@ -13,7 +13,7 @@ from msx_core.resolve import resolve_object
 from msx_sdk import HandlerLoadError, method
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest
-from tests.installed import install
+from tests.plugins import install_module
 
 
 def context_of(count: int, **headers: str) -> Context:
@@ -194,7 +194,7 @@ def nothing(): pass
 
 
 def test_one_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, "msx.envelopes", "words = acme_words:Words", acme_words=WORDS)
+    install_module(tmp_path, "acme_words", WORDS, envelopes={"words": "acme_words:Words"})
     monkeypatch.syspath_prepend(str(tmp_path))
     assert answer("words", ["a b"], lambda data, context: data) == [["a", "b"]]
     assert answer("body", ["a b"], lambda data, context: data) == ["a b"], "those of MSX are there, too"
@@ -209,14 +209,14 @@ def test_one_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ),
         (
             "acme_words:Absent",
-            r"words = acme_words:Absent in the group msx.envelopes of acme-serving 1.0 cannot be loaded",
+            r"words = acme_words:Absent in the group msx.envelopes of acme_words 1.0 cannot be loaded",
         ),
     ],
 )
 def test_one_of_an_installed_package_that_cannot_be_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, message: str
 ) -> None:
-    install(tmp_path, "msx.envelopes", f"words = {point}", acme_words=WORDS)
+    install_module(tmp_path, "acme_words", WORDS, envelopes={"words": point})
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(HandlerLoadError, match=message):
         wrapped(resolve_object(lambda data, context: data), "words")

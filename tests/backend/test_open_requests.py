@@ -39,7 +39,7 @@ def test_many_fields() -> None:
 
 def test_a_cancel_finds_its_request_once() -> None:
     jobs, told = OpenRequests(), list[int]()
-    jobs.on_cancel = told.append
+    jobs.tell_cancels(told.append)
     one, two = take(jobs, 1, 2)
     jobs.cancel([2])
     jobs.cancel([2])
@@ -49,7 +49,7 @@ def test_a_cancel_finds_its_request_once() -> None:
 
 def test_a_cancel_that_comes_first_is_kept_in_mind() -> None:
     jobs, told = OpenRequests(), list[int]()
-    jobs.on_cancel = told.append
+    jobs.tell_cancels(told.append)
     jobs.cancel([2, 9])
     one, two = take(jobs, 1, 2)
     assert (one.cancelled, two.cancelled) == (False, True)

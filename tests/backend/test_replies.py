@@ -145,7 +145,7 @@ def test_a_large_answer_leaves_at_once_and_in_order(pipe: Pipe) -> None:
 
 def test_what_tasks_of_one_turn_send_leaves_together(pipe: Pipe) -> None:
     turns: list[Callable[[], None]] = []
-    pipe.writer.call_soon = turns.append
+    pipe.writer.leave_together(turns.append)
     for request in requests_of(1, 2):
         pipe.writer.chunk(request, b"a", None, True)
         pipe.writer.flush()

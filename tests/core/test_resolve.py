@@ -3,7 +3,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ from msx_core.resolve import resolve_handler, resolve_object, resolve_packed
 from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_sdk import Handler, HandlerLoadError
 from msx_sdk.context import Context, ModelInfo
-from tests.installed import install
+from tests.plugins import install_module
 
 FUNCTION = "def handle(data, context): return 'handle'\ndef other(data, context): return 'other'\n"
 CLASS = """
@@ -91,12 +90,8 @@ def test_an_importable_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_an_installed_packages_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, expected: str
 ) -> None:
-    (tmp_path / "plug.py").write_text(FUNCTION + CLASS)
+    install_module(tmp_path, "plug", FUNCTION + CLASS, handlers={"shiny": value})
     monkeypatch.syspath_prepend(str(tmp_path))
-    point = EntryPoint("shiny", value, "msx.handlers")
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group, name="shiny": [point] if name == "shiny" else []
-    )
     assert answer(resolve_handler("shiny", tmp_path / "elsewhere")) == expected
 
 
@@ -292,7 +287,7 @@ class Package:
 
 
 def test_handlers_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, "msx.handler_packages", "acme = acme_package:Package", acme_package=PACKAGE)
+    install_module(tmp_path, "acme_package", PACKAGE, handler_packages={"acme": "acme_package:Package"})
     (tmp_path / "offered" / "acme_handlers").mkdir(parents=True)
     (tmp_path / "offered" / "acme_handlers" / "h.py").write_text(CLASS)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -56,7 +56,8 @@ async def _page() -> bytes:
         certificate_end=lambda: 1.0,
         spans=lambda: {"exported": 1, "failed": 0, "dropped": 0},
     )
-    metrics = ServerMetrics(figures=figures)
+    metrics = ServerMetrics()
+    metrics.show(figures)
     metrics.versions.append(WholeVersion())
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):

@@ -127,13 +127,7 @@ class RunningServer:
         """SIGKILL; returns when another one serves."""
         os.kill(pid, signal.SIGKILL)
 
-        def replaced() -> bool:
-            described = self.describe(model)
-            serving = [worker.get("pid") for worker in described["workers"] if worker["status"] == "READY"]
-            new = pid not in serving and None not in serving  # as it is between the end of a worker and what follows
-            return new and described["state"] == "READY" and len(serving) == len(described["workers"])
-
-        wait_until(replaced, "a new worker serves", self.tail)
+        wait_until(lambda: replaced(self.describe(model), pid), "a new worker serves", self.tail)
 
     def tail(self) -> str:
         return self.log.read_text()[-6000:]
@@ -149,6 +143,14 @@ class RunningServer:
     def close(self) -> None:
         for client in (self.inference, self.management, self.metrics):
             client.close()
+
+
+def replaced(version: dict[str, Any], pid: int) -> bool:
+    """Whether all its workers serve, none of them by this process. For a moment a worker is READY without a process: it
+    has ended, and what it had written is still being read."""
+    workers = version["workers"]
+    serving = [worker["pid"] for worker in workers if worker["status"] == "READY" and "pid" in worker]
+    return version["state"] == "READY" and pid not in serving and len(serving) == len(workers)
 
 
 def _serves(version: dict[str, Any]) -> bool:

@@ -15,6 +15,7 @@ import pytest
 
 from msx_frontend.workers.output import LINES_PER_SECOND
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.phrases import did_not_respond, no_worker, worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -117,7 +118,7 @@ def test_hang(server: RunningServer, tmp_path: Path) -> None:
         first = pool.submit(server.predict, "hang", str(tmp_path / "mark").encode())
         wait_until((tmp_path / "mark").exists, "the first hangs", server.tail)
         second = pool.submit(server.predict, "hang", str(tmp_path / "second").encode())
-        limit = "Worker died. The worker did not respond within responseTimeout (1 s)."
+        limit = worker_died(did_not_respond("1 s"))
         assert_error(first.result(), 500, limit)
         waited = "The request waited in the queue of model hang for 1 s, its responseTimeout"
         assert second.result().json()["message"].startswith((limit, waited)), "whichever is up first"
@@ -180,9 +181,7 @@ def test_load_fails_later(server: RunningServer) -> None:
     assert "raises_in_init.py" in described["traceback"]
     reply = server.predict("broken", b"")
     assert reply.status_code == 503
-    assert reply.json()["message"].startswith(
-        'Model "broken" has no worker to serve inference request: it was given up'
-    )
+    assert reply.json()["message"].startswith(f"{no_worker('broken')}: it was given up")
     assert MISSING in reply.json()["message"]
     assert server.inference.get("/readyz").status_code == 200, "it is not of the start, and others serve"
     assert server.inference.get("/ping").status_code == 500

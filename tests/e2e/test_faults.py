@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
 from tests.e2e.traffic import traffic
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -92,7 +93,7 @@ def test_sigkill_among_a_hundred_requests(server: RunningServer) -> None:
     assert served >= 99
     for status, message in lost:
         assert status == 507
-        assert message == f"Worker died. Rank 0 (pid {first['pid']}) was ended by signal 9 (SIGKILL)."
+        assert message == worker_died(f"Rank 0 (pid {first['pid']}) was ended by signal 9 (SIGKILL).")
     second = server.describe("slow")["workers"][0]
     assert (second["id"], second["generation"], second["status"]) == (first["id"], 2, "READY")
     assert server.describe("slow")["state"] == "READY"

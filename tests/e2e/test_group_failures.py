@@ -16,6 +16,7 @@ import pytest
 from msx_archiver.errors import PackError
 from tests.e2e.groups import LAYOUTS, RANKS, Recorder, ask, fault_model, header, last_error, long_but, ranks
 from tests.e2e.server import RunningServer, children, client_of, new_store, pack_service, run_server, wait_until
+from tests.phrases import did_not_respond, worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -106,7 +107,7 @@ def test_sigkill(server: RunningServer, rank: int, when: str) -> None:
             wait_until(lambda: server.metric("msx_requests_in_flight", model="tp2") == 1, "it runs")
         os.kill(old[rank], signal.SIGKILL)
         words = f"Rank {rank} (pid {old[rank]}) was ended by signal 9 (SIGKILL)."
-        assert [answer.result() for answer in answers] == [(507, f"Worker died. {words}")] * len(answers)
+        assert [answer.result() for answer in answers] == [(507, worker_died(words))] * len(answers)
     ready_again(server, "tp2", old)
     assert last_error(server, "tp2") == words
 
@@ -140,7 +141,7 @@ def test_one_rank_exits(server: RunningServer, rank: int, others: str) -> None:
     if (rank, others) == (1, "answer"):
         assert status in (200, 500)  # rank 0 may be the first
     else:
-        assert (status, message) == (500, f"Worker died. Rank {rank} (pid {old[rank]}) exited with code 3.")
+        assert (status, message) == (500, worker_died(f"Rank {rank} (pid {old[rank]}) exited with code 3."))
     ready_again(server, "tp2", old)
     assert last_error(server, "tp2") == f"Rank {rank} (pid {old[rank]}) exited with code 3."
 
@@ -155,7 +156,7 @@ def test_one_rank_raises(server: RunningServer, rank: int, others: str) -> None:
     if (rank, others) == (1, "answer"):
         assert status in (200, 500)
     else:
-        assert (status, message) == (500, f"Worker died. {words}")
+        assert (status, message) == (500, worker_died(words))
     ready_again(server, "tp2", old)
     assert last_error(server, "tp2") == words
 
@@ -200,7 +201,7 @@ def test_a_rank_that_hangs_is_named_by_the_others(server: RunningServer) -> None
 def test_rank_0_hangs(server: RunningServer) -> None:
     old = pids(server, "tp2")
     words = "Rank 0 did not end a call within rankSkewTimeout (1 s) after rank 1."
-    assert ask(server, "tp2", b"x", rank=0, way="hang") == (500, f"Worker died. {words}")
+    assert ask(server, "tp2", b"x", rank=0, way="hang") == (500, worker_died(words))
     ready_again(server, "tp2", old)
 
 
@@ -210,7 +211,7 @@ def test_a_rank_hangs_while_the_other_waits_for_it(server: RunningServer, rank: 
     """In a collective that no time-out ends: the group does not wait for its responseTimeout."""
     old = pids(server, "tp2")
     words = f"Rank {rank} did not come to all_reduce[0,1] within rankSkewTimeout (1 s) after rank {1 - rank}."
-    assert ask(server, "tp2", rank=rank, way=way, others="all_reduce") == (500, f"Worker died. {words}")
+    assert ask(server, "tp2", rank=rank, way=way, others="all_reduce") == (500, worker_died(words))
     ready_again(server, "tp2", old)
 
 
@@ -233,7 +234,7 @@ def test_a_rank_that_never_reads_does_not_hold_rank_0(fresh: RunningServer) -> N
     old = pids(fresh, "tp2")
     assert ask(fresh, "tp2", b"x", rank=1, way="hang") == (200, "x")
     status, message = ask(fresh, "tp2", b"x" * (10_000_000))
-    assert (status, message) == (500, "Worker died. The worker did not respond within responseTimeout (2 s).")
+    assert (status, message) == (500, worker_died(did_not_respond("2 s")))
     ready_again(fresh, "tp2", old)
 
 
@@ -244,14 +245,14 @@ def test_the_log_says_which_rank_waited_for_which(fresh: RunningServer) -> None:
     )
     status, message = ask(fresh, "pp2", rank=1, way="hang", others="send")
     waited = "4 s; rank 0 waits in send[0,1] for rank 1"
-    assert (status, message) == (500, f"Worker died. The worker did not respond within responseTimeout ({waited}).")
+    assert (status, message) == (500, worker_died(did_not_respond(waited)))
 
 
 def test_all_ranks_hang(fresh: RunningServer) -> None:
     assert fresh.register(fault_model(fresh.folder, "pptp4", "responseTimeout: 1\n")).status_code == 200
     old = pids(fresh, "pptp4")
     status, message = ask(fresh, "pptp4", way="hang")
-    assert (status, message) == (500, "Worker died. The worker did not respond within responseTimeout (1 s).")
+    assert (status, message) == (500, worker_died(did_not_respond("1 s")))
     ready_pp(fresh, old)
 
 

@@ -20,6 +20,7 @@ from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_net.grpc.messages import message_class
 from tests.e2e.server import GRPC_TRANSPORTS, WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 from tests.http2_transport import Http2Transport
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -131,7 +132,7 @@ def test_a_worker_that_dies_in_a_stream(server: RunningServer, channel: grpc.Cha
     os.kill(pid, signal.SIGKILL)
     code, details = failure(lambda: next(replies))
     assert code == "INTERNAL"
-    assert details.startswith(f"Worker died. Rank 0 (pid {pid}) was ended by signal 9 (SIGKILL).")
+    assert details.startswith(worker_died(f"Rank 0 (pid {pid}) was ended by signal 9 (SIGKILL)."))
 
 
 @pytest.mark.parametrize("model", ["slow", "async_echo"])

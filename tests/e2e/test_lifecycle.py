@@ -25,6 +25,7 @@ from tests.e2e.server import (
     start_server,
     wait_until,
 )
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -114,7 +115,7 @@ def test_requests_that_outlast_the_drain_of_a_version_fail(tmp_path: Path) -> No
         assert server.management.delete("/models/slow").status_code == 200
         assert running.status() == 500
         assert isinstance(running.reply, httpx.Response)
-        assert running.reply.json()["message"].startswith("Worker died. ")
+        assert running.reply.json()["message"].startswith(worker_died(""))
 
 
 def test_sigterm_finishes_what_runs(server: RunningServer, tmp_path: Path) -> None:

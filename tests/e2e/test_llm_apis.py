@@ -19,6 +19,7 @@ import pytest
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_net.grpc.messages import message_class
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 pytestmark = pytest.mark.e2e
@@ -224,7 +225,7 @@ def test_a_worker_that_dies(server: RunningServer) -> None:
         assert json.loads(next(lines)[6:])["choices"][0]["text"] == "hang"
         os.kill(server.worker_pids("parrot")[0], signal.SIGKILL)
         *_, last = (line for line in lines if line)
-    assert json.loads(last[6:])["error"]["message"].startswith("Worker died. Rank 0 (pid ")
+    assert json.loads(last[6:])["error"]["message"].startswith(worker_died("Rank 0 (pid "))
     wait_until(lambda: complete(server, "x").status_code == 200, "another one answers", server.tail)
     died = complete(server, "crash b c")
     assert (died.status_code, died.headers["x-should-retry"]) == (503, "false")

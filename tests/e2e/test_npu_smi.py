@@ -9,6 +9,7 @@ import pytest
 
 from tests.e2e.server import new_store, pack_service, run_server, wait_until
 from tests.npu_smi import FakeNpuSmi
+from tests.phrases import no_worker
 
 pytestmark = pytest.mark.e2e
 
@@ -55,7 +56,7 @@ def test_a_worker_leaves_an_unhealthy_device_and_waits_where_there_is_no_other(t
         tool.set_health("Critical", "")
         wait_until(lambda: seen() == ("WAITING", None, 503), "it waits", server.tail)
         assert server.predict("m", b"x").json()["message"] == (
-            'Model "m" has no worker to serve inference request: it waits for devices: m:1.0 needs 1 device, '
+            f"{no_worker('m')}: it waits for devices: m:1.0 needs 1 device, "
             "and none of 2 devices is left for it: 0 is unhealthy (Critical), 1 is unhealthy (missing)"
         )
         tool.set_health("OK", "")

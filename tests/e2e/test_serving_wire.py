@@ -16,6 +16,7 @@ import pytest
 from msx_mindspore_serving.packages.mindspore_serving.client import Client
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server
 from tests.http2_transport import Http2Transport
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -100,7 +101,7 @@ def test_the_service_is_in_the_reflection(server: RunningServer) -> None:
 def test_a_worker_that_dies(server: RunningServer) -> None:
     status, reply = ask(server, "exit", {"x": 1})
     assert status == 200
-    assert reply["error_msg"].startswith("Worker died.")
+    assert reply["error_msg"].startswith(worker_died(""))
 
 
 def test_a_missing_key(tmp_path: Path) -> None:

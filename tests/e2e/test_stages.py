@@ -19,6 +19,7 @@ from msx_archiver.pack import pack
 from tests.e2e.server import SERVICES, RunningServer, new_store, run_server, wait_until
 from tests.e2e.test_grpc import Request, failure, predict, predictions, runs_out_of_time, stream
 from tests.http2_transport import Http2Transport
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -210,7 +211,7 @@ def test_a_worker_of_a_middle_stage_that_dies(server: RunningServer, tmp_path: P
         wait_until(lambda: any(reply.done() for reply in replies.values()), "its client is told", server.tail)
         (dead,) = [file for file in files if replies[file].done()]
         status, text = replies[dead].result()
-        assert (status, "Error executing two: Worker died" in text) == (507, True)
+        assert (status, f"Error executing two: {worker_died('')}" in text) == (507, True)
         (other,) = [file for file in files if file != dead]
         other.touch()
         assert replies[other].result()[0] == 200

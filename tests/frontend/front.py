@@ -42,7 +42,6 @@ def front_of(
     context = SimpleNamespace(
         config=harness.config,
         registry=harness.registry,
-        health=harness.health,
         keys=SimpleNamespace(tokens=tokens, named=False),
         tls=SimpleNamespace(of=lambda listener: tls),
         plugins=PluginEndpoints([], View(harness.config, harness.registry), 10),
@@ -54,5 +53,7 @@ def front_of(
         connections=OpenConnections(),
         heartbeats=OFF,
     )
-    models = SimpleNamespace(management=harness.management, workflows=workflows, cluster_report=None, devices=list)
+    models = SimpleNamespace(
+        health=harness.health, management=harness.management, workflows=workflows, cluster_report=None, devices=list
+    )
     return HttpFront(cast(ServerContext, context), cast(ServedModels, models))

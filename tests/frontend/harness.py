@@ -141,7 +141,13 @@ class Harness:
             self.state,
             spawner,
             self.metrics,
+            changed=self._changed,
         )
+        self.on_change: list[Callable[[], None]] = []
+
+    def _changed(self) -> None:
+        for call in self.on_change:
+            call()
 
     def _shares(self, lease: Lease, others: Sequence[Lease]) -> None:
         self.shared.append((lease.model_key, [other.model_key for other in others]))

@@ -17,6 +17,7 @@ from msx_frontend.apis.kserve.errors import ManyReplies
 from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.plugins import app_errors
 from msx_frontend.apis.torchserve.grpc import management
+from msx_frontend.apis.torchserve.grpc.status import class_name
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
@@ -24,10 +25,10 @@ from msx_frontend.models.versions import sleep
 from msx_frontend.workflows import errors as workflow_errors
 from msx_mindspore_serving.family.errors import ServingError
 from msx_net.grpc import unary_reply
-from msx_net.grpc.status import class_name
 from msx_net.http import head_errors
 from msx_net.http.job_reply import ReplyTooLarge
 from msx_net.http.v1 import errors as http1_errors
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 GRPC_CODES = {code.name for code in grpc.StatusCode}
@@ -95,7 +96,7 @@ def test_a_handlers_status_has_a_grpc_code(status: int) -> None:
 def test_memory_that_is_out_is_507_as_in_torchserve() -> None:
     assert WorkerDied("It ended.").status == 500
     assert WorkerDied("It ended.", killed=True).status == 507
-    assert WorkerDied("It ended.").message == "Worker died. It ended."
+    assert WorkerDied("It ended.").message == worker_died("It ended.")
     assert WorkersNotStarted("m", "1", "Why.").status == 500
     assert WorkersNotStarted("m", "1", "Why.", out_of_memory=True).status == 507
 

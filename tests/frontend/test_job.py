@@ -12,6 +12,7 @@ from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceE
 from msx_frontend.job import Job, answer_all
 from tests.frontend.jobs import Listener, error_of, make_job, sink_of
 from tests.loops import run
+from tests.phrases import worker_died
 
 
 class Holder:
@@ -53,7 +54,7 @@ def test_statuses() -> None:
     assert (job.status, sink_of(job).events) == (201, ["end"])
     job = make_job()
     job.fail(WorkerDied("It ended.", killed=True))
-    assert (job.status, error_of(job).message) == (507, "Worker died. It ended.")
+    assert (job.status, error_of(job).message) == (507, worker_died("It ended."))
     assert not job.cancelled
 
 

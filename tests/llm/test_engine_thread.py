@@ -104,7 +104,7 @@ def test_deltas_are_passed_on_by_the_engines_thread() -> None:
 
         it.runner.gate.clear()
         handle = it.engine.submit(request([1], 5))
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         reader = asyncio.create_task(read(handle))
         await asyncio.to_thread(it.runner.waits.wait, WATCHDOG)
         it.runner.gate.set()

@@ -41,7 +41,7 @@ def test_a_delta_is_passed_on_while_the_reader_waits() -> None:
             passed.append(delta.text)
             return True
 
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         handle.put(GenerateDelta(text="before"))
         reader = asyncio.create_task(texts(handle))
         await until_it_waits(reader)
@@ -70,7 +70,7 @@ def test_what_has_to_wait_keeps_its_order() -> None:
                 all_.append(delta.text)
             return all_
 
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         reader = asyncio.create_task(read())
         await until_it_waits(reader)
         handle.put(GenerateDelta(text="a"))
@@ -94,7 +94,7 @@ def test_what_cannot_be_passed_on_is_read() -> None:
         def pass_on(delta: GenerateDelta, data: bytes) -> bool:
             raise ConnectionError
 
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         reader = asyncio.create_task(texts(handle))
         await until_it_waits(reader)
         handle.put(GenerateDelta(text="a"))
@@ -126,7 +126,7 @@ def test_a_delta_that_others_have_too_is_passed_on_encoded_and_read_as_a_copy() 
             passed.append(data)
             return len(passed) == 1
 
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         reader = asyncio.create_task(anext(handle))
         await asyncio.sleep(0)
         handle.put(shared, b"encoded")
@@ -156,7 +156,7 @@ def test_the_engine_is_on_another_thread() -> None:
                 handle.put(GenerateDelta(text=str(number)))
             handle.end()
 
-        handle.pass_on = pass_on
+        handle.offer_to(pass_on)
         writer = threading.Thread(target=write)
         writer.start()
         async for delta in handle:

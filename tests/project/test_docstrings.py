@@ -14,6 +14,8 @@ class Reply:
 
     size = 0
     """Of the body, in bytes."""
+    links = {}
+    """By the names of both ends."""
 
     def head(self):
         """That of the reply."""
@@ -22,6 +24,8 @@ WHOLE = '''"""Whatever a module has."""
 def head():
     """Head of a reply. Of two, the last."""
     return "What a string says is free"
+def tail():
+    """Over-long tails are cut."""
 '''
 
 
@@ -37,7 +41,8 @@ def test_each_fragment_is_named_by_file_and_line(tmp_path: Path) -> None:
         "one.py:1: What a module has.",
         "one.py:3: Those that were sent.",
         "one.py:7: Of the body, in bytes.",
-        "one.py:10: That of the reply.",
+        "one.py:9: By the names of both ends.",
+        "one.py:12: That of the reply.",
     ]
 
 

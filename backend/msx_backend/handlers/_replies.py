@@ -18,8 +18,8 @@ Outputs = dict[str, Array]
 
 
 def encode_reply(context: Context, idx: int, request: TensorRequest, outputs: Outputs) -> Any:
-    """To another stage of the model: arrays. To a client: npy if its Accept header asks for it, or the request was one
-    and Accept leaves it open; else JSON."""
+    """Encode a reply: arrays for another stage of the model; for a client npy if its Accept header asks for it, or the
+    request was one and Accept leaves it open; else JSON."""
     if answers_packed(context.operation(idx)):
         return _arrays(request, outputs)
     if context.operation(idx) != INFER and wants_npy(_accept(context, idx), request.form):

@@ -150,7 +150,7 @@ class RequestParser:
 
 
 def _are_tensors(inputs: list[Any]) -> bool:
-    """For a model that has an input with the name `inputs`."""
+    """Whether these are tensors, for a model that has an input with the name `inputs`."""
     return bool(inputs) and all(isinstance(item, dict) and "datatype" in item for item in inputs)
 
 

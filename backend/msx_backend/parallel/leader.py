@@ -46,7 +46,7 @@ class Leader:
 
     @contextmanager
     def warm_up(self) -> Iterator[None]:
-        """During warm-up the requests are examples, which every rank has."""
+        """Says that the requests are examples, which every rank has."""
         self._warming_up = True
         try:
             yield

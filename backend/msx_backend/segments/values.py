@@ -77,7 +77,8 @@ class RequestValues:
             raise
 
     def array(self, value: Any) -> Reference | None:
-        """Without a copy, where it is in a segment already: an output of the handler, or an input of this request."""
+        """Refer to an array without a copy, where it is in a segment already: an output of the handler, or an input of
+        this request."""
         import numpy as np
 
         dtype, size = value.dtype.name, value.nbytes

@@ -47,7 +47,7 @@ def read_answers(folder: Path, config: DecoderConfig, tokens: Sequence[int]) -> 
 
 
 def answer_tokens(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions, vocabulary: int) -> list[int]:
-    """By the yaml's words, the ids of the module `LogitScore`, or `yes` and `no`. Raises HandlerLoadError."""
+    """Tokens of the yaml's words, the ids of the module `LogitScore`, or `yes` and `no`. Raises HandlerLoadError."""
     if options.answers is None and (place := module_place(folder, MODULE)) is not None:
         raw = read_object(place, "config.json")
         found = [raw.get("true_token_id"), raw.get("false_token_id")]

@@ -34,7 +34,7 @@ def read_head(folder: Path, model_type: str, hidden: int) -> tuple[Dense, ...]:
 
 
 def read_labels(raw: dict[str, Any], count: int) -> tuple[str, ...]:
-    """By `id2label` of config.json. Raises HandlerLoadError if it does not name `count` labels."""
+    """Labels by `id2label` of config.json. Raises HandlerLoadError if it does not name `count` labels."""
     named = raw.get("id2label") or {str(number): f"LABEL_{number}" for number in range(count)}
     keys = [str(number) for number in range(count)]
     if not isinstance(named, dict) or named.keys() != set(keys):

@@ -14,5 +14,5 @@ class ClassificationOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=T
     template: str | None = None
     """Makes the prompt of a pair, as a chat template does of messages of the roles `query` and `document`."""
     answers: Answers | None = None
-    """For a model that answers with a word: the token that says that the texts fit, and the one that says that they do
-    not, if that has a part in the score."""
+    """Tokens of a model that answers with a word: the token that says that the texts fit, and the one that says that
+    they do not, if that has a part in the score."""

@@ -1,4 +1,4 @@
-"""From logits to scores."""
+"""The way from logits to scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Activation = Callable[[Array], Array]
 
 
 def sigmoid(x: Array) -> Array:
-    """By tanh, which has no overflow."""
+    """The sigmoid by tanh, which has no overflow."""
     return np.asarray((np.tanh(x / 2) + 1) / 2)
 
 
@@ -30,7 +30,7 @@ def identity(x: Array) -> Array:
 
 
 ACTIVATIONS: dict[str, Activation] = {"Identity": identity, "Sigmoid": sigmoid, "Softmax": softmax, "Tanh": np.tanh}
-"""By the last name of a torch class, such as `torch.nn.modules.activation.Sigmoid`."""
+"""Activations by the last name of a torch class, such as `torch.nn.modules.activation.Sigmoid`."""
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ class BatchShapes:
         return (alike + shorter)[:rows], BatchShape(rows, length)
 
     def _rows_for(self, count: int, length: int) -> int:
-        """At most a quarter of the rows may be empty; otherwise a smaller shape is taken now and the rest later."""
+        """Rows of the shape, of which a quarter may be empty at most; otherwise a smaller shape is taken now and the
+        rest later."""
         possible = self.rows_of(length)
         larger = next((rows for rows in possible if rows >= count), None)
         if larger is not None and 4 * count >= 3 * larger:

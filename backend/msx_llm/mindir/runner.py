@@ -20,7 +20,7 @@ class CacheDevice(Protocol):
     def zeros(self, spec: TensorSpec) -> Any: ...
 
     def logits(self, tensor: Any) -> Array:
-        """In the host's memory, float32."""
+        """Logits in the host's memory, float32."""
 
     def place(self, cache: Any, made: Any, axis: int, slot: int, row: int) -> Any:
         """The cache with one text's part replaced: row `row` of what a prefill made, at `slot` of the cache; both on
@@ -30,7 +30,7 @@ class CacheDevice(Protocol):
 class ExportedGraph(NamedTuple):
     inputs: GraphInputs
     run: Callable[[list[Any]], list[Any]]
-    """From tensors to tensors, tuples flattened."""
+    """Runs the graph on tensors and returns tensors, tuples flattened."""
 
 
 class TwoFileRunner:

@@ -17,7 +17,7 @@ from msx_sdk.mindspore.parallel import Parallel
 WHOLE = slice(None)
 NO_CHANGE = np.zeros((1, 1), np.float32)
 MOST_LAYERS = 3
-"""With one input: queries, keys and values."""
+"""Layers with one input: queries, keys and values."""
 
 
 class AdapterColumns(nn.Cell):  # type: ignore[misc]

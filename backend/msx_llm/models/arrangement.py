@@ -57,7 +57,7 @@ class TensorSource:
 
 
 def holders(fused: tuple[str, ...]) -> dict[str, str]:
-    """For each linear layer that one of these holds beside others, its name."""
+    """Name the layer that holds each linear layer beside others."""
     return {own: whole for whole in fused for own in FUSED[whole]}
 
 
@@ -77,7 +77,7 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
 
 
 def layer_orders(config: DecoderConfig) -> dict[str, Array]:
-    """For layers whose numbers lie otherwise: the place in the file of each number of a head."""
+    """Place in the file of each number of a head, for layers whose numbers lie otherwise."""
     if config.latent is not None:
         return config.latent.orders()
     order = head_order(config)

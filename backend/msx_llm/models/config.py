@@ -45,7 +45,7 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     rope: dict[str, Any]
     """Hugging Face's `rope_parameters`."""
     windows: tuple[int | None, ...]
-    """For each layer, how many positions a token sees, its own included; None: all."""
+    """Number of positions that a token sees in each layer, its own included; None: all."""
     tied: bool
     """The head uses the embedding's weight."""
     qkv_bias: bool = False
@@ -63,7 +63,7 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     rotary_dim: int | None = None
     """How many numbers of a head turn, from the first on; None: all."""
     rotary_pairs: bool = False
-    """In the files, neighbours turn together; else numbers that are half of those that turn apart."""
+    """Whether neighbours turn together, in the files; else numbers that are half of those that turn apart."""
     local_rope: dict[str, Any] | None = None
     """The rope of layers with a window, where theirs is another one."""
     attention_scale: float | None = None

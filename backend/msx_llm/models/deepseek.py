@@ -88,7 +88,7 @@ def _experts(hub: HubConfig, defaults: Mapping[str, Any], **choice: Any) -> Expe
 
 
 def _sharpness(rope: dict[str, Any]) -> float:
-    """With stretched angles, scores are that much larger, squared."""
+    """Factor by whose square scores are larger, with stretched angles."""
     weight, factor = rope.get("mscale_all_dim") or 0, rope.get("factor") or 1
     if rope["rope_type"] == "default" or not weight or factor <= 1:
         return 1.0

@@ -50,7 +50,7 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     inner: int
     """The intermediate size of one."""
     layers: tuple[bool, ...]
-    """For each layer, whether it has experts."""
+    """Whether each layer has experts."""
     normed: bool = False
     """The weights of the chosen ones add up to 1."""
     shared: int = 0
@@ -71,7 +71,7 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     """Each rank has some of them whole; else a part of each."""
     packed: bool = False
-    """In the files, those tensors have numbers of 4 bits: MXFP4."""
+    """Whether those tensors have numbers of 4 bits in the files: MXFP4."""
 
     def shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
         """The tensors of one layer, behind `mlp.`."""

@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 DTYPE = "F8_E4M3"
 """As safetensors files call it."""
 SCALES = "_scale_inv"
-"""Behind a tensor's name. The numbers are multiplied with them."""
+"""End of the name of a tensor's scales, with which its numbers are multiplied."""
 _LENGTH = 8
 """Bytes of a file's beginning, which say how long its header is."""
 

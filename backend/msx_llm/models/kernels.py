@@ -146,4 +146,4 @@ class Kernels(Protocol):
         can. Raises HandlerLoadError."""
 
     def tie(self, embedding: Any, head: Any) -> None:
-        """From now on the embedding has the head's weight, as the head lays it out and reads it."""
+        """Give the embedding the head's weight from now on, as the head lays it out and reads it."""

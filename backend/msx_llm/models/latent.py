@@ -41,7 +41,7 @@ class LatentConfig(msgspec.Struct, frozen=True, kw_only=True):
     query_rank: int | None = None
     """Queries are made of a vector as short as this, too."""
     pairs: bool = True
-    """In the files, neighbours turn together."""
+    """Whether neighbours turn together, in the files."""
 
     @property
     def width(self) -> int:
@@ -66,7 +66,7 @@ class LatentConfig(msgspec.Struct, frozen=True, kw_only=True):
         yield "o_proj.weight", (hidden, heads * self.value)
 
     def orders(self) -> dict[str, np.ndarray[Any, np.dtype[Any]]]:
-        """For layers whose numbers turn: the place in the file of each number of a head."""
+        """Place in the file of each number of a head, for layers whose numbers turn."""
         if not self.pairs:
             return {}
         turned = np.concatenate([np.arange(0, self.turning, 2), np.arange(1, self.turning, 2)])

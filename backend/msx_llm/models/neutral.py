@@ -99,7 +99,8 @@ def typed_rope(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _positions(hub: HubConfig, rope: dict[str, Any]) -> int:
-    """With YaRN some files still state the length before stretching (Qwen 2.5 and 3), with dynamic rope most do."""
+    """Number of positions of its context. With YaRN some files still state the length before stretching (Qwen 2.5 and
+    3), with dynamic rope most do."""
     stated, factor = hub.max_position_embeddings, rope.get("factor")
     original = rope.get("original_max_position_embeddings")
     if rope["rope_type"] == "dynamic":

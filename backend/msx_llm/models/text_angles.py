@@ -16,7 +16,7 @@ class TextAngles:
         self._prompts = np.zeros(slots + 1, int)
 
     def stretch(self, slot: int, length: int) -> None:
-        """From now on the slot holds a text whose prompt has `length` tokens."""
+        """Say that the slot holds a text, from now on, whose prompt has `length` tokens."""
         self._prompts[slot] = length
 
     def rows(self, slots: Sequence[int | None], counts: int | Array, positions: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ class BadWords:
     def __init__(self, sequences: Iterable[Sequence[int]]) -> None:
         self._alone: set[int] = set()
         self._last: dict[int, set[tuple[tuple[int, ...], int]]] = defaultdict(set)
-        """By the last token but one: the tokens before the last, and the last."""
+        """Tokens before the last one, and the last, by the last but one."""
         for *before, last in sequences:
             if before:
                 self._last[before[-1]].add((tuple(before), last))

@@ -67,7 +67,7 @@ def exponentials(logits: Row, temperature: float, peak: np.float32) -> tuple[Row
 
 
 def cool(scaled: Row, temperature: float) -> None:
-    """In place."""
+    """Divide by the temperature in place."""
     with np.errstate(over="ignore"):
         scaled /= np.float32(max(temperature, 1e-30))
 

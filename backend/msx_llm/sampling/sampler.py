@@ -17,7 +17,7 @@ from msx_sdk.errors import PredictionError
 from msx_sdk.generation import SamplingParams
 
 COLDEST = 1e-5
-"""Below this temperature only the likeliest token has any weight."""
+"""Temperature below which only the likeliest token has any weight."""
 
 
 class Chosen(msgspec.Struct, frozen=True):

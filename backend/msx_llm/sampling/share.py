@@ -56,7 +56,7 @@ def largest_share(keys: Keys, weight: Row, share: float, sums: Sums | None = Non
 
 
 class _Walk:
-    """From the place in a sample where the lowest key should be to where it is.
+    """The way from the place in a sample where the lowest key should be to where it is.
 
     The weight of all keys not below the first place costs a pass over all; from there on, the keys of each stretch are
     picked out, and only they are summed.
@@ -87,13 +87,14 @@ class _Walk:
             self._place, self._above, self._reached = place, above, reached
 
     def _share(self, key: float, change: Sums, up: bool) -> KeptShare:
-        """Without the keys between, or with them. What is left of much more would be rounding for the most part."""
+        """The share without the keys between, or with them. What is left of much more would be rounding for the most
+        part."""
         if up and self._wanted < self._most / 2:
             return KeptShare(key, sums_where(self._weight, self._keys >= key))
         return KeptShare(key, np.maximum(self._sums - change, 0.0) if up else self._sums + change)
 
     def _found(self, keys: Keys, weight: Row, above: float) -> float:
-        """Without any keys, they are all above, and what is wanted beyond is rounding."""
+        """Find the key. Where there are no keys, they are all above, and what is wanted beyond is rounding."""
         return _among(keys, weight, self._wanted - above) if keys.size else self._sample.key(self._place)
 
     def _next(self, up: bool) -> int:
@@ -123,7 +124,7 @@ def _ascending(keys: Keys, weight: Row | None) -> tuple[Keys, Keys]:
 
 
 def _among(keys: Keys, weight: Row, wanted: float) -> float:
-    """In the bin in which it is, again, until few are left: each bin has fewer, because the smallest key and the
+    """Look in the bin in which it is, again, until few are left: each bin has fewer, because the smallest key and the
     largest one are in different ones."""
     if keys.size <= SORTED:
         return _in_order(keys, weight, wanted)

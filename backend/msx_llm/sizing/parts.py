@@ -11,7 +11,7 @@ from msx_sdk.mindspore.parallel import Parallel
 
 _BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
 _SHARED = ("k_proj", "v_proj")
-"""By outputs, but with more ranks than heads several ranks have the same part."""
+"""Layers divided by outputs; with more ranks than heads several ranks have the same part."""
 _BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
 
 

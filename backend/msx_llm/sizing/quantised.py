@@ -44,7 +44,8 @@ def _widened(config: DecoderConfig, name: str, form: LinearFormat, target: str) 
 
 
 def linear_bytes(form: LinearFormat, outputs: int, inputs: int, parallel: Parallel) -> int:
-    """On all ranks. A CPU has float32 scales, and zero points of all codes of 4 bits; an NPU a byte for each code."""
+    """Bytes on all ranks. A CPU has float32 scales, and zero points of all codes of 4 bits; an NPU a byte for each
+    code."""
     numbers = form.groups(inputs) * outputs
     if parallel.target == "CPU":
         return outputs * inputs * form.bits // 8 + numbers * (8 if form.zeros or form.bits == 4 else 4)

@@ -1,4 +1,4 @@
-"""From text to tokens, from conversations to prompts, and from tokens to a stream of text."""
+"""The way from text to tokens, from conversations to prompts, and from tokens to a stream of text."""
 
 from msx_llm.text.chat import ChatTemplate
 from msx_llm.text.stream import TextPiece, TextStream

@@ -85,7 +85,7 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
 
 
 def plain_environment() -> dict[str, str]:
-    """For a process of this interpreter: nothing of the worker's own variables."""
+    """Environment of a process of this interpreter: nothing of the worker's own variables."""
     return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 

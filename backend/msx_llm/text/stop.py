@@ -53,7 +53,7 @@ class _StopProgress:
     def __init__(self, stop: str) -> None:
         self._stop, self.reached = stop, 0
         self._borders = [0]
-        """For the first 1, 2, … characters of the stop string: how many of them they begin and also end with."""
+        """Number of characters that the first 1, 2, … of the stop string begin and also end with."""
 
     def feed(self, piece: str) -> int:
         """Returns how many characters of the piece complete the stop string, 0 if they do not."""

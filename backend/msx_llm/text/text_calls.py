@@ -135,5 +135,5 @@ def check_length(length: int, most: int) -> None:
 
 
 def sendable(text: str) -> str:
-    """Without lone surrogates, which a chat template may write and MessagePack does not have."""
+    """The text without lone surrogates, which a chat template may write and MessagePack does not have."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -113,7 +113,7 @@ class TextProcess:
 
 
 class TextProcesses:
-    """At most `AT_ONCE` processes, started when they are needed. Of the calls that wait, those with the shortest text
+    """Processes, `AT_ONCE` at most, started when they are needed. Of the calls that wait, those with the shortest text
     and those that came first take turns. `largest_body` as of `message_limit`."""
 
     def __init__(self, files: TextFiles[Any], largest_body: int) -> None:

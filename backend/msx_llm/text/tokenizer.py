@@ -192,7 +192,8 @@ class Tokenizer:
         return ids
 
     def _encode(self, text: str) -> tokenizers.Encoding:
-        """With the places of the tokens. In a batch, for which the tokenizer releases the interpreter's lock."""
+        """Encode it with the places of the tokens, in a batch, for which the tokenizer releases the interpreter's
+        lock."""
         try:
             return self._tokenizer.encode_batch([text], add_special_tokens=False)[0]
         except TypeError:
@@ -217,7 +218,7 @@ def in_order(pieces: list[str], left: bool) -> Iterator[tuple[int, str]]:
 
 
 def with_token(tokens: list[int], token: int | None, wanted: bool | None, at_end: bool) -> list[int]:
-    """With the token, without it, or unchanged if the option is None."""
+    """The tokens with this token, without it, or unchanged if the option is None."""
     if wanted is None or token is None or (token in tokens) == wanted:
         return tokens
     if not wanted:

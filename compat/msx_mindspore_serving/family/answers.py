@@ -1,4 +1,4 @@
-"""From what workers say of the instances of a request to outputs and errors."""
+"""The way from what workers say of the instances of a request to outputs and errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -30,5 +30,5 @@ def outputs_of(answer: InstanceAnswer, spec: Spec) -> Outputs | ErrorText:
 
 
 def reply_size(answers: Sequence[InstanceAnswer]) -> int:
-    """In bytes."""
+    """Bytes of the reply."""
     return sum(len(one.body) for one in answers if isinstance(one, InstanceReply))

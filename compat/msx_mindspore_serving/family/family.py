@@ -52,7 +52,8 @@ def mindspore_serving(servables: Servables, max_request_size: int) -> Family:
 
 
 def mindspore_serving_alone(servables: Servables, max_request_size: int) -> Family:
-    """For a listener that a start script opens: each request of it is MindSpore Serving's, and no key is asked for."""
+    """Family of a listener that a start script opens: each request of it is MindSpore Serving's, and no key is asked
+    for."""
     route = serving_route(servables)
     paths = ("/", "/{rest:path}")
     routes = tuple(Route("POST", path, route, key=None, any_method=True, model="") for path in paths)

@@ -20,7 +20,7 @@ from msx_mindspore_serving.family.errors import ServingError, quoted
 from msx_mindspore_serving.family.values import WrongShape
 
 _ARRAYS = {int: ("int32", "i"), float: ("float32", "f"), bool: ("bool", "b")}
-"""By the type of the leaves: the type of the array, and the letter of Python's own arrays."""
+"""Type of an array, and the letter of Python's own arrays, by the type of its leaves."""
 
 INFINITE = FLOATS["FP32"].infinite
 

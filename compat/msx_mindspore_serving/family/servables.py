@@ -23,7 +23,7 @@ _NO_HEADERS = KeptHeaders()
 
 Instances = Sequence[Mapping[str, Any]]
 Read = Callable[[Any], Any]
-"""From what a client sent for one input to its value. Raises InvalidTensor."""
+"""Makes the value of one input from what a client sent. Raises InvalidTensor."""
 
 
 class Servables:

@@ -1,4 +1,4 @@
-"""From the target of a request to servable, version and method."""
+"""The way from the target of a request to servable, version and method."""
 
 import re
 

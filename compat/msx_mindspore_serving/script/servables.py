@@ -68,7 +68,7 @@ class LoadServable(msgspec.Struct, frozen=True, kw_only=True):
     device_type: str = "none"
     num_parallel_workers: int = 0
     dec_key: str | None = None
-    """In Base64."""
+    """Key in Base64."""
     dec_mode: str = "AES-GCM"
     archive: str | None = None
     ranks: RanksOfServable | None = None

@@ -100,7 +100,7 @@ async def _run(settings: GivenSettings, options: ScriptOptions, output: LogOutpu
 
 
 def _end(channel: ScriptChannel, lifecycle: Lifecycle, reason: str) -> None:
-    """By itself; the script is told why."""
+    """End by itself; the script is told why."""
 
     async def tell_and_stop() -> None:
         await channel.tell("ended", reason)

@@ -35,7 +35,7 @@ async def start_for_script(
 
 
 def named_listeners(settings: GivenSettings) -> list[str]:
-    """By how their keys begin."""
+    """Listeners by how their keys begin."""
     given = settings.given
     named = [name for name in HTTP if f"{name}_address" in given]
     named += [name for name in GRPC if {f"{name}_address", f"{name}_port"} & given]

@@ -20,7 +20,7 @@ class ModelCalls:
     def from_function(
         self, declaration: ModelDeclaration, subgraph: int, instances: Instances
     ) -> tuple[tuple[Any, ...], ...]:
-        """For a function in this process. Raises ModelCallError."""
+        """Call a model for a function in this process. Raises ModelCallError."""
         try:
             values = [[from_function(value) for value in instance] for instance in instances]
         except IllegalResult as error:
@@ -29,8 +29,8 @@ class ModelCalls:
         return tuple(tuple(to_function(value) for value in one) for one in outputs)
 
     def from_process(self, key: str, subgraph: int, instances: Instances) -> Sequence[Sequence[Any]]:
-        """For a function in another process: values in and out. Raises ModelCallError, by the first instance that
-        fails."""
+        """Call a model for a function in another process: values in and out. Raises ModelCallError, by the first
+        instance that fails."""
         model = self._models[key]
         count = len(model.subgraphs[subgraph].inputs)
         for number, instance in enumerate(instances):

@@ -26,7 +26,7 @@ class DistributedModel:
 
     @classmethod
     def load(cls, context: Context, model: Model) -> DistributedModel:
-        """On every rank. Raises HandlerLoadError."""
+        """Load it, on every rank. Raises HandlerLoadError."""
         ranks, stages = model.declaration.rank_size, model.declaration.stage_size
         return cls(model, load_rank_model(context, init_parallel(context), ranks, stages, decryption_of(context)))
 

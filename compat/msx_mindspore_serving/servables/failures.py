@@ -8,7 +8,7 @@ FAILED, INVALID_INPUTS, SYSTEM_ERROR = "1", "2", "3"
 
 
 def failure(code: str, text: str) -> PredictionError:
-    """With the status that other APIs answer: 400 for wrong inputs."""
+    """Failure with the status that other APIs answer: 400 for wrong inputs."""
     error = PredictionError(400 if code == INVALID_INPUTS else PREDICTION_FAILED, text)
     error.code = code
     return error

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msx_mindspore_serving.servables.values import IllegalResult, from_function
 
 Instances = Sequence[Sequence[Any]]
-"""For each instance a value an input."""
+"""Values of each instance, one an input."""
 
 
 class Raised(NamedTuple):

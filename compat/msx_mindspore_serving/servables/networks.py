@@ -35,7 +35,7 @@ class ModelFiles:
         self.folder = context.model_dir / self.version
 
     def load(self, servable: Servable) -> dict[str, ServedModel]:
-        """By key. Raises HandlerLoadError, in MindSpore Serving's words."""
+        """Load the models, by key. Raises HandlerLoadError, in MindSpore Serving's words."""
         declarations = [model.declaration for model in servable.models.values()]
         if not declarations:
             return {}

@@ -57,7 +57,7 @@ def listed(body: dict[str, Any], key: str) -> list[Any]:
 
 
 class EntryCounts:
-    """For each request, the number of its entries in the handler's data and answer."""
+    """Number of each request's entries in the handler's data and answer."""
 
     def __init__(self, groups: list[list[Any]]) -> None:
         self._counts = [len(group) for group in groups]

@@ -87,7 +87,7 @@ class ArchiveUrl:
 
     @property
     def shown(self) -> str:
-        """For messages, logs and answers, see `shown_url`."""
+        """Text for messages, logs and answers: see `shown_url`."""
         return shown_url(self.text)
 
     def check_allowed(self, allowed: Iterable[re.Pattern[str]]) -> None:

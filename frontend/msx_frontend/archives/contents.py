@@ -105,7 +105,7 @@ class ArchiveContents:
         return self._compiled / digest
 
     async def clean(self) -> None:
-        """At the start: remove unfinished and unused folders of an earlier server."""
+        """Remove unfinished and unused folders of an earlier server, at the start."""
         await asyncio.to_thread(self._cache.clean, set(self._users.known))
         await asyncio.to_thread(self._clean_compiled)
 

@@ -24,7 +24,7 @@ class Fetch:
 
 
 class Fetches:
-    """By the name that the model is to have, as far as it is known before its archive is."""
+    """Fetches by the name that the model is to have, as far as it is known before its archive is."""
 
     def __init__(self) -> None:
         self._running: list[Fetch] = []

@@ -134,7 +134,7 @@ def mindirs_in(folder: Path) -> list[Path]:
 
 
 def _visible(folder: Path, pattern: str) -> list[Path]:
-    """Without hidden files: a Mac leaves `._net.mindir` beside `net.mindir`."""
+    """Find files that are not hidden: a Mac leaves `._net.mindir` beside `net.mindir`."""
     return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
 
 
@@ -148,7 +148,7 @@ def _and(config: bool) -> str:
 
 
 def _all_files(root: Path) -> Iterator[tuple[str, Path]]:
-    """By their paths in the folder, without hidden ones and caches. Raises GuessError for too many."""
+    """Files by their paths in the folder, without hidden ones and caches. Raises GuessError for too many."""
     found = 0
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)

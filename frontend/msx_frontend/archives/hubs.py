@@ -51,7 +51,7 @@ class Hubs:
             await self._models.settle(url)
 
     async def clean(self) -> None:
-        """At the start: what an earlier server has left, if it had any."""
+        """Remove what an earlier server has left, at the start, if it had any."""
         if self._is_loaded or self._folders.is_dir():
             models = await self.load()
             await models.settle()

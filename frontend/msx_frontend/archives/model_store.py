@@ -175,7 +175,7 @@ class ModelStore:
         return ArchiveFolder(self.root).all_archives()
 
     async def clean(self) -> None:
-        """At the start: remove unfinished and unused files of an earlier server."""
+        """Remove unfinished and unused files of an earlier server, at the start."""
         await self.contents.clean()
         await asyncio.to_thread(self._downloads.clean)
         await self._hubs.clean()

@@ -29,7 +29,6 @@ from msx_frontend.keys.opening import ServerKeys, open_keys
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics.observer import ServerFigures
-from msx_frontend.models.health import Health
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.state.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state.store import StateStore
@@ -53,7 +52,7 @@ MEMORY_SHARE = 4
 class ServerContext:
     """`file` is where the configuration was read; `hint` is a sentence for the user about snapshots, or empty;
     `descriptors` is the soft limit with which the server was started, which workers get; `script` is the start script
-    whose server it is, or empty."""
+    whose server it is, or empty; `figures` are those of the server but its devices and its cluster."""
 
     config: ServerConfig
     file: Path | None
@@ -68,11 +67,11 @@ class ServerContext:
     apis: Sequence[ServedApi]
     apps: UserApps
     registry: Registry
-    health: Health
     held: HeldBytes
     connections: OpenConnections
     heartbeats: StreamHeartbeats
     monitoring: Monitoring
+    figures: ServerFigures
     access_log: AccessLog
     snapshots: SnapshotWriter
     hint: str
@@ -91,19 +90,14 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     config = config if serializer is None else with_snapshot(config, serializer)
     held = HeldBytes(config.max_queued_bytes or memory_limit() // MEMORY_SHARE)
     connections = OpenConnections(available, config.max_connections)
-    figures = ServerFigures(
-        held=lambda: held.held,
-        connections=connections.by_listener,
-        shed=lambda: connections.shed,
-        unknown_keys=len(settings.unknown),
-    )
-    monitoring = Monitoring(config, output, os.environ, figures)
+    if (tracing := start_tracing(config, os.environ)) is not None:
+        parts.push_async_callback(tracing.close)
+    spans = None if tracing is None else tracing.spans
+    monitoring = Monitoring(config, output, os.environ, spans)
     registry = Registry(monitoring.metrics, EnqueuedRequests(config.max_enqueued_requests))
     plugins = _load_plugins(config, registry)
     apps = _load_apps(config, monitoring)
     tls = server_tls(config)
-    if tls is not None:
-        figures.certificate_end = lambda: tls.identity.validity.end
     folder = state_folder(config)
     instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)
@@ -111,14 +105,9 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     keys = _open_keys(config, folder)
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
-    state.on_change = snapshots.changed
-    access_log = AccessLog(output.write, logger=output.logger, file=output.access_file)
+    traces_of = None if spans is None else spans.traces_of
+    access_log = AccessLog(output.write, logger=output.logger, file=output.access_file, traces_of=traces_of)
     parts.callback(access_log.flush)
-    if (tracing := start_tracing(config, os.environ)) is not None:
-        parts.push_async_callback(tracing.close)
-        monitoring.metrics.spans = tracing.spans
-        figures.spans = tracing.counts
-        access_log.traces_of = tracing.spans.traces_of
     parts.push_async_callback(monitoring.close)
     return ServerContext(
         config=config,
@@ -134,11 +123,18 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         apis=installed_apis(),
         apps=apps,
         registry=registry,
-        health=Health(registry, strict=config.readyz_strict),
         held=held,
         connections=connections,
         heartbeats=StreamHeartbeats(config.stream_heartbeat),
         monitoring=monitoring,
+        figures=ServerFigures(
+            held=lambda: held.held,
+            connections=connections.by_listener,
+            shed=lambda: connections.shed,
+            spans=dict if tracing is None else tracing.counts,
+            certificate_end=lambda: None if tls is None else tls.identity.validity.end,
+            unknown_keys=len(settings.unknown),
+        ),
         access_log=access_log,
         snapshots=snapshots,
         hint=hint,

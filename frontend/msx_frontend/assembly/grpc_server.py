@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msx_core.held_bytes import HeldBytes
 from msx_frontend.apis.probes.grpc_health import FindsModels, HealthService
+from msx_frontend.apis.torchserve.grpc.status import details
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.server_config import GrpcTransport
@@ -60,7 +61,7 @@ class GrpcServer:
         """The services of these listeners, with health and reflection of their own."""
         own = [one for one in self._services if one.listener in names]
         probes = HealthService(self._registry, self._health, [one.name for one in own])
-        served = [*own, probes.service()]
+        served = [*own, probes.service()._replace(details_of=details)]
         reflection = ReflectionService([one.name for one in served])
         return GrpcServed(
             services=[*served, *reflection.services()],

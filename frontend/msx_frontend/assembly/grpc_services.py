@@ -10,6 +10,7 @@ from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.served_api import ServedApi
 from msx_frontend.apis.torchserve.grpc.inference import InferenceService, Pings
 from msx_frontend.apis.torchserve.grpc.management import ManagementService, ManagesModels
+from msx_frontend.apis.torchserve.grpc.status import details
 from msx_frontend.apis.traffic.calls import DividesTraffic
 from msx_frontend.apis.traffic.grpc import TrafficService
 from msx_frontend.config import ServerConfig
@@ -19,7 +20,7 @@ from msx_frontend.workflows.by_name import ModelsAndWorkflows
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.context import LogsCalls
 from msx_net.grpc.service import Service
-from msx_net.grpc.status import details, standard_code
+from msx_net.grpc.status import standard_code
 
 
 class KnowsHealth(Pings, KnowsReadiness, Protocol):
@@ -53,7 +54,7 @@ def grpc_services(
         ).service(),
         open_inference().service(),
         ManagementService(models, access_log).service(),
-        TrafficService(models, access_log).service(),
+        TrafficService(models, access_log).service()._replace(details_of=details),
         *(service for api in apis for service in api.services(config, registry, access_log, held)),
     ]
     if config.ts_open_inference_protocol:

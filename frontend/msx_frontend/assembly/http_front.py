@@ -68,7 +68,7 @@ class HttpFront:
             Parts(
                 config=config,
                 registry=registry,
-                health=context.health,
+                health=models.health,
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
@@ -89,7 +89,7 @@ class HttpFront:
     def _console(self, context: ServerContext, models: ServedModels) -> ServerConsole:
         metrics = context.monitoring.metrics
         sources = Sources(
-            context.config, context.registry, context.health, metrics, models.devices, models.cluster_report
+            context.config, context.registry, models.health, metrics, models.devices, models.cluster_report
         )
         return ServerConsole(sources, self.model_api, context.keys.tokens)
 
@@ -122,7 +122,7 @@ class HttpFront:
                 yield calls
 
     def open_to_all(self, family: Family, limit: int) -> Exchange:
-        """For a listener that has only this family, and asks for no key. `limit` is in bytes of a body."""
+        """Serve only this family, on a listener that asks for no key. `limit` is in bytes of a body."""
         router = Router([family], family)
         return Exchange(router, self._replies, limit=limit, held=self._held, heartbeats=self._heartbeats)
 

@@ -37,7 +37,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     grpc_inference: str
     grpc_management: str
     certificate: str | None = None
-    """In PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
+    """Certificate in PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
     key_file: str | None
     keeps_keys: bool = True
     """The next server takes the keys of `key_file` (keep_tokens)."""

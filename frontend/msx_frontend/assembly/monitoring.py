@@ -15,6 +15,7 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.metrics.log import MetricLine, MetricLogs, Mirror
 from msx_frontend.metrics.observer import ServerFigures
+from msx_frontend.metrics.server import TracesJobs
 from msx_frontend.metrics.system import Devices, SystemMetrics, of_command, of_machine
 from msx_net.logged_calls import Entry, LoggedCall
 
@@ -25,8 +26,10 @@ COMMAND_LIMIT = 10.0
 
 
 class Monitoring:
-    def __init__(self, config: ServerConfig, output: LogOutput, env: Mapping[str, str], figures: ServerFigures) -> None:
-        """Raises MetricsConfigError."""
+    def __init__(
+        self, config: ServerConfig, output: LogOutput, env: Mapping[str, str], spans: TracesJobs | None
+    ) -> None:
+        """`spans` is None where requests are not traced. Raises MetricsConfigError."""
         self._config = config
         self._logs = _logs(output, env) if config.metrics_mode in ("log", "legacy") else None
         self.metrics = ServerMetrics(
@@ -34,7 +37,7 @@ class Monitoring:
             load_spec(config.metrics_config),
             auto_detect=config.model_metrics_auto_detect,
             logs=self._logs,
-            figures=figures,
+            spans=spans,
         )
         self._system: SystemMetrics | None = None
 
@@ -45,8 +48,9 @@ class Monitoring:
     def counted_calls(self, access_log: AccessLog) -> CountedCalls:
         return CountedCalls(access_log, self.metrics)
 
-    def start(self, devices: Devices) -> None:
-        """`devices` is called on a thread."""
+    def start(self, devices: Devices, figures: ServerFigures) -> None:
+        """`devices` is called on a thread, the functions of `figures` on the loop's."""
+        self.metrics.show(figures)
         if self._logs is not None:
             self._logs.start()
         config, interval = self._config, float(self._config.metric_time_interval)

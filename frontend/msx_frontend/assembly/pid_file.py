@@ -10,7 +10,7 @@ NAME = ".model_server.pid"
 
 
 class PidFile:
-    """With several servers it is that of the first one. A failure to write it is ignored, because MSX does not need
+    """The file of this server, or of the first of several. A failure to write it is ignored, because MSX does not need
     it."""
 
     def __init__(self) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msx_core.service_errors import ServiceError
@@ -18,6 +18,7 @@ from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import find_interpreter
+from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.startup.huggingface_folders import link_checkpoints
 from msx_frontend.models.startup.servable_folders import packed_servables
@@ -41,6 +42,7 @@ CLOSE_LIMIT = 5.0
 @dataclass(frozen=True)
 class ServedModels:
     context: ServerContext
+    health: Health
     environments: Environments
     management: Management
     workflows: WorkflowManagement
@@ -71,7 +73,7 @@ class ServedModels:
         """The models of the start are registered: from now on health says which of them must serve."""
         one_is_enough = self.context.config.ready_when == "any"
         absent = self.startup.absent_new if one_is_enough else self.absent
-        self.context.health.begin(absent, self._restored() if one_is_enough else ())
+        self.health.begin(absent, self._restored() if one_is_enough else ())
 
     def absent(self) -> list[str]:
         """Models and workflows of the start that are still missing."""
@@ -118,9 +120,6 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     config, folder = context.config, context.folder
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)
-    context.monitoring.start(devices.figures)
-    context.monitoring.metrics.figures.devices = devices.observed
-    context.health.unhealthy_devices = devices.unhealthy
     interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)
     ready = folder.ready_environments
@@ -132,9 +131,9 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     rights = WorkerRights(config, folder, store.contents.in_use)
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)
-    if (cluster := workplace.cluster) is not None:
-        context.monitoring.metrics.figures.cluster = cluster.figures
-        context.health.cluster_problem = cluster.problem
+    cluster = workplace.cluster
+    figures = replace(context.figures, devices=devices.observed, cluster=tuple if cluster is None else cluster.figures)
+    context.monitoring.start(devices.figures, figures)
     management = Management(
         config,
         context.registry,
@@ -144,6 +143,7 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         Spawner(config, workplace.launcher, folder.compiled, os.environ, rights),
         context.monitoring.metrics,
         environments,
+        context.snapshots.changed,
     )
     parts.push_async_callback(management.close, CLOSE_LIMIT)
     await asyncio.to_thread(rights.open, interpreter.path, os.environ)
@@ -153,6 +153,12 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     workflows = WorkflowRegistry(context.monitoring.metrics.spans)
     return ServedModels(
         context=context,
+        health=Health(
+            context.registry,
+            strict=config.readyz_strict,
+            unhealthy_devices=devices.unhealthy,
+            cluster_problem=str if cluster is None else cluster.problem,
+        ),
         environments=environments,
         management=management,
         workflows=WorkflowManagement(management, workflows, context.state, config),

@@ -113,7 +113,7 @@ async def start_server(
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends
     _watch(context, info, parts)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
-    return Server(info, context.health, models, front, grpc)
+    return Server(info, models.health, models, front, grpc)
 
 
 async def _stop(listeners: list[Listener]) -> None:
@@ -132,7 +132,7 @@ async def _start_grpc(
     from msx_frontend.assembly.grpc_server import GrpcServer  # takes a while, in which the first workers start
     from msx_frontend.assembly.grpc_services import grpc_services
 
-    config, registry, health, held = context.config, context.registry, context.health, context.held
+    config, registry, health, held = context.config, context.registry, models.health, context.held
     calls = context.monitoring.counted_calls(context.access_log) if context.keys.named else context.access_log
     workflows = models.workflows.registry
     services = grpc_services(

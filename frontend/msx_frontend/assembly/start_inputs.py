@@ -7,6 +7,8 @@ from typing import NamedTuple
 from msx_core.plugins import ENDPOINTS
 from msx_frontend.apis.plugins.apps import APPS
 from msx_frontend.apis.plugins.view import config_view
+from msx_frontend.apis.served_api import GROUP as APIS
+from msx_frontend.apis.served_api import installed_apis
 from msx_frontend.archives.model_store import ArchiveFolder
 from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.tracing import check_tracing
@@ -14,7 +16,7 @@ from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.config.tls_listeners import server_tls
 from msx_frontend.environments.interpreter import find_interpreter
-from msx_frontend.installed_plugins import load_plugins, use_plugins_path
+from msx_frontend.installed_plugins import START_SCRIPTS, load_plugins, use_plugins_path
 from msx_frontend.keys.opening import count_keys
 from msx_frontend.logs.configured import check_log_config
 from msx_frontend.metrics.declared import load_spec
@@ -24,6 +26,9 @@ from msx_frontend.models.startup.servable_folders import servables_in
 from msx_frontend.models.state.file import check_state
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.workers.workplace import LAUNCHERS
+
+OWN_PACKAGE = "msx-serve"
 
 Env = Mapping[str, str]
 
@@ -37,8 +42,12 @@ class StartInput(NamedTuple):
 
 
 def _plugins(config: ServerConfig, env: Env) -> str:
+    """Name users' plugins; of the server's own it only looks whether they can be loaded."""
     use_plugins_path(config.plugins_path)
-    return ", ".join(plugin.label for group in (ENDPOINTS, APPS) for plugin in load_plugins(group))
+    groups = ENDPOINTS, APPS, APIS, LAUNCHERS, START_SCRIPTS
+    found = [plugin for group in groups for plugin in load_plugins(group)]
+    installed_apis()
+    return ", ".join(plugin.label for plugin in found if plugin.package != OWN_PACKAGE)
 
 
 def _log_config(config: ServerConfig, env: Env) -> str:
@@ -107,4 +116,4 @@ INPUTS = (
     StartInput("traces", check_tracing),
     StartInput("models", _models),
 )
-"""In the order of the start."""
+"""Inputs in the order of the start."""

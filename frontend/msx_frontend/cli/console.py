@@ -52,7 +52,7 @@ def has_console(wanted: bool | None, proc: Path = PROC, pid: int | None = None) 
 
 @contextlib.contextmanager
 def copied_to_console(env: Mapping[str, str]) -> Iterator[None]:
-    """In the server: copy stdout and stderr to the console."""
+    """Copies stdout and stderr of the server to the console."""
     fd = env.get(CONSOLE_FD)
     if fd is None:
         yield

@@ -27,7 +27,7 @@ def copy_examples(to: Path) -> int:
 
 
 def _place(name: str) -> Path:
-    """Beside this module in an installed wheel; else in the checkout."""
+    """Find it beside this module in an installed wheel, else in the checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "shipped" / name
     return installed if installed.is_dir() else package.parents[1] / name

@@ -215,8 +215,9 @@ def main(ctx: click.Context, /, **options: Any) -> None:
 def _of_scripts(name: str) -> Callable[..., int]:
     """A function for start scripts of MindSpore Serving, from the package that knows them."""
     from msx_core.entry_points import load_named
+    from msx_frontend.installed_plugins import START_SCRIPTS
 
-    function: Callable[..., int] | None = load_named("msx.start_scripts", name)
+    function: Callable[..., int] | None = load_named(START_SCRIPTS, name)
     if function is None:
         raise click.UsageError("No installed package knows start scripts: install msx-serve anew.")
     return function

@@ -18,7 +18,7 @@ from msx_frontend.visible import visible
 
 HEADINGS = ("model", "version", "state", "worker", "pid", "status", "devices", "memory")
 GAP, LEAST = "  ", 10
-"""Between two columns; and the characters to which one is cut at most."""
+"""Gap between two columns; and the characters to which one is cut at most."""
 NO_MODELS = "no models are registered: start with --models FILE.mar, or with --enable-model-api and register one"
 
 

@@ -42,7 +42,7 @@ class UnknownKey(NamedTuple):
 
 
 def unknown_key(origin: str, key: str, value: str, *, look: bool) -> UnknownKey:
-    """With `look`, a near key is looked for, which takes a millisecond."""
+    """Describe a key that is not known. With `look`, a near key is looked for, which takes a millisecond."""
     return UnknownKey(origin, key[:MOST_CHARACTERS], meant(key, value) if look and len(key) <= MOST_CHARACTERS else "")
 
 

@@ -91,7 +91,7 @@ class Ascend:
         return {npu.id: self._judged(npu, table[npu.key].status) for npu in self._npus if npu.key in table}
 
     def links(self) -> Links:
-        """From `npu-smi info -t topo`."""
+        """Links by `npu-smi info -t topo`."""
         pairs = permutations(self._npus, 2)
         return {(a.id, b.id): cost for a, b in pairs if (cost := self._link(a, b)) is not None}
 

@@ -10,8 +10,8 @@ CANN = ("8.2", "8.3", "8.5", "9.0", "9.1")
 """Versions that MindSpore 2.10 takes, by its own check at the start (mindspore/run_check/_check_version.py)."""
 
 DRIVERS = {"8.2": "25.2", "8.5": "25.2", "9.1": "26.1"}
-"""By CANN: the driver (Ascend HDK) that the vendor's release notes name beside it (MindIE 2.1.RC1, CANN 8.5.0.alpha001,
-MindCluster 26.1.0). For 8.3 and 9.0 no note was found: their drivers are not judged."""
+"""Driver (Ascend HDK) by CANN: the one that the vendor's release notes name beside it (MindIE 2.1.RC1, CANN
+8.5.0.alpha001, MindCluster 26.1.0). For 8.3 and 9.0 no note was found: their drivers are not judged."""
 
 VENDOR = Path("/usr/local/Ascend")
 """Folder in which the vendor's packages are installed."""

@@ -10,7 +10,7 @@ from msx_frontend.devices.nvidia.accelerator import Nvidia
 from msx_frontend.devices.settings import AUTO, DeviceSettings, NoDevicesError, UnknownAcceleratorError
 
 KNOWN: tuple[type[Accelerator], ...] = (Ascend, Nvidia)
-"""In the order of preference."""
+"""Accelerators in the order of preference."""
 
 
 class ChosenDevices(NamedTuple):
@@ -107,7 +107,7 @@ def _not_heeded(settings: DeviceSettings, taken: _Found | None = None) -> Iterat
 
 
 def _not_simulated(settings: DeviceSettings) -> Iterator[str]:
-    """For those whose servers simulated devices by this key before."""
+    """Tell those whose servers simulated devices by this key before."""
     if settings.limit:
         yield (
             f"number_of_npu={settings.limit} (number_of_gpu) is the most devices that are used, and none were found: "

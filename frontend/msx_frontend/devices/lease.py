@@ -26,7 +26,7 @@ class Lease:
     torch: str = ""
     """Module of torch that computes on the devices; "" where torch does not, and for a worker on the CPU."""
     placement: GroupPlacement | None = None
-    """On which nodes of a cluster it is; None on this machine."""
+    """Nodes of a cluster that it is on; None on this machine."""
 
     @property
     def device_ids(self) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 PCI = Path("/sys/bus/pci/devices")
 
 MOST_CORES = 4096
-"""In one range: more than any machine has."""
+"""Cores in one range: more than any machine has."""
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 

@@ -68,7 +68,7 @@ class GroupPlacement:
 
     @property
     def devices(self) -> dict[str, list[str]]:
-        """By host, the driver's names."""
+        """Driver's names by host."""
         found: dict[str, list[str]] = {}
         for share in self.shares:
             found.setdefault(share.node, []).extend(share.devices)

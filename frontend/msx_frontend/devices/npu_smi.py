@@ -23,7 +23,7 @@ _HEALTHY = {"ok": True, "warning": True, "alarm": False, "critical": False, "off
 """As the vendor's own device plugin judges: a general alarm (Warning) does not stop a chip from computing."""
 
 UNKNOWN = "unknown"
-"""In lower case: the chip does not run, or the tool is in a container in which it never shows more."""
+"""Health, in lower case, of a chip that does not run, or in a container in which the tool never shows more."""
 
 
 class ChipKey(NamedTuple):

@@ -107,7 +107,7 @@ class DevicePool:
         return max(len(left) // _size(config), 1)
 
     def forget(self, model_key: str) -> None:
-        """For an unregistered model: its placement starts anew when it is registered again."""
+        """Forget an unregistered model: its placement starts anew when it is registered again."""
         self._turns.pop(model_key, None)
 
     def holders(self, device: int) -> list[str]:

@@ -11,7 +11,7 @@ class SharingTerms(NamedTuple):
     group: bool = False
     """A parallel group, or one process with several devices (`parallelType`)."""
     shares: bool = False
-    """With other groups whose configs allow it too (`shareDevices`)."""
+    """Whether it shares with other groups whose configs allow it too (`shareDevices`)."""
     exclusive: bool = False
     """No other worker is on its devices (`exclusiveDevices`, `exclusive_group_devices`)."""
 

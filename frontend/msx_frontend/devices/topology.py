@@ -6,14 +6,15 @@ from itertools import combinations
 from msx_frontend.devices.accelerator import Device, Links
 
 MOST_DEVICES = 16
-"""Above this the search would take too long for the server's loop: then the topology counts as unknown."""
+"""Number above which the search would take too long for the server's loop: then the topology counts as unknown."""
 
 Spread = tuple[int, int]
 """The slowest link within a set of devices, and the sum of all of its links: the lower, the closer together."""
 
 
 class Topology:
-    """By the server's numbers of the devices. A pair without a known link counts as worse than any known one."""
+    """Costs of links by the server's numbers of the devices. A pair without a known link counts as worse than any known
+    one."""
 
     def __init__(self, devices: Sequence[Device], links: Links) -> None:
         self.known = bool(links) and len(devices) <= MOST_DEVICES

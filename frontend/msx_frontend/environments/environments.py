@@ -157,8 +157,8 @@ class Environments:
         uses: Uses | None = None,
         ready: Path | None = None,
     ) -> None:
-        """With `uses` other servers use the folder, too: each holds what it has, and nothing is removed that another
-        one holds. `ready` is a folder with further environments, which is only read."""
+        """Share the folder with other servers where there is `uses`: each holds what it has, and nothing is removed
+        that another one holds. `ready` is a folder with further environments, which is only read."""
         self._folder = folder
         self._uses = uses
         self._ready = ready
@@ -210,7 +210,7 @@ class Environments:
                 await self._remove(lambda folder: key_of(folder) == key)
 
     async def recover(self) -> None:
-        """At the start: remove unfinished folders of a killed server."""
+        """Remove unfinished folders of a killed server, at the start."""
         await self._remove(is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:

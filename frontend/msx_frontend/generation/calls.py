@@ -1,4 +1,4 @@
-"""From a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
+"""The way from a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def keeps_special(tools: Tools, offered: Capabilities) -> bool:
 
 
 class Content:
-    """For requests without tools: all text is content."""
+    """Reader for requests without tools: all text is content."""
 
     def feed(self, text: str) -> Iterator[Part]:
         if text:

@@ -1,4 +1,4 @@
-"""From a request's body to the struct that its route takes."""
+"""The way from a request's body to the struct that its route takes."""
 
 import re
 from collections.abc import Callable
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 _MISSING = re.compile("object missing required field `(?P<name>[^`]*)`")
 _decoders: dict[Any, Callable[[bytes], Any]] = {}
-"""By type. Made once: to find the decoder of a large struct takes longer than to decode most requests."""
+"""Decoders by type, each made once: to find the decoder of a large struct takes longer than to decode most requests."""
 
 
 def decode(body: bytes, kind: type[T]) -> T:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from msx_core.service_errors import BadRequest, HandlerFailed, ServiceError
 
 Names = Mapping[str, str]
-"""From the beginning of one of our names, a regular expression, to the client's: `{"prompt": "messages"}`."""
+"""The client's names by the beginning of ours, a regular expression: `{"prompt": "messages"}`."""
 
 _NAMED = re.compile(r"([a-z_][A-Za-z0-9_.$\[\]-]*): ")
 

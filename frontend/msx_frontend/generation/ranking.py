@@ -65,7 +65,7 @@ class Ranking(Struct):
 
 
 def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
-    """For clients that name the model."""
+    """Rank for clients that name the model."""
     asked = request.read(RerankRequest)
     return ranking(request, asked, request.directory.find(asked.model, RERANK))
 

@@ -26,7 +26,7 @@ class Bound(NamedTuple):
 
 
 class Edge:
-    """Between two nodes. `wake` is called when a place is free again that somebody has been refused.
+    """The way between two nodes. `wake` is called when a place is free again that somebody has been refused.
 
     `source`: the place of the node before. `size`: the bytes of large values on it.
     """
@@ -80,8 +80,8 @@ def take(edges: Sequence[Edge]) -> bool:
 
 
 def entered_at(before: Before) -> dict[str, list[tuple[str, str]]]:
-    """For each node the edges on which its requests take places: the one that leads on; at a fork all up to the join;
-    between a fork and its join none. The graph has one start and one end."""
+    """Find the edges on which the requests of each node take places: the one that leads on; at a fork all up to the
+    join; between a fork and its join none. The graph has one start and one end."""
     after = {name: [one for one, row in before.items() if name in row] for name in before}
     joins = dict(_joins(after))
     found: dict[str, list[tuple[str, str]]] = {}

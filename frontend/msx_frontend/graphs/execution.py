@@ -38,7 +38,7 @@ class Execution:
         self._values: dict[int, bytes] = {}
         """Answers of nodes that others wait to read, by place."""
         self._lent: dict[int, list[Any]] = {}
-        """By place the shared memory that values refer to, and how many nodes have still to read it."""
+        """Shared memory that values refer to, by place, and how many nodes have still to read it."""
         self._sizes: dict[int, int] = {}
         """Bytes of the large ones among them, by place."""
         self._answers: dict[str, bytes] = {}

@@ -29,7 +29,7 @@ _EMPTY = "the file is empty, or others could read or write it"
 _RANDOM_BYTES = 18
 """144 bits, as 24 characters."""
 _STRONG = re.compile(r"[\w-]{22,512}", re.ASCII)
-"""At least 128 bits, where each character is one of 64."""
+"""A key of at least 128 bits, where each character is one of 64."""
 
 
 @dataclass(frozen=True)

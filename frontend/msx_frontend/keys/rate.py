@@ -7,7 +7,7 @@ class Rate:
     __slots__ = ("_due", "_slack", "_step", "per_second")
 
     def __init__(self, per_second: float) -> None:
-        """With a rate below 1 per second, one at a time."""
+        """Allow one at a time where the rate is below 1 per second."""
         self.per_second = per_second
         self._step = 1 / per_second
         self._slack = max(1 - self._step, 0.0) + 1e-9

@@ -18,7 +18,8 @@ FLUSH_AT = 500
 
 
 class AccessLog:
-    """`write_text` gets whole lines, as JSON objects; a `logger` gets them instead. `file` gets TorchServe's lines."""
+    """`write_text` gets whole lines, as JSON objects; a `logger` gets them instead. `file` gets TorchServe's lines.
+    `traces_of` returns the traces of requests by their ids, where requests are traced."""
 
     def __init__(
         self,
@@ -26,12 +27,13 @@ class AccessLog:
         *,
         logger: logging.Logger | None = None,
         file: RotatingFile | None = None,
+        traces_of: TracesOf | None = None,
     ) -> None:
         self._write_text = write_text
         self._file = file
         self._logger = logger
         self._lines = AccessLines()
-        self.traces_of: TracesOf | None = None
+        self._traces_of = traces_of
         self._entries: list[Entry] = []
         self._timer: asyncio.TimerHandle | None = None
         self._soon: asyncio.Handle | None = None
@@ -41,7 +43,7 @@ class AccessLog:
         self.write_entry((asked, call.id, call.started, monotonic()))
 
     def write_entry(self, entry: Entry) -> None:
-        """In the order of their ends."""
+        """Write entries in the order of their ends."""
         if self._logger is not None:
             return self._tell(self._logger, entry)
         self._entries.append(entry)
@@ -56,7 +58,7 @@ class AccessLog:
         asked, id, started, ended = entry
         millis = (ended - started) * 1000
         extra = {"request_id": id}
-        if self.traces_of is not None and (trace := self.traces_of([id]).get(id)):
+        if self._traces_of is not None and (trace := self._traces_of([id]).get(id)):
             extra["trace_id"] = trace
         logger.info("%s %d %.1f", LoggedRequest(*asked).line, asked[-1], millis, extra=extra)
 
@@ -68,7 +70,7 @@ class AccessLog:
         entries, self._entries, self._soon = self._entries, [], None
         if not entries:
             return
-        console, file = self._lines(entries, self.traces_of)
+        console, file = self._lines(entries, self._traces_of)
         self._write_text(console)
         if self._file is not None:
             self._file.write(file)

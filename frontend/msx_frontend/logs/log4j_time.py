@@ -12,5 +12,5 @@ def log4j_time(moment: float) -> str:
 
 @lru_cache(maxsize=8)
 def date_and_time(second: int) -> str:
-    """In local time, from seconds since the epoch: `2026-11-20T18:07:44`."""
+    """Local time, from seconds since the epoch: `2026-11-20T18:07:44`."""
     return datetime.fromtimestamp(second).isoformat()

@@ -23,7 +23,7 @@ def entry_of(line: str) -> dict[str, Any] | None:
 
 
 def shown(entry: dict[str, Any]) -> str:
-    """In colours, without control characters of others."""
+    """Line in colours, without control characters of others."""
     return _access(entry) if entry.get("logger") == ACCESS else _message(entry)
 
 

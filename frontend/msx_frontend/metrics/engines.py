@@ -22,7 +22,7 @@ class AdapterInfo(NamedTuple):
 
 
 class EngineFigures:
-    """By worker. An engine tells its figures once a second."""
+    """Figures by worker. An engine tells its figures once a second."""
 
     def __init__(self) -> None:
         self._of: defaultdict[int, dict[str, float]] = defaultdict(dict)
@@ -65,6 +65,6 @@ class EngineFigures:
 
     @property
     def utilization(self) -> float:
-        """From 0 to 1: used blocks of keys and values over all of them, of all workers; 0 without an engine."""
+        """Share, from 0 to 1: used blocks of keys and values over all of them, of all workers; 0 without an engine."""
         total = sum(told.get(TOTAL, 0) for told in self._of.values())
         return sum(told.get(USED, 0) for told in self._of.values()) / total if total > 0 else 0.0

@@ -140,7 +140,7 @@ def _added(kind: str, form: MetricInfo | None, given: tuple[str, ...]) -> tuple[
 
 @lru_cache(maxsize=4096)
 def _label_name(name: str) -> str:
-    """Without what only names of metrics may have, and without Prometheus' own prefix."""
+    """The name without what only names of metrics may have, and without Prometheus' own prefix."""
     return re.sub(r"^__+", "_", _prometheus_name(name).replace(":", "_"))
 
 

@@ -127,7 +127,7 @@ class RecentHistory:
         self.series: dict[Labels, RecentSeries] = {}
         self._before: dict[Labels, Totals] = {}
         self._times: dict[Labels, list[tuple[int, ...]]] = {}
-        """By version, the requests of the last points by their times."""
+        """Requests of the last points by their times, by version."""
         self.number = -1
         """Number of the newest point."""
         self.ended = 0.0

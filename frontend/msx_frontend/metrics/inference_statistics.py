@@ -31,7 +31,7 @@ class InferenceStatistics:
         """The `time.time()` of the last answer; 0 before the first one."""
         self.fail = Total()
         self.batches: dict[int, Total] = {}
-        """By the number of requests in a batch."""
+        """Totals by the number of requests in a batch."""
 
     def add(self, status: int, queued: Sequence[float], whole: Sequence[float], last: float) -> None:
         """Requests that were answered with `status`: the seconds of each in the queue, and to its end; the `last` of

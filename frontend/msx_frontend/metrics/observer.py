@@ -58,7 +58,7 @@ class ObservedDevice(NamedTuple):
     """Counters of ECC errors by the driver's name."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class ServerFigures:
     """Figures of the server itself, read at each scrape. A part that has not started has none."""
 
@@ -97,8 +97,8 @@ class ModelGauges(Collector):
         "msx_workers_waiting": "Workers that cannot start, because what they need is missing",
     }
 
-    def __init__(self, versions: list[ObservedModel], figures: ServerFigures) -> None:
-        self._versions, self._figures = versions, figures
+    def __init__(self, versions: list[ObservedModel]) -> None:
+        self._versions, self.figures = versions, ServerFigures()
         self._seen: list[Metric] = []
         self.look()
 
@@ -133,7 +133,7 @@ class ModelGauges(Collector):
                 memory.add_metric((*version.labels, worker, rank), size)
             for worker, device, size in version.device_memory():
                 on_devices.add_metric((*version.labels, worker, device), size)
-        held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self._figures.held())
+        held = GaugeMetricFamily("msx_queued_bytes", "Bytes of requests that wait or run", value=self.figures.held())
         self._seen = [
             *families.values(),
             states,
@@ -154,7 +154,7 @@ class ModelGauges(Collector):
         errors = CounterMetricFamily(
             "msx_device_memory_errors", "ECC errors that the driver has counted", labels=("device", "kind")
         )
-        for device in self._figures.devices():
+        for device in self.figures.devices():
             number = str(device.number)
             health.add_metric((number,), float(device.healthy))
             if device.temperature is not None:
@@ -164,9 +164,9 @@ class ModelGauges(Collector):
         return [health, warmth, errors]
 
     def _cluster(self) -> Iterable[Metric]:
-        """Without samples where there is no cluster."""
+        """Gauges of the cluster, without samples where there is none."""
         found = {name: GaugeMetricFamily(name, text, labels=labels) for name, (text, labels) in CLUSTER.items()}
-        for name, labels, value in self._figures.cluster():
+        for name, labels, value in self.figures.cluster():
             found[name].add_metric(labels, value)
         return found.values()
 
@@ -175,25 +175,25 @@ class ModelGauges(Collector):
         yield GaugeMetricFamily(
             "msx_certificate_not_after_seconds",
             "Until when the certificates of the listeners are valid, since the epoch",
-            value=self._figures.certificate_end(),
+            value=self.figures.certificate_end(),
         )
         yield GaugeMetricFamily(
-            "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self._figures.unknown_keys
+            "msx_config_unknown_keys", "Keys of the configuration that are not known", value=self.figures.unknown_keys
         )
 
     def _connections(self) -> list[Metric]:
         known = GaugeMetricFamily("msx_connections", "Open connections of clients", labels=("listener",))
-        for listener, count in self._figures.connections():
+        for listener, count in self.figures.connections():
             known.add_metric((listener,), count)
         shed = CounterMetricFamily(
-            "msx_connections_shed", "Idle connections closed because there were too many", value=self._figures.shed()
+            "msx_connections_shed", "Idle connections closed because there were too many", value=self.figures.shed()
         )
         return [known, shed, self._spans()]
 
     def _spans(self) -> Metric:
-        """Without samples where requests are not traced."""
+        """Counter of spans, without samples where requests are not traced."""
         made = CounterMetricFamily("msx_spans", "Spans of sampled requests by what became of them", labels=("result",))
-        for result, count in self._figures.spans().items():
+        for result, count in self.figures.spans().items():
             made.add_metric((result,), count)
         return made
 

@@ -21,7 +21,7 @@ class Phases(NamedTuple):
     """The same, or when it was queued."""
     enqueued: float
     sent: float
-    """To a worker; 0 if it never was."""
+    """Moment at which it was sent to a worker; 0 if it never was."""
     begun: float
     """Its batch: until then it was in the worker's socket, behind the batch before."""
     answered: float

@@ -55,12 +55,12 @@ class ServerMetrics:
         *,
         auto_detect: bool | None = None,
         logs: MetricLogs | None = None,
-        figures: ServerFigures | None = None,
+        spans: TracesJobs | None = None,
     ) -> None:
         self.registry = registry = CollectorRegistry(auto_describe=True)  # else the process is never among some names
         self._mode, self._logs, spec = mode, logs, spec or load_spec()
         self.hostname = socket.gethostname()
-        self.spans: TracesJobs | None = None
+        self.spans = spans
         ProcessCollector(registry=registry)
         self._make_own(registry)
         self.text = TextFamilies(registry)
@@ -80,8 +80,7 @@ class ServerMetrics:
         self.replies_by_status: dict[int, SampleTarget] = {}
         """The same for statuses that were seen; see `replied`."""
         self.versions: list[ObservedModel] = []
-        self.figures = ServerFigures() if figures is None else figures
-        self._gauges = ModelGauges(self.versions, self.figures)
+        self._gauges = ModelGauges(self.versions)
         registry.register(self._gauges)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
@@ -124,6 +123,10 @@ class ServerMetrics:
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
         self._gauges.look()
         return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
+
+    def show(self, figures: ServerFigures) -> None:
+        """Show these figures of the server in the gauges from now on."""
+        self._gauges.figures = figures
 
     def replied(self, status: int) -> None:
         """Count an HTTP request that was answered, on any listener."""

@@ -35,11 +35,11 @@ class Trace(Struct, frozen=True, gc=False, rename="camel"):
     """Seconds since the epoch."""
     total: float
     parse: float | None
-    """From the head of the request to its job: its body was read, its key checked."""
+    """Time from the head of the request to its job: its body was read, its key checked."""
     queue: float
     """Until it was sent to a worker."""
     wait: float
-    """In the worker's socket, behind the batch that ran before it."""
+    """Time in the worker's socket, behind the batch that ran before it."""
     worker: float
     """Until the worker's first byte of the reply."""
     reply: float

@@ -16,10 +16,23 @@ class KnowsReadiness(Protocol):
 class Health:
     """`draining` is set by the life cycle when the end has begun, `started` when the models of the start are known."""
 
-    def __init__(self, registry: Registry, *, strict: bool = False) -> None:
-        """`strict`: ready means that every model serves, at any time (`readyz_strict`)."""
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        strict: bool = False,
+        unhealthy_devices: Callable[[], Mapping[int, str]] = dict,
+        cluster_problem: Callable[[], str] = str,
+    ) -> None:
+        """`strict`: ready means that every model serves, at any time (`readyz_strict`).
+
+        `unhealthy_devices` returns the health of each unhealthy device, by the server's number; `cluster_problem` why
+        nothing can be placed in the cluster, "" while it can, or without one. Neither changes the server's readiness:
+        groups that run go on serving.
+        """
         self._registry = registry
         self._strict = strict
+        self._unhealthy_devices, self._cluster_problem = unhealthy_devices, cluster_problem
         self.started = False
         self.draining = False
         self._awaited: frozenset[tuple[str, str]] = frozenset()
@@ -27,10 +40,6 @@ class Health:
         self._restored: frozenset[tuple[str, str]] = frozenset()
         """Names and versions of restored models, of which one is enough (`ready_when=any`)."""
         self._absent: Callable[[], Iterable[str]] = tuple
-        self.unhealthy_devices: Callable[[], Mapping[int, str]] = dict
-        """The health of each unhealthy device, by the server's number. It does not change the server's readiness."""
-        self.cluster_problem: Callable[[], str] = str
-        """Why nothing can be placed in the cluster; "" while it can, or without one. Groups that run go on serving."""
 
     def begin(
         self, absent: Callable[[], Iterable[str]] = tuple, one_of: Collection[tuple[str, str]] = frozenset()
@@ -50,9 +59,9 @@ class Health:
     def detail(self) -> str:
         """Text of `/readyz`: whether it is ready, if not, why, and which devices are unhealthy."""
         why = self.not_ready_because()
-        listed = ", ".join(f"{device} ({word})" for device, word in sorted(self.unhealthy_devices().items()))
+        listed = ", ".join(f"{device} ({word})" for device, word in sorted(self._unhealthy_devices().items()))
         ready = f"Not ready: {why}" if why else "Ready"
-        problem = self.cluster_problem().rstrip(".")
+        problem = self._cluster_problem().rstrip(".")
         further = [listed and f"unhealthy devices: {listed}", problem and f"cluster: {problem}"]
         return "; ".join(filter(None, [ready, *further]))
 
@@ -85,8 +94,8 @@ class Health:
         return restored if all(map(_has_not_served, restored)) else []
 
     def _registered(self, labels: Iterable[tuple[str, str]]) -> Iterator[ModelVersion]:
-        """Without the versions that were unregistered meanwhile; a version that was registered again replaces the
-        failed one."""
+        """Find the versions, without those that were unregistered meanwhile; a version that was registered again
+        replaces the failed one."""
         return (self._registry.find(*each) for each in labels if self._registry.has(*each))
 
     def _not_serving(self) -> list[ModelVersion]:

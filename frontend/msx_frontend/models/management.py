@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -56,14 +57,16 @@ class Management:
         spawner: Spawner,
         metrics: ServerMetrics,
         environments: Environments | None = None,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """`changed` is called when what is served has changed, for good."""
         environments = environments or Environments(Path(), config, {})
         self._config = config
         self.registry = registry
         self.store = store
         self._state = state
         self.operations = Operations(config.unregister_model_timeout)
-        self.changes = Changes(state, self.operations)
+        self.changes = Changes(state, self.operations, changed)
         self._unregistration = Unregistration(registry, store, environments)
         store.used_by(lambda: [version.source.archive for version in self._unregistration.all_versions()])
         self._factory = VersionFactory(config, store, supply, spawner, metrics, environments)
@@ -188,7 +191,7 @@ class Management:
             await self.changes.make(SettingDefault(self.registry, name, number))
 
     async def set_adapters(self, version: ModelVersion, adapters: dict[str, AdapterFiles]) -> None:
-        """From now on these are loaded, beside those of the archive. The caller has the version for itself. Raises
+        """Load these from now on, beside those of the archive. The caller has the version for itself. Raises
         ServiceError."""
         await self.changes.make(LoadingAdapters(self.registry, version, adapters))
 

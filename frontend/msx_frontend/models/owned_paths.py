@@ -27,7 +27,7 @@ class OwnedPaths:
                 raise Conflict(f"Path {path} of model {version.source.name} (routes) is one of the server's own.")
 
     def find(self, versions: Iterable[ModelVersion]) -> None:
-        """From now on models have the paths of these versions."""
+        """Give models the paths of these versions from now on."""
         found = {path: version.source.name for version in versions for path in version.paths}
         self.owners.clear()
         self.owners.update(found)

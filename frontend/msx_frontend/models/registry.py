@@ -28,12 +28,12 @@ class Registry:
         """Names and versions in the order of registration."""
         self._metrics = metrics
         self._splits: dict[str, TrafficSplit] = {}
-        """By the name of the model, where its traffic is divided over versions."""
+        """Splits by the name of the model, where its traffic is divided over versions."""
         self._refusing = False
         self.paths = OwnedPaths()
 
     def refuse_new(self) -> None:
-        """From now on every job is refused: the server is ending."""
+        """Refuse every job from now on: the server is ending."""
         self._refusing = True
 
     def submit(self, job: Job) -> None:
@@ -112,7 +112,7 @@ class Registry:
         return sorted(self._models)
 
     def names_by_age(self) -> list[str]:
-        """In the order in which their oldest versions were registered. A restarted server has the same order."""
+        """Names in the order in which their oldest versions were registered. A restarted server has the same order."""
         return list(dict.fromkeys(name for name, _ in self._ages))
 
     def has_model(self, name: str) -> bool:
@@ -151,7 +151,7 @@ class Registry:
         self._metrics.versions += version.observed
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
-        """From now on requests go to `new`; the caller closes `old`."""
+        """Let requests go to `new` from now on; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
         new.figures.traffic_share = old.figures.traffic_share
         self.paths.find(self.all_versions())

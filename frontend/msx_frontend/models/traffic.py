@@ -29,7 +29,7 @@ class TrafficRule(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fi
         return msgspec.structs.replace(self, weights=weights) if any(weights.values()) else None
 
     def share(self, version: str) -> float:
-        """From 0 to 1."""
+        """Share from 0 to 1."""
         return self.weights.get(version, 0.0) / sum(self.weights.values())
 
 
@@ -108,6 +108,6 @@ class TrafficSplit:
 
 
 def _uniform(value: str, version: str) -> float:
-    """Between 0 and 1, without either."""
+    """A number between 0 and 1, without either."""
     digest = hashlib.blake2b(f"{version}\0{value}".encode(errors="replace"), digest_size=8).digest()
     return (int.from_bytes(digest, "big") + 0.5) / 2**64

@@ -16,7 +16,8 @@ Groups = Sequence[BatchTarget]
 
 
 class BatchedJobs:
-    """Beside a queue. `policy` tells how long a batch that is not full waits for more; `gate`: see `QueueEvents`."""
+    """Batches of a queue's jobs. `policy` tells how long a batch that is not full waits for more; `gate`: see
+    `QueueEvents`."""
 
     def __init__(self, config: ModelConfig, policy: BatchingPolicy, gate: Gate | None) -> None:
         self._size, self._tickets, self._policy = config.batch_size, config.use_job_ticket, policy

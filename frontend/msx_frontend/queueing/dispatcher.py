@@ -115,7 +115,7 @@ class Dispatcher:
         self.pump_soon()
 
     def _with_priorities(self, asked: Waiting) -> JobQueue:
-        """From the first request that asks for a class on; without one the queue has no classes."""
+        """Give the queue classes from the first request on that asks for one."""
         if not isinstance(self.queue, PriorityQueue):
             self.queue = PriorityQueue(self.queue)
         self.events.prioritised(asked.priority)
@@ -160,7 +160,7 @@ class Dispatcher:
             raise self._overloaded(request, reason)
 
     def _overloaded(self, request: Waiting, reason: str) -> Overloaded:
-        """With the time after which the jobs that wait now will have been answered."""
+        """Make an error with the time after which the jobs that wait now will have been answered."""
         at_once = self._config.batch_size * max(len(self.groups), 1)
         return self._refusals.overloaded(request, reason, self._watch.seconds(at_once))
 
@@ -179,8 +179,8 @@ class Dispatcher:
     # -- when they are handed out --
 
     def pump_soon(self) -> None:
-        """At the end of this turn of the loop, for all jobs and replies that arrive in it. With sequences at once: one
-        may be so short that its next request would find its queue full."""
+        """Hand jobs out at the end of this turn of the loop, for all jobs and replies that arrive in it. With sequences
+        at once: one may be so short that its next request would find its queue full."""
         if self._stateful:
             self.pump()
         elif self._soon is None:

@@ -17,4 +17,4 @@ class QueueEvents(NamedTuple):
     prioritised: Callable[[int], object] = bool
     """A request asks for this class."""
     gate: Gate | None = None
-    """Without it all jobs may be handed out."""
+    """Gate of the jobs; without one all may be handed out."""

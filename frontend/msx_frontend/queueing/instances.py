@@ -91,7 +91,7 @@ class InstanceRequest:
         self._next = 0
         self._returned: deque[Job] = deque()
         self._taken: dict[int, Job] = {}
-        """By place, the jobs that are not answered."""
+        """Jobs that are not answered, by place."""
         self._answers: list[InstanceAnswer | None] = [None] * len(instances)
 
     @property

@@ -95,7 +95,7 @@ class JobQueue:
         self.ring.appendleft(place)
 
     def _place_of(self, owner: Owner) -> SharedTurn:
-        """At the end of the ring, if it is new."""
+        """Place of the owner; at the end of the ring, if it is new."""
         name = place_of(owner)
         if (place := self._shared.get(name)) is None:
             place = self._shared[name] = SharedTurn(name)

@@ -48,7 +48,7 @@ class Sequence(JobQueue):
 
 
 class Sequences:
-    """At most `maxNumSequence` at a time. `on_end` is called for each that times out, with the reason."""
+    """Sequences, `maxNumSequence` at a time at most. `on_end` is called for each that times out, with the reason."""
 
     def __init__(self, config: ModelConfig, on_end: Callable[[Sequence, str], None]) -> None:
         self._config = config

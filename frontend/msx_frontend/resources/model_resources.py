@@ -25,7 +25,7 @@ class ModelResources:
             self._resources.processes.check(self._key, fit, self._config.layout.ranks)
 
     def forget(self) -> None:
-        """For an unregistered model: its placement starts anew when it is registered again."""
+        """Forget an unregistered model: its placement starts anew when it is registered again."""
         self._devices.forget(self._key)
 
     @property

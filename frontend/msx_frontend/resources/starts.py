@@ -31,7 +31,8 @@ class Start:
 
 
 class Starts:
-    """In the order of asking, but for those that lack memory: `limit` groups at once, each with all its ranks."""
+    """Starts in the order of asking, but for those that lack memory: `limit` groups at once, each with all its
+    ranks."""
 
     def __init__(self, limit: int, available: Bytes = memory_available) -> None:
         self.limit, self._available = limit, available

@@ -38,7 +38,7 @@ class GroupClaim(Protocol):
     """The resources of one worker group, from before its first start until its last process is gone."""
 
     def attach(self, worker: ClaimEvents) -> None:
-        """From now on it is for this worker, and tells it of changes."""
+        """Give it to this worker, and tell that one of changes from now on."""
 
     @property
     def lease(self) -> Lease | None: ...
@@ -83,7 +83,7 @@ class VersionSupply(Protocol):
         """Raises DeviceError or TooManyProcessesError when so many workers could never start, also without others."""
 
     def forget(self) -> None:
-        """For an unregistered model: its placement starts anew when it is registered again."""
+        """Forget an unregistered model: its placement starts anew when it is registered again."""
 
     @property
     def capacity(self) -> int | None:

@@ -15,7 +15,7 @@ log = logging.getLogger("msx.snapshots")
 
 
 class SnapshotWriter:
-    """With `serializer=None` (`--ncs`) nothing is written. A snapshot that cannot be saved is logged."""
+    """Writes nothing with `serializer=None` (`--ncs`). A snapshot that cannot be saved is logged."""
 
     def __init__(self, serializer: SnapshotSerializer | None, config: ServerConfig, registry: Registry) -> None:
         self._serializer = serializer

@@ -25,7 +25,7 @@ TOGETHER = 0.001
 """Seconds in which requests are sampled all or none: a batch is then whole in its trace, and one sampled request after
 the other takes half as long as one among many that are not."""
 FAILED = 500
-"""From this status on the server has failed, not the client (the semantic conventions of HTTP servers)."""
+"""Status from which on the server has failed, not the client (the semantic conventions of HTTP servers)."""
 WRITTEN_AFTER = 0.05
 """Seconds after the first of them has ended that spans are written."""
 WRITTEN_AT = 64
@@ -136,8 +136,8 @@ def _headers(job: Any, context: TraceContext) -> KeptHeaders:
 
 
 def _parent(job: Any) -> TraceContext | None:
-    """From the headers; that of a gRPC call is known to the job's sink. In a head that many requests share, it is
-    looked for once."""
+    """Find the parent in the headers; that of a gRPC call is known to the job's sink. In a head that many requests
+    share, it is looked for once."""
     headers = job.headers
     parent, state = headers.trace if isinstance(headers, KeptHeaders) else trace_headers(headers)
     if not parent:

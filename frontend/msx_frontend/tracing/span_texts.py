@@ -78,7 +78,7 @@ def link_to(trace: str, span: str) -> str:
 
 
 def state_of(context: TraceContext) -> str:
-    """With a comma before it; "" for none."""
+    """Text with a comma before it; "" for none."""
     return f',"traceState":{json_of(context.state)}' if context.state else ""
 
 

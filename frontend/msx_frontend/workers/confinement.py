@@ -55,6 +55,6 @@ class Confinement:
 
 
 OWN_FOLDERS = {"HOME": ".home", "XDG_CACHE_HOME": ".cache", "TMPDIR": ".tmp"}
-"""By variable, where in its working folder."""
+"""Place in its working folder by variable."""
 
 FREE = Confinement()

@@ -240,7 +240,7 @@ class WorkerGroup:
             self._end(group_end.exited(rank, ended.pid, status.code, ended.crash_cause, name, self._advice()))
 
     def _advice(self) -> str | None:
-        """For a process that has not even loaded: the archive may hide modules from it."""
+        """Advice for a process that has not even loaded: the archive may hide modules from it."""
         return None if self._loaded.done() else first_that_hides(Path(self.spec.ranks[0].load.model_dir))
 
     def _end(self, end: GroupEnd) -> GroupEnd:

@@ -23,7 +23,7 @@ class GroupEnd:
     brief: str = ""
     """A shorter reason, for readers that know the model and the group."""
     killed: bool = False
-    """From outside, by a signal or with its node: the model has not failed by itself."""
+    """Killed from outside, by a signal or with its node: the model has not failed by itself."""
     elsewhere: bool = False
     """It was not at fault: it starts again at once, on other devices."""
 
@@ -114,7 +114,7 @@ def diverged(sentence: str) -> GroupEnd:
 
 
 def too_much_memory(rank: int, pid: int, taken: int, limit: int) -> GroupEnd:
-    """With TorchServe's status for a worker that the OOM killer ended, which would have been next."""
+    """End with TorchServe's status for a worker that the OOM killer ended, which would have been next."""
     mine, most = taken >> 20, limit >> 20
     reason = (
         f"Rank {rank} (pid {pid}) was ended: it had taken {mine} MiB of memory, and maxWorkerMemory lets it have "

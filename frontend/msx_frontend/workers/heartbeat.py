@@ -23,7 +23,7 @@ class Heartbeat:
         self._judge = judge
         self._loop = asyncio.get_running_loop()
         self.last_heard = dict.fromkeys(range(ranks), time.monotonic())
-        """By rank, when it said something: a `time.monotonic()` instant."""
+        """Moment at which each rank last said something: a `time.monotonic()` instant."""
         self._pings = 0
         self._sent = 0.0
         self._tick: asyncio.TimerHandle | None = None

@@ -35,10 +35,10 @@ class InFlight:
     def __init__(self) -> None:
         self.batches: deque[SentBatch] = deque()
         self.open: dict[int, tuple[Job, SentBatch]] = {}
-        """By number, the jobs whose replies are not complete."""
+        """Jobs whose replies are not complete, by number."""
         self._number = 0
         self._seconds: dict[str, float] = {}
-        """By method, how long its batches take."""
+        """Seconds that batches take, by method."""
 
     @property
     def awaited(self) -> bool:

@@ -56,7 +56,7 @@ class GroupSpec:
     """Buffers of the streamed replies of all groups in the server."""
 
     segments: SegmentLimits | None = None
-    """For a stage: the shared memory in which its large replies may stand, if any; it reads that of others."""
+    """Shared memory in which large replies of a stage may stand, if any; it reads that of others."""
 
     placement: GroupPlacement | None = None
     """Where its ranks run in a cluster; None: on this machine."""

@@ -86,7 +86,7 @@ async def _end_all(ranks: Sequence[LocalRank]) -> None:
 
 
 def _plan_fds(ranks: int, stack: ExitStack) -> list[tuple[int, ...]]:
-    """By rank, which ends of the plan sockets it inherits: rank 0 has one to each of the others."""
+    """Ends of the plan sockets that each rank inherits: rank 0 has one to each of the others."""
     pairs = [_socket_pair(stack) for _ in range(ranks - 1)]
     return [tuple(first.fileno() for first, _ in pairs), *((other.fileno(),) for _, other in pairs)]
 

@@ -136,7 +136,7 @@ class LocalRank:
         )
 
     async def memory_taken(self) -> int:
-        """By thread: of what a rank has started, the kernel walks through all pages."""
+        """Count on a thread: of what a rank has started, the kernel walks through all pages."""
         return await asyncio.to_thread(own_memory_of_all, self.pid) if self._exists else 0
 
     @property

@@ -24,7 +24,7 @@ def own_memory_of_all(pid: int) -> int:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """At most MOST_DESCENDANTS; none where the kernel does not list them."""
+    """Descendants, MOST_DESCENDANTS at most; none where the kernel does not list them."""
     found = [pid]
     for parent in found:
         found += _children(parent)[: MOST_DESCENDANTS + 1 - len(found)]

@@ -30,7 +30,7 @@ class Watchdog:
         self._memory_watch = MemoryWatch(spec.max_memory, ranks, self._too_much_memory)
         self._withheld: list[Failed] = []
         self.last_heard = self._heartbeat.last_heard
-        """By rank, when it said something: a `time.monotonic()` instant."""
+        """Moment at which each rank last said something: a `time.monotonic()` instant."""
 
     def started(self) -> None:
         """The ranks run, and load."""

@@ -46,7 +46,7 @@ class Descriptors:
 
     @property
     def most_used(self) -> int:
-        """With so many in use, by whatever, there are no more connections: half of the reserve is for what has to be
+        """Number in use, by whatever, at which there are no more connections: half of the reserve is for what has to be
         opened next, such as the sockets and pipes of a worker that starts."""
         return self.limit - self.reserve // 2
 

@@ -12,7 +12,7 @@ BACKLOG = 65_535
 """Connections that wait in the kernel until they are accepted, as far as net.core.somaxconn allows. Where they are
 more, the kernel answers with SYN cookies, and resets some that it had taken."""
 TRIES = 20
-"""To find a port that is free on all addresses of a host."""
+"""Tries to find a port that is free on all addresses of a host."""
 
 
 def bind(sock: socket.socket, address: Any) -> socket.socket:

@@ -17,7 +17,7 @@ _DROP_SYN = ((0x30, 0, 0, 13), (0x45, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0,
 
 
 def refuse_new(sock: socket.socket) -> None:
-    """From now on nobody gets into its queue who has not begun to connect; what is in it can be accepted.
+    """Let nobody into its queue from now on who has not begun to connect; what is in it can be accepted.
 
     The kernel of a client that tries asks again after a second (RFC 6298 §2.1): the socket is closed then, and it is
     refused, or another process listens there. A kernel that has no filters leaves the socket as it is.

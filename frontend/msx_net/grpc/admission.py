@@ -26,7 +26,7 @@ class SentKey:
 
     @property
     def name(self) -> str:
-        """For the access log; empty for a key without a name."""
+        """Name for the access log; empty for a key without a name."""
         return "" if self.key is None else self.key.name
 
     def take(self) -> ClientKey:
@@ -87,7 +87,7 @@ class Admitted:
             self.key.check_model(model)
 
     def may_use(self, model: str) -> bool:
-        """For lists, which leave the others out."""
+        """Whether lists have the model: they leave the others out."""
         return self.key is None or self.key.allows(model)
 
     def count_request(self) -> None:
@@ -128,7 +128,7 @@ class Admission:
         self._tokens, self.guard = tokens, guard
 
     def sent_key(self, kind: Kind | None, authorization: str | None) -> SentKey | None:
-        """For calls of a method that keys of this kind open, with this metadata; None where no key is asked for."""
+        """Key of calls with this metadata, of a method that keys of this kind open; None where no key is asked for."""
         return None if self._tokens is None or kind is None else SentKey(self._tokens, kind, authorization)
 
 

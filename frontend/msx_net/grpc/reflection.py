@@ -17,7 +17,8 @@ NAMES = ("grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerR
 
 
 class ReflectionService:
-    """By the library, which is imported at the first request: it imports all of grpc. It knows the draft only."""
+    """Reflection by the library, which is imported at the first request: it imports all of grpc. It knows the draft
+    only."""
 
     def __init__(self, services: Collection[str]) -> None:
         self._services = [*services, *NAMES]

@@ -14,7 +14,7 @@ from msx_core.service_errors import ServiceError
 from msx_net.grpc.codes import Code
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import POOL
-from msx_net.grpc.status import details, standard_code
+from msx_net.grpc.status import sentence, standard_code
 from msx_net.grpc.unary_reply import UnaryReply
 from msx_net.keys import Kind
 
@@ -80,7 +80,7 @@ class Service(NamedTuple):
     name: str
     methods: tuple[Method, ...]
     code_of: CodeOf = standard_code
-    details_of: DetailsOf = details
+    details_of: DetailsOf = sentence
     access_log: LogsCalls | None = None
     listener: ListenerName = "inference"
 
@@ -90,7 +90,7 @@ def describe(
     methods: Mapping[str, Rpc],
     *,
     code_of: CodeOf = standard_code,
-    details_of: DetailsOf = details,
+    details_of: DetailsOf = sentence,
     access_log: LogsCalls | None = None,
     listener: ListenerName = "inference",
 ) -> Service:

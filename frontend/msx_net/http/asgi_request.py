@@ -31,7 +31,7 @@ class AsgiRequest(Head):
 
     @property
     def key_name(self) -> str:
-        """For the access log; empty for a key without a name."""
+        """Name for the access log; empty for a key without a name."""
         return "" if self.key is None else self.key.name
 
     @property

@@ -21,7 +21,7 @@ ENCODINGS = ("zstd", "gzip", "deflate")
 LEVEL = 1
 """A higher level hardly makes floating-point tensors smaller, and takes several times as long."""
 WORTHWHILE = 1024
-"""In bytes. Smaller bodies are sent as they are."""
+"""Bytes. Smaller bodies are sent as they are."""
 
 MOST_WINDOW = 23
 """zstd's windows have at most 2^23 bytes (RFC 9659): what a body can make the server allocate beside its content."""
@@ -51,7 +51,7 @@ def decompress(body: bytes, encoding: str, limit: int) -> bytes:
 
 
 def _decompressor(encoding: str, body: bytes) -> tuple[Any, type[Exception]]:
-    """With what it raises. Raises UnknownEncoding."""
+    """Return a decompressor, and the class of its errors. Raises UnknownEncoding."""
     if encoding in ("gzip", "x-gzip"):
         return zlib.decompressobj(_GZIP), zlib.error
     if encoding == "deflate":

@@ -147,7 +147,7 @@ class Direct:
         return headers
 
     def flush_soon(self, stream: Flushed) -> None:
-        """At the end of this turn of the loop, together with the others."""
+        """Flush it at the end of this turn of the loop, together with the others."""
         if not self._unwritten:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unwritten.append(stream)

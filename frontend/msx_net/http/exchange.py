@@ -64,7 +64,7 @@ class Exchange:
         self._guard, self._heartbeats = guard, heartbeats
 
     def direct(self) -> Direct:
-        """For connections that answer jobs by themselves, by the same rules."""
+        """Rules for connections that answer jobs by themselves: the same."""
         return Direct(
             self._router,
             self._access_log,

@@ -115,7 +115,7 @@ class Route(NamedTuple):
     key: Kind | None = "inference"
     """The kind of key that opens the route. None: it is public."""
     summary: str = ""
-    """For the OpenAPI document and the docs. A route without a summary is not described."""
+    """Text of the OpenAPI document and the docs. A route without a summary is not described."""
     operation: str = ""
     """OpenAPI's operationId."""
     queries: tuple[tuple[str, str], ...] = ()

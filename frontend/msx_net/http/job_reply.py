@@ -1,4 +1,4 @@
-"""From the body of a request to its job, and from what the job says to the request's reply."""
+"""The way from the body of a request to its job, and from what the job says to the request's reply."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Request:
         self._close = close
 
     def close(self) -> None:
-        """For the exchange: the request is over."""
+        """End the request. The exchange calls it."""
         if self._close is not None:
             self._close()
 

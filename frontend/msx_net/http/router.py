@@ -1,4 +1,4 @@
-"""From a path to the route that serves it, and the family that the route belongs to."""
+"""The way from a path to the route that serves it, and to the route's family."""
 
 from __future__ import annotations
 

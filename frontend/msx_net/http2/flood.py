@@ -6,14 +6,16 @@ from collections.abc import Callable
 from msx_net.http2.errors import ConnectionFault, ErrorCode
 
 FRAMES = (10_000, 1_000)
-"""At once, and each second: PING, PRIORITY, WINDOW_UPDATE, empty DATA, unknown frames, and what comes for
+"""Frames at once, and each second: PING, PRIORITY, WINDOW_UPDATE, empty DATA, unknown frames, and what comes for
 streams that are gone."""
 
 SETTINGS = (100, 10)
-"""At once, and each second: each may change the windows of all streams, and has to be answered (CVE-2019-9515)."""
+"""Frames at once, and each second: each may change the windows of all streams, and has to be answered
+(CVE-2019-9515)."""
 
 RESETS = (2_000, 500)
-"""At once, and each second: requests that are given up or that make us give them up (CVE-2023-44487, CVE-2025-8671)."""
+"""Resets at once, and each second: requests that are given up or that make us give them up (CVE-2023-44487,
+CVE-2025-8671)."""
 
 _PER_WORK = 4
 """Frames that each request and each frame of an answer allows in addition."""

@@ -113,7 +113,7 @@ class IncomingFrames(asyncio.Protocol):
             self._keep(data[start:])
 
     def _wait(self) -> None:
-        """For the next turn; until then nothing more is read."""
+        """Wait for the next turn; until then nothing more is read."""
         self._waiting, self._needed = True, sys.maxsize
         turns.after_others(asyncio.get_running_loop(), self._go_on)
         if not self._transport.is_closing():

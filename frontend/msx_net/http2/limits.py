@@ -42,13 +42,13 @@ class Limits:
     max_refused_body: int = 0
     """Bytes that are read and dropped of a request whose answer was complete before its body."""
     ping_interval: float = 60.0
-    """Without a frame, until the client is asked whether it is there."""
+    """Seconds without a frame, until the client is asked whether it is there."""
     ping_timeout: float = 20.0
-    """For its answer."""
+    """Seconds for its answer."""
     idle_timeout: float | None = None
-    """Without a stream, until the connection ends with GOAWAY."""
+    """Seconds without a stream, until the connection ends with GOAWAY."""
     stall_timeout: float = 30.0
-    """For which a client may take nothing of what waits for it."""
+    """Seconds for which a client may take nothing of what waits for it."""
     max_age: float | None = None
     max_age_grace: float | None = None
 
@@ -69,7 +69,7 @@ class Windows(TypedDict):
 
 
 def windows(largest: int) -> Windows:
-    """For bodies of `largest` bytes whose owners consume nothing before they are whole.
+    """Return windows for bodies of `largest` bytes whose owners consume nothing before they are whole.
 
     A window gives room back by halves: one of two of the largest bodies always has room for one.
     """

@@ -82,7 +82,7 @@ class Output:
     # -- frames --
 
     def put(self, *parts: bytes | memoryview) -> None:
-        """To be sent at the end of the loop's turn."""
+        """Send the parts at the end of the loop's turn."""
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts += parts

@@ -147,7 +147,7 @@ class Requests:
             self._streams.fail(stream, fault)
 
     def _stray(self, name: str, stream_id: int, ended: bool) -> None:
-        """For a stream that is not open: raises ConnectionFault unless the client may not know that yet."""
+        """Raise ConnectionFault for a stream that is not open, unless the client may not know that yet."""
         self._streams.flood.frame()
         if not self._streams.was_reset(stream_id):
             self._streams.check_begun(stream_id, name)

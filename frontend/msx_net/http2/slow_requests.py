@@ -16,7 +16,7 @@ class SlowRequests:
         self._streams = streams
         self._looked = now
         self._bodies: dict[int, float] = {}
-        """For how long each body that is not complete has been read, in seconds."""
+        """Seconds for which each body that is not complete has been read."""
         self._head = self._head_since = 0.0
         """The stream whose header block is not complete, or 0, and since when."""
 

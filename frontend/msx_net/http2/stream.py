@@ -94,7 +94,7 @@ class Stream(StreamWindows):
         self._send(HEADERS, END_STREAM if end else 0, block)
 
     def send_data(self, data: bytes, *, end: bool = False) -> None:
-        """With `end` it is the last of an answer without trailers, and may be empty."""
+        """Send data; with `end` it is the last of an answer without trailers, and may be empty."""
         size = len(data)
         if self._finished or not (size or end):
             return

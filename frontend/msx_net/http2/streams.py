@@ -28,7 +28,7 @@ class Streams:
         self.last = 0
         """The highest stream that the client has begun."""
         self._reset: dict[int, None] = {}
-        """In their order."""
+        """Streams in the order in which they were reset."""
         self._skipped: deque[range] = deque(maxlen=GAPS)
         self.flood = Flood(lambda: self.last + self.flow.sent_frames)
 

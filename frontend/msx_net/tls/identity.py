@@ -33,7 +33,7 @@ _REMEDIES = {
     "-algorithm RSA -pkeyopt rsa_keygen_bits:3072), or a key on the curve P-256, throughout the chain",
     "MD_TOO_WEAK": "it is signed with SHA-1 or MD5: have it, and the others of its chain, signed with SHA-256",
 }
-"""By a part of OpenSSL's reason."""
+"""Remedies by a part of OpenSSL's reason."""
 
 
 class CertificateFiles(Protocol):
@@ -68,12 +68,12 @@ class TlsIdentity:
 
     @property
     def told(self) -> str:
-        """For the log."""
+        """Text for the log."""
         return f"{self.validity.subject}, valid until {self.validity.end_text}"
 
     def context(self, protocols: Sequence[str] = ("http/1.1",), authorities: bytes | None = None) -> ssl.SSLContext:
-        """For listeners that speak `protocols` (their names in ALPN): TLS 1.2 and later. With `authorities` (PEM), only
-        for clients with a certificate that one of them has signed, or that is one of them.
+        """Make a context for listeners that speak `protocols` (their names in ALPN): TLS 1.2 and later. With
+        `authorities` (PEM), only for clients with a certificate that one of them has signed, or that is one of them.
 
         The key is read from memory, never from a temporary file.
         """
@@ -213,7 +213,7 @@ def _check_usable(name: str, identity: TlsIdentity) -> None:
 
 
 def _shake_hands(context: ssl.SSLContext) -> None:
-    """With a client in this thread that trusts anybody. Raises ssl.SSLError."""
+    """Shake hands with a client in this thread that trusts anybody. Raises ssl.SSLError."""
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()

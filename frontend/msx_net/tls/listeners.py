@@ -23,15 +23,16 @@ Authorities = Mapping[str, tuple[str, Path]]
 
 
 class ListenerTls:
-    """For one listener's whole life. `authorities` (PEM): who must have signed the certificates of its clients."""
+    """TLS of one listener, for its whole life. `authorities` (PEM): who must have signed the certificates of its
+    clients."""
 
     def __init__(self, identity: TlsIdentity, authorities: bytes | None = None) -> None:
         self.now = identity, authorities
         self._served: dict[tuple[str, ...], ssl.SSLContext] = {}
 
     def context(self, *protocols: str) -> ssl.SSLContext:
-        """For `protocols` (their names in ALPN, the preferred one first). Each handshake is served by the files of its
-        moment."""
+        """Make a context for `protocols` (their names in ALPN, the preferred one first). Each handshake is served by
+        the files of its moment."""
         context = self._made(protocols)
         self._served[protocols] = context
         # A certificate that is loaded into a context stands beside an older one with another kind of key.
@@ -79,7 +80,7 @@ class ServerTls:
         self._listeners = {name: ListenerTls(self.identity, read.get(name)) for name in listeners}
 
     def of(self, listener: str) -> ListenerTls | None:
-        """By how its keys begin, such as `grpc_inference`; None where it does not speak TLS."""
+        """Find a listener by how its keys begin, such as `grpc_inference`; None where it does not speak TLS."""
         return self._listeners.get(listener)
 
     async def watch(self, changed: Callable[[], None]) -> None:
@@ -124,7 +125,7 @@ class ServerTls:
 
 
 def _stamp(path: Path) -> Stamp:
-    """By name: a link, as Kubernetes mounts secrets, may lead elsewhere now."""
+    """Stamp of what the name leads to: a link, as Kubernetes mounts secrets, may lead elsewhere now."""
     try:
         found = path.stat()
     except OSError:

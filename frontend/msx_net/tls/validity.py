@@ -14,7 +14,7 @@ log = logging.getLogger("msx.tls")
 
 
 class Validity(NamedTuple):
-    """In seconds since the epoch; `subject` is that of the certificate whose end counts."""
+    """Begin and end in seconds since the epoch; `subject` is that of the certificate whose end counts."""
 
     subject: str
     begin: float

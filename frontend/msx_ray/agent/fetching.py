@@ -163,7 +163,7 @@ class Fetching:
 
 
 def _open(path: Path, file: ListedFile) -> io.FileIO:
-    """To append to what has arrived of it."""
+    """Open it to append to what has arrived of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > file.size:
         path.unlink()

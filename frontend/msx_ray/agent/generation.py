@@ -106,7 +106,7 @@ class NodeGeneration:
             self._failed(error)
 
     async def _connect_plans(self, meet: Meet) -> None:
-        """In the order of the ranks: rank 0 knows the others by it."""
+        """Connect in the order of the ranks: rank 0 knows the others by it."""
         arrived = await self._arrived(self._door) if self._door is not None else {}
         for rank in range(1, self._begin.world_size):
             if self._leads and rank in self._numbers:

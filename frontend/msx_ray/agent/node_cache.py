@@ -100,7 +100,7 @@ class NodeCache:
             )
 
     def _others(self, name: str) -> list[tuple[Path, float]]:
-        """With the time of their last use, the oldest first."""
+        """Find the others with the time of their last use, the oldest first."""
         found = []
         for path in self.folder.iterdir():
             if path.is_dir() and path.name not in (name, f"{_PARTIAL}{name}"):

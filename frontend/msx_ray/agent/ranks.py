@@ -59,14 +59,14 @@ class RankProcess:
 
 
 class PlanSockets:
-    """By rank, the descriptors of the plan streams: direct between ranks of this node, else through a relay."""
+    """Descriptors of the plan streams by rank: direct between ranks of this node, else through a relay."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
         self._fds: dict[int, list[int]] = {}
 
     def direct(self, rank: int) -> None:
-        """Between rank 0 and another one of this node."""
+        """Make the stream between rank 0 and another one of this node."""
         first, other = self._pair()
         self._fds.setdefault(0, []).append(first.fileno())
         self._fds[rank] = [other.fileno()]

@@ -201,7 +201,7 @@ def _invitation(message: StartAgents) -> dict[str, Any]:
 
 
 def _free() -> dict[str, dict[str, float]]:
-    """By node; empty over Ray's client server, which does not tell."""
+    """Free resources by node; empty over Ray's client server, which does not tell."""
     if ray.util.client.ray.is_connected():
         return {}
     known: dict[str, dict[str, float]] = ray._private.state.available_resources_per_node()

@@ -27,7 +27,8 @@ LOOK = 1.0
 
 
 def _follow_parent(raylet: int) -> None:
-    """Without the raylet there is no bundle to hold; Ray leaves its actors behind where its head is gone, too."""
+    """End with the raylet, without which there is no bundle to hold; Ray leaves its actors behind where its head is
+    gone, too."""
     while os.getppid() == raylet:
         time.sleep(LOOK)
     os._exit(0)

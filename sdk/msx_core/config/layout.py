@@ -43,7 +43,7 @@ def _one_process(devices: int, nodes: int) -> ParallelLayout:
 
 
 def find_nodes(config: ModelKeys) -> int:
-    """On how many machines a group is, with equally many ranks each, as torchrun says it or `parallel:` does; 1:
+    """Number of machines that a group is on, with equally many ranks each, as torchrun says it or `parallel:` does; 1:
     nothing is said of it. Raises ConfigError."""
     name, launcher = launcher_of(config)
     theirs, own = launcher.nnodes if launcher else 1, config.parallel.nodes

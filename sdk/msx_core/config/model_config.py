@@ -35,7 +35,7 @@ class ModelConfig(ModelKeys, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def nodes(self) -> int:
-        """On how many machines a group is, with equally many ranks each; 1: nothing is said of it."""
+        """Number of machines that a group is on, with equally many ranks each; 1: nothing is said of it."""
         return find_nodes(self)
 
     @property

@@ -12,7 +12,7 @@ from msx_core.values import ConfigError, near_miss, show
 MOST_ROUTES = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _PATH = re.compile(r"(/[A-Za-z0-9._~!$&'()*+,;=@-]+)+")
-"""Without `{`, `%` and a slash at the end; a `:` would name a method."""
+"""A path without `{`, `%` and a slash at the end; a `:` would name a method."""
 
 Before = Mapping[str, tuple[str, ...]]
 """The stages whose results each stage is given."""
@@ -38,7 +38,7 @@ def check_graph(before: Before) -> None:
 
 
 def find_routes(before: Before, written: Any) -> dict[str, StageRoute]:
-    """By name or path. Without `routes:` one route, "", of the whole graph. Raises ConfigError."""
+    """Routes by name or path. Without `routes:` one route, "", of the whole graph. Raises ConfigError."""
     if written is None:
         return {"": _route("routes", {}, before)}
     if not isinstance(written, Mapping) or not written or len(written) > MOST_ROUTES:

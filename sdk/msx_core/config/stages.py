@@ -154,7 +154,7 @@ def _text(prefix: str, mapping: Mapping[Any, Any], key: str) -> str | None:
 
 
 def _before(prefix: str, mapping: Mapping[Any, Any], previous: tuple[str, ...]) -> tuple[str, ...]:
-    """By default the stage above it; `from: []` begins a route."""
+    """Stages whose output it takes: by default the one above it; `from: []` begins a route."""
     if mapping.get("from") is None:
         return previous
     written = mapping["from"]

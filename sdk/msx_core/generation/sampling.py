@@ -50,7 +50,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     logit_bias: dict[int, float] = {}
     """Token id to the bias that is added to its logit."""
     seed: Annotated[int, Meta(ge=0)] | None = None
-    """Below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
+    """Seed below 2**64. The same seed draws the same numbers, whatever else is in the batch."""
     stop: tuple[str, ...] = ()
     stop_token_ids: tuple[Integer, ...] = ()
     allowed_token_ids: Tokens = ()
@@ -76,8 +76,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     prompt_logprobs: bool = False
     """Log-probabilities of the prompt's tokens, too."""
     prompt_top: Annotated[int, Meta(ge=0, le=100)] = 0
-    """With `prompt_logprobs`: so many of the likeliest at each place of the prompt, or as many as `logprobs` if that
-    is more."""
+    """Number of the likeliest tokens at each place of the prompt, with `prompt_logprobs`; or as many as `logprobs` if
+    that is more."""
     constraint: Constraint | None = None
     beam_search: BeamSearch | None = None
     """The text is searched for, and nothing is drawn; not with streaming."""

@@ -76,7 +76,7 @@ class Token(WireStruct):
     """The bytes of the token, if log-probabilities were asked for."""
     top: tuple[TopToken, ...] = ()
     rank: int | None = None
-    """For a prompt's token: its place among all that could stand there; 1 is the likeliest."""
+    """Rank of a prompt's token: its place among all that could stand there; 1 is the likeliest."""
 
 
 class Usage(WireStruct):
@@ -101,9 +101,10 @@ class GenerateDelta(WireStruct):
     stop_reason: str | int | None = None
     """The stop string or token id that matched."""
     prompt_tokens: tuple[Token, ...] = ()
-    """On the first delta, when `prompt_logprobs` was asked for; the first token has no log-probability."""
+    """Tokens of the prompt, on the first delta, when `prompt_logprobs` was asked for; the first token has no
+    log-probability."""
     prompt_ids: tuple[int, ...] = ()
-    """On the first delta, when `return_prompt_ids` was asked for."""
+    """Ids of the prompt's tokens, on the first delta, when `return_prompt_ids` was asked for."""
     seed: int | None = None
-    """On the last delta of a sampled text: the seed that reproduces it."""
+    """Seed that reproduces a sampled text, on its last delta."""
     usage: Usage | None = None

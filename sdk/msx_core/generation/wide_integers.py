@@ -28,7 +28,7 @@ def packable(value: Any) -> Any:
 
 
 def unpacked(code: int, data: memoryview) -> int:
-    """For `ext_hook`. Raises ValueError for an unknown extension type."""
+    """Decode an extension, as `ext_hook`. Raises ValueError for an unknown extension type."""
     if code != CODE:
         raise ValueError(f"unknown extension type {code}")
     return int(bytes(data))

@@ -60,7 +60,7 @@ _again: ContextVar[bool] = ContextVar("again", default=False)
 
 @contextmanager
 def loading_again() -> Iterator[None]:
-    """In it, parameters keep their place in memory, which compiled graphs know: those do not see `set_data`."""
+    """Lets parameters keep their place in memory, which compiled graphs know: those do not see `set_data`."""
     token = _again.set(True)
     try:
         yield

@@ -70,7 +70,8 @@ class Parallel:
 
     @property
     def graphs_hang(self) -> bool:
-        """On a CPU, graphs with collectives between some of the ranks sometimes never return (MindSpore 2.10)."""
+        """True on a CPU, where graphs with collectives between some of the ranks sometimes never return (MindSpore
+        2.10)."""
         return self.target == "CPU" and self.stages > 1 and self.tp_size > 1
 
     def peer(self, stage: int) -> int:

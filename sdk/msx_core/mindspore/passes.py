@@ -26,7 +26,7 @@ class PipelinePasses:
         self._link = RankLink(parallel.pp_group)
 
     def lead(self, inputs: tuple[Any, ...], chunks: int) -> tuple[Any, ...]:
-        """On the first stage: one pass. Raises PredictionError."""
+        """Make one pass, on the first stage. Raises PredictionError."""
         parts = split(inputs, chunks)
         outcomes = []
         for number, part in enumerate(parts, 1):
@@ -41,7 +41,7 @@ class PipelinePasses:
         return result.tensors
 
     def follow(self) -> StageMessageKind:
-        """On the other stages: compute what comes until the first stage yields or ends.
+        """Compute what comes, on the other stages, until the first stage yields or ends.
 
         Raises PredictionError when it ended by an error.
         """
@@ -56,12 +56,12 @@ class PipelinePasses:
             self._continue(message, outcomes)
 
     def tell(self, kind: StageMessageKind, failure: RequestFailure | None = None) -> None:
-        """On the first stage: sends a command to all other stages."""
+        """Send a command to all other stages, from the first."""
         self._hand_on(StageMessage(kind, failure=failure))
 
     @contextlib.contextmanager
     def ending(self) -> Iterator[None]:
-        """On the first stage, around a call: tells the others that it is over, and how."""
+        """Tells the other stages that a call is over, and how. The first stage has it around each call."""
         try:
             yield
         except GeneratorExit:  # the stream has no reader any more: every rank is told to close its own

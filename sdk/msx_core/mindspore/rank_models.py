@@ -37,7 +37,8 @@ GO_ON: list[Any] = []
 
 
 class RankModel:
-    """On rank 0 call it within `leading()`; on the other ranks `follow()` for each of rank 0's `leading()`.
+    """Model of several ranks. On rank 0 call it within `leading()`; on the other ranks `follow()` for each of rank 0's
+    `leading()`.
 
     A call that fails on every rank, as one with wrong inputs does, is a failed call. Where only some have failed, it is
     not known where the others stand: an error ends the call of the handler, or, where a rank waits for others that
@@ -58,7 +59,7 @@ class RankModel:
         self._others = range(1, parallel.world_size)
         self._failed: RuntimeError | None = None
         self._taking = self._gather([bool(network.inputs) for network in subgraphs])
-        """For each rank: for each subgraph whether it takes the inputs."""
+        """Whether a rank takes the inputs of a subgraph, by rank and subgraph."""
         self.outputs: list[list[TensorSpec]] = self._last_outputs()
 
     @property
@@ -67,12 +68,13 @@ class RankModel:
 
     @property
     def inputs(self) -> list[list[TensorSpec]]:
-        """By subgraph; on rank 0."""
+        """Inputs by subgraph, on rank 0."""
         return [network.inputs for network in self._subgraphs]
 
     @contextlib.contextmanager
     def leading(self) -> Iterator[None]:
-        """On rank 0, around the calls of one batch. Raises RuntimeError if the ranks differ, whoever caught it."""
+        """Stands around the calls of one batch, on rank 0. Raises RuntimeError if the ranks differ, whoever caught
+        it."""
         yield
         if self._failed is not None:
             raise self._failed
@@ -80,7 +82,7 @@ class RankModel:
             self._messages.send(None, rank)
 
     def __call__(self, arrays: Sequence[Array], subgraph: int = 0) -> list[Array]:
-        """On rank 0: the outputs of the last rank. Raises RuntimeError."""
+        """Return the outputs of the last rank, on rank 0. Raises RuntimeError."""
         if self._failed is not None:
             raise self._failed
         for rank in self._others:
@@ -97,7 +99,7 @@ class RankModel:
         return told
 
     def follow(self) -> None:
-        """On the other ranks: computes what rank 0 says until its batch is done."""
+        """Compute what rank 0 says until its batch is done, on the other ranks."""
         while (call := self._messages.receive(0)) is not None:
             subgraph, arrays = call
             try:
@@ -117,7 +119,7 @@ class RankModel:
             raise RuntimeError(f"Error happened on get result of rank {self._rank}: {summary(error)}") from error
 
     def _settle(self, error: RuntimeError) -> None:
-        """On rank 0, which has failed: whether all others have, too."""
+        """Ask on rank 0, which has failed, whether all others have, too."""
         with self._waiting(error):
             told = [self._messages.receive(rank) for rank in self._others]
         if not all(isinstance(one, str) for one in told):

@@ -112,7 +112,7 @@ def _start_mccl(dist: Any, meeting: Rendezvous, store: Any) -> None:
 
 
 def _start_native(dist: Any, meeting: Rendezvous, store: Any) -> None:
-    """By the device's own backend, the default of MindSpore."""
+    """Start the device's own backend, the default of MindSpore."""
     dist.init_process_group(
         store=store,
         rank=meeting.rank,

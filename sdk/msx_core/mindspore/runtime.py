@@ -50,7 +50,7 @@ def setup(context: Context, files: Sequence[Path] = (), threads: int | None = No
 
 
 def _import_mindspore() -> Any:
-    """Without looking for garbage meanwhile: that takes a sixth of the import's time and finds hardly any."""
+    """Import it without looking for garbage meanwhile: that takes a sixth of the import's time and finds hardly any."""
     collects = gc.isenabled()
     gc.disable()
     try:

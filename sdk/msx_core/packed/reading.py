@@ -1,4 +1,4 @@
-"""From bytes to a value."""
+"""The way from bytes to a value."""
 
 from __future__ import annotations
 

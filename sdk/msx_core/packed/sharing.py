@@ -1,4 +1,4 @@
-"""From a value to bytes, with its large parts in shared memory."""
+"""The way from a value to bytes, with its large parts in shared memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a value to bytes."""
+"""The way from a value to bytes."""
 
 import sys
 from typing import Any
@@ -55,7 +55,7 @@ def _plain(value: str | bytes) -> Any:
 
 
 _names: dict[Any, str] = {}
-"""By NumPy's types: to ask them takes longer than to encode a small array. There are few."""
+"""Names by NumPy's types: to ask them takes longer than to encode a small array. There are few."""
 
 
 def _ext(dtype: str, shape: tuple[int, ...], data: Buffer) -> msgspec.msgpack.Ext:

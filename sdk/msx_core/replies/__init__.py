@@ -1,1 +1,1 @@
-"""From an answer that comes in pieces to a client that takes them slowly."""
+"""The way from an answer that comes in pieces to a client that takes them slowly."""

@@ -56,7 +56,7 @@ class StreamCredit:
         return self._limit - self._taken
 
     def hold(self, waiting: int) -> None:
-        """From now on the chunks are held, also those that wait by now, of so many bytes."""
+        """Hold the chunks from now on, also those that wait by now, of so many bytes."""
         self.held = True
         self._taken -= waiting
 

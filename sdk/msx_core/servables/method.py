@@ -32,7 +32,7 @@ class Stage:
 
     index: int
     inputs: tuple[tuple[int, int], ...]
-    """For each input: the stage it comes from, and the place among its outputs."""
+    """Stage that each input comes from, and its place among that stage's outputs."""
     outputs_count: int
     tag: str
     """Its name in error messages."""

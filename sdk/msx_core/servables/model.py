@@ -49,7 +49,7 @@ class Model:
             declaration if isinstance(declaration, ModelDeclaration) else ModelDeclaration(key=declaration)
         )
         self.counts: dict[int, tuple[int, int]] = {}
-        """By subgraph: the numbers of inputs and outputs that the stages expect."""
+        """Numbers of inputs and outputs that the stages expect, by subgraph."""
         self.declared = known
         self.caller: ModelCaller | None = None
         """Set by the worker when the model is loaded."""

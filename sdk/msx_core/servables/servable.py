@@ -74,7 +74,7 @@ class Servable:
 
 
 SERVABLES: dict[Path, Servable] = {}
-"""By the real path of the folder."""
+"""Servables by the real path of their folder."""
 
 
 def current_servable() -> Servable:

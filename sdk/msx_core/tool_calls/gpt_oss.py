@@ -89,7 +89,7 @@ class MessagesReader:
             self._move(self._head if end == START else self._between)
 
     def _between(self) -> Iterator[Part]:
-        """Behind the end of a message: what is not the next one's beginning says nothing."""
+        """Read what stands behind the end of a message: what is not the next one's beginning says nothing."""
         _, start, rest = self._text.partition(START)
         if start:
             self._text = rest

@@ -70,7 +70,7 @@ class Collector:
 
 
 def without_secrets(url: str) -> str:
-    """For messages: user, password and query may be secrets."""
+    """Leave out user, password and query, which may be secrets: for messages."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 

@@ -27,7 +27,7 @@ _current: ContextVar[Sequence[HasHeaders]] = ContextVar("current_requests", defa
 
 
 def work_on(requests: Sequence[HasHeaders]) -> None:
-    """From now on, in this context. Their headers are read when somebody asks."""
+    """Say that these requests are worked on in this context from now on. Their headers are read when somebody asks."""
     _current.set(requests)
 
 

@@ -18,7 +18,7 @@ QUEUE, BATCH, DELAY = 2048, 512, 5000
 """Spans that wait, spans of one request, and milliseconds until they are sent: OpenTelemetry's, OTEL_BSP_* changes
 them."""
 TRIES, PAUSE = 3, 1.0
-"""To send the same spans, and the seconds between two, which double."""
+"""Tries to send the same spans, and the seconds between two, which double."""
 QUIET = 60.0
 """Seconds after a warning in which a collector that comes and goes is not told of again."""
 

@@ -36,7 +36,8 @@ class Codec(Protocol):
     def from_msgpack(self, data: Data) -> Any: ...
 
     def convert(self, value: Any, *, strict: bool = True) -> Any:
-        """From plain values. Without `strict` a text may stand for a number or a truth value, as in a form."""
+        """Make an object from plain values. Without `strict` a text may stand for a number or a truth value, as in a
+        form."""
 
 
 def codec_of(kind: Any, where: str) -> Codec:
@@ -54,7 +55,7 @@ def name_of(kind: Any) -> str:
 
 
 class _Msgspec:
-    """For dataclasses and structs."""
+    """Codec of dataclasses and structs."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind

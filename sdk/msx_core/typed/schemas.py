@@ -23,7 +23,7 @@ _NUMBERS: Schema = {
 
 
 def schema_of(kind: Any, mode: Mode = "validation") -> Schema | None:
-    """With `$defs` for the types within. None for a type that has none; the log says why."""
+    """Schema of a type, with `$defs` for the types within. None for a type that has none; the log says why."""
     try:
         if any(map(is_pydantic, alternatives(kind))):
             return _of_pydantic(kind, mode)

@@ -45,9 +45,8 @@ class Stages:
         self.first = SegmentSpace(first, SegmentUse(1, 1 << 20, 8))
         self.second = SegmentSpace(second, SegmentUse(2, 1 << 20, 8))
         self.jobs = OpenRequests()
-        self.jobs.segments = self.second
         self.returned: list[Key] = []
-        self.jobs.on_returned = self.returned.extend
+        self.jobs.share(self.second, self.returned.extend)
 
     def write(self, value: Any, values: RequestValues | None = None) -> tuple[bytes, list[Key]]:
         """Write the first stage's answer."""
@@ -203,7 +202,7 @@ def test_arrays_that_are_not_in_c_order_are_copied_once(stages: Stages) -> None:
 def test_in_a_parallel_group_the_other_ranks_get_the_value_in_the_frame(stages: Stages) -> None:
     import numpy as np
 
-    stages.jobs.inline = True
+    stages.jobs.share(stages.second, stages.returned.extend, inline=True)
     body, keys = stages.write(np.arange(SIZE))
     request = stages.read(body, keys)
     assert np.array_equal(unpack(request.parts["body"].data), np.arange(SIZE))

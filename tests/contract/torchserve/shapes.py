@@ -8,12 +8,14 @@ from typing import Any
 
 import httpx
 
+from tests.phrases import no_worker
+
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 RESOURCE_NOT_FOUND = "Requested resource is not found, please refer to API document."
 METHOD_NOT_ALLOWED = "Requested method is not allowed, please refer to API document."
 NO_WORKER = (
-    'Model "{}" has no worker to serve inference request. Please use scale workers API to add workers. '
+    f"{no_worker('{}')}. Please use scale workers API to add workers. "
     "If this is a sequence inference, please check if it is closed, or expired; or exceeds maxSequenceJobQueueSize"
 )
 

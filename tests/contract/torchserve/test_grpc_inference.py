@@ -31,6 +31,7 @@ from tests.contract.torchserve.grpc_client import (
 )
 from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer, pack_service, wait_until
+from tests.phrases import no_worker
 
 pytestmark = pytest.mark.e2e
 BOTH_WAYS = True
@@ -258,7 +259,7 @@ def test_a_sequence_that_the_server_names_goes_on_in_another_call(inference: Stu
     assert json.loads(again.ask(4, ts_request_sequence_end=b"true").prediction)["sum"] == 10
     ended = again.ask(5, reply.sequence_id)
     assert (ended.status.code, ended.sequence_id) == (13, reply.sequence_id)
-    assert ended.status.message.startswith('Model "sums" has no worker to serve inference request.')
+    assert ended.status.message.startswith(no_worker("sums"))
     again.end()
 
 

@@ -15,6 +15,7 @@ from tests.certificates import Certificate, write_pem
 from tests.contract.torchserve.grpc_client import HTTP, INFERENCE, MANAGEMENT, MODEL, Stub, failure, stub_of
 from tests.contract.torchserve.setup import Setup, serving
 from tests.e2e.server import GRPC_TRANSPORTS, RunningServer
+from tests.phrases import no_worker, worker_died
 
 pytestmark = pytest.mark.e2e
 BOTH_WAYS = True
@@ -79,7 +80,7 @@ def test_a_handler_that_raises(inference: Stub, method: str) -> None:
 def test_a_worker_that_dies(inference: Stub, method: str) -> None:
     code, details = refused(inference, method, "crash", b"exit")
     assert code == "INTERNAL"
-    assert details.startswith("Worker died. Rank 0 (pid ")
+    assert details.startswith(worker_died("Rank 0 (pid "))
     assert "exited with code 3" in details
     assert details.endswith(f"\n{HTTP}.InternalServerException")
 
@@ -104,7 +105,7 @@ def test_no_worker(server: RunningServer, inference: Stub, method: str) -> None:
     code, details = refused(inference, method, "echo")
     assert server.management.delete("/models/echo").status_code == 200
     assert code == "INTERNAL"
-    assert details.startswith('Model "echo" has no worker to serve inference request.')
+    assert details.startswith(no_worker("echo"))
 
 
 @pytest.mark.parametrize("way", GRPC_TRANSPORTS)

@@ -17,6 +17,7 @@ from tests.contract.torchserve.gates import Gates, gates_of
 from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import assert_status
 from tests.e2e.server import RunningServer, pack_service, wait_until
+from tests.phrases import did_not_respond, worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -78,7 +79,7 @@ def test_no_answer_within_the_response_timeout(gates: Gates) -> None:
     before = gates.server.describe("slow")["workers"][0]
     reply = gates.begin("slow", "a").result()
     assert (reply.status_code, reply.json()["type"]) == (500, "InternalServerException")
-    expected = "Worker died. The worker did not respond within responseTimeout (1 s)."
+    expected = worker_died(did_not_respond("1 s"))
     assert reply.json()["message"] == expected
     restarted(gates.server, "slow", before["generation"] + 1)
     after = gates.server.describe("slow")["workers"][0]
@@ -97,7 +98,7 @@ def test_a_signal(gates: Gates, number: signal.Signals, status: int) -> None:
     os.kill(pid, number)
     reply = running.result()
     assert (reply.status_code, reply.json()["code"]) == (status, status)
-    words = f"Worker died. Rank 0 (pid {pid}) was ended by signal {number.value} ({number.name})."
+    words = worker_died(f"Rank 0 (pid {pid}) was ended by signal {number.value} ({number.name}).")
     assert reply.json()["message"].startswith(words)
     restarted(gates.server, "plain", generation + 1)
     assert gates.ask("plain", "b").status_code == 200
@@ -107,7 +108,7 @@ def test_an_exit(gates: Gates) -> None:
     generation = generation_of(gates.server, "plain")
     reply = gates.ask("plain", "a", crash=3)
     assert reply.status_code == 500
-    assert reply.json()["message"].startswith("Worker died. Rank 0 (pid ")
+    assert reply.json()["message"].startswith(worker_died("Rank 0 (pid "))
     assert "exited with code 3" in reply.json()["message"]
     restarted(gates.server, "plain", generation + 1)
     assert gates.order() == ["a"], "what may be the cause is never run again"

@@ -23,6 +23,7 @@ from tests.contract.torchserve.shapes import (
     assert_status,
 )
 from tests.e2e.server import RunningServer, pack_service, wait_until
+from tests.phrases import no_worker
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("nothing_registered")]
 
@@ -464,7 +465,7 @@ def test_customized(server: RunningServer) -> None:
 
 def test_customized_without_a_worker(server: RunningServer) -> None:
     registered(server, "describes.mar")
-    message = 'Model "describes" has no worker to serve describe request. Please use scale workers API to add workers.'
+    message = f"{no_worker('describes', request='describe')}. Please use scale workers API to add workers."
     reply = server.management.get("/models/describes?customized=true")
     assert_error(reply, 503, "ServiceUnavailableException", message)
 

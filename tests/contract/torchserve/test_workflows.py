@@ -20,6 +20,7 @@ from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import METHOD_NOT_ALLOWED, assert_error, assert_json, assert_status
 from tests.e2e.server import RunningServer, new_store, wait_until
 from tests.file_server import file_server
+from tests.phrases import no_worker
 from tests.wars import CHAIN, FAN, MODELS, NODE, pack_node, pack_war
 
 pytestmark = pytest.mark.e2e
@@ -264,7 +265,7 @@ def test_a_node_can_be_scaled(ready: RunningServer) -> None:
     reply = wfpredict(ready, "single")
     assert_status(scale(1), 200, "Workers scaled to 1 for model: single__m1")
     assert reply.headers["x-workflow-node"] == "m1"
-    assert reply.json()["message"].startswith('Error executing m1: Model "single__m1" has no worker to serve inference')
+    assert reply.json()["message"].startswith(f"Error executing m1: {no_worker('single__m1')}")
     assert (reply.status_code, reply.json()["type"]) == (503, "ServiceUnavailableException")
     assert wfpredict(ready, "single").status_code == 200
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -20,6 +21,7 @@ from tests.certificates import Certificate, write_pem
 from tests.frontend.assembly.in_process import config_of, started
 from tests.frontend.packing import pack_model
 from tests.loops import run
+from tests.plugins import install_module
 
 HTTPS = Address("https", "127.0.0.1", 0)
 Made = Callable[[Path], dict[str, Any]]
@@ -61,14 +63,17 @@ BROKEN: dict[str, tuple[str, Made]] = {
 VARIABLES = {"KeyVariableError": "a b", "ServerConfigError": "k" * 40}
 """MSX_API_KEY."""
 FOUND_BY_OTHERS = {
+    "AcceleratorError": "the devices",
     "GuessError": "of `msx-serve PATH`, which has no doctor",
     "GrpcListenError": "the ports",
     "InstanceError": "a server that runs there",
     "KeyFileTaken": "a server that runs there",
     "ListenError": "the ports",
     "LogConfigError": "below: the log is set up before the start",
+    "NoDevicesError": "the devices",
     "StateFolderError": "the disk",
     "TokenFileError": "the disk",
+    "UnknownAcceleratorError": "the devices",
 }
 
 
@@ -125,6 +130,32 @@ def test_a_certificate_that_has_expired_or_soon_will(
     (found,) = of_check(check_inputs(Machine(config)), "TLS")
     assert (found.level, "CN=localhost" in found.found) == (level, True)
     assert capsys.readouterr().err == "", "the log is not written"
+
+
+@pytest.mark.parametrize("group", ["endpoints", "apps", "apis", "launchers", "start_scripts"])
+def test_a_plugin_that_cannot_be_loaded_is_named(group: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    install_module(tmp_path / "plugins", "broken", "import nothing_of_this_name\n", **{group: {"it": "broken:It"}})
+    config = config_of(tmp_path, plugins_path=(tmp_path / "plugins",))
+    (found,) = of_check(check_inputs(Machine(config)), "plugins")
+    assert found.level is Level.FAILED
+    assert found.found.startswith("The plugin it (broken:It of broken 1.0) cannot be loaded: ModuleNotFoundError")
+
+
+def test_an_api_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    install_module(tmp_path / "plugins", "no_api", "API = 1\n", apis={"it": "no_api:API"})
+    config = config_of(tmp_path, plugins_path=(tmp_path / "plugins",))
+    (found,) = of_check(check_inputs(Machine(config)), "plugins")
+    assert (found.level, "is not a msx_frontend.plugins.families.ServedApi" in found.found) == (Level.FAILED, True)
+
+
+def test_plugins_of_the_server_itself_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    install_module(tmp_path / "plugins", "fine", "def app(scope, receive, send): ...\n", apps={"mine": "fine:app"})
+    config = config_of(tmp_path, plugins_path=(tmp_path / "plugins",))
+    (found,) = of_check(check_inputs(Machine(config)), "plugins")
+    assert (found.level, found.found) == (Level.OK, "mine (fine:app of fine 1.0)")
 
 
 def test_all_is_well(tmp_path: Path) -> None:

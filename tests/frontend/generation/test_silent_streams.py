@@ -18,6 +18,7 @@ from tests.net.http.client import Exchange
 from tests.net.http.direct_client import begin_direct
 from tests.net.http.v2.client import begin_http2
 from tests.net.silence import COMMENT, Silence
+from tests.phrases import worker_died
 
 WAYS: dict[str, Callable[..., Exchange]] = {"http/1.1": begin_direct, "http/2": begin_http2}
 CHAT = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]}
@@ -33,14 +34,14 @@ STREAMS: dict[str, Any] = {
 ERRORS = {
     "/v1/completions": {
         "error": {
-            "message": "Worker died. Gone.",
+            "message": worker_died("Gone."),
             "type": "server_error",
             "param": None,
             "code": "worker_died",
         }
     },
-    "/generate_stream": {"error": "Worker died. Gone.", "error_type": "generation"},
-    "/v2/models/m/generate_stream": {"error": "Worker died. Gone."},
+    "/generate_stream": {"error": worker_died("Gone."), "error_type": "generation"},
+    "/v2/models/m/generate_stream": {"error": worker_died("Gone.")},
 }
 
 streams = pytest.mark.parametrize("path", STREAMS)

@@ -14,6 +14,7 @@ from msx_net.http.wire import StreamBroken
 from tests.frontend.generation.speaker import Speaker, events, say_so_far, words
 from tests.loops import run
 from tests.net.http.direct_client import connect, request
+from tests.phrases import worker_died
 
 PATH = "/v1/completions"
 STREAMED = {"prompt": "x", "stream": True}
@@ -124,7 +125,7 @@ def test_a_client_that_does_not_read_is_told_when_it_does() -> None:
         await turns()
         assert b'"b"' not in wire.transport.written
         wire.protocol.resume_writing()
-        await wire.until(b"Worker died. Gone.")
+        await wire.until(worker_died("Gone.").encode())
         written = bytes(wire.transport.written)
         assert written.index(b'"b"') < written.index(b"Gone.")
         while not wire.transport.closed:

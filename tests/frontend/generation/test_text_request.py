@@ -16,6 +16,7 @@ from msx_sdk.generation import GenerateDelta, GenerateRequest
 from tests.frontend.generation.speaker import Speaker, events, say, say_so_far, words
 from tests.frontend.keys.some import some_key
 from tests.loops import run
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 STREAMED = {"prompt": "x", "stream": True}
@@ -54,9 +55,9 @@ def test_a_full_queue() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
-        ("/v1/completions", STREAMED, {"message": "Worker died. Gone."}),
-        ("/generate_stream", {"inputs": "x"}, "Worker died. Gone."),
-        ("/v2/models/m/generate_stream", {"text_input": "x"}, "Worker died. Gone."),
+        ("/v1/completions", STREAMED, {"message": worker_died("Gone.")}),
+        ("/generate_stream", {"inputs": "x"}, worker_died("Gone.")),
+        ("/v2/models/m/generate_stream", {"text_input": "x"}, worker_died("Gone.")),
     ],
 )
 def test_what_fails_after_it_is_an_event_and_a_broken_transfer(
@@ -67,7 +68,7 @@ def test_what_fails_after_it_is_an_event_and_a_broken_transfer(
         exchange = speaker.begin(path, body)
         with pytest.raises(StreamBroken):
             await exchange.finish()
-        assert "a stream was cut: Worker died. Gone." in caplog.text
+        assert f"a stream was cut: {worker_died('Gone.')}" in caplog.text
         assert not exchange.ended
         error = events(exchange)[-1]["error"]
         assert error == message or (isinstance(message, dict) and message.items() <= error.items())

@@ -86,7 +86,9 @@ def test_gauges_are_those_of_the_moment() -> None:
 
 def test_devices_have_samples_of_what_their_driver_tells() -> None:
     devices = [ObservedDevice(0, True, 41, {"corrected": 2, "uncorrected": 0}), ObservedDevice(1, False)]
-    seen = exposed(ServerMetrics(figures=ServerFigures(devices=lambda: devices)))
+    metrics = ServerMetrics()
+    metrics.show(ServerFigures(devices=lambda: devices))
+    seen = exposed(metrics)
     assert {(name, labels): value for (name, labels), value in seen.items() if name.startswith("msx_device_")} == {
         ("msx_device_healthy", "device=0"): 1,
         ("msx_device_healthy", "device=1"): 0,

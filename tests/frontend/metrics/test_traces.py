@@ -12,6 +12,7 @@ from msx_frontend.job import Job
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.traces import KEPT, LONGEST, Trace
 from tests.frontend.jobs import RecordingSink, make_job
+from tests.phrases import worker_died
 
 
 class Connection(RecordingSink):
@@ -94,7 +95,7 @@ def test_failed_requests_are_all_kept_up_to_a_bound(metrics: ModelMetrics) -> No
         job.fail(WorkerDied("x" * 1000))
     traces = failed(metrics)
     assert [trace.id for trace in traces] == [f"j{number}" for number in range(5, KEPT + 5)]
-    assert traces[0].error == ("Worker died. " + "x" * 1000)[:LONGEST]
+    assert traces[0].error == worker_died("x" * 1000)[:LONGEST]
     assert phases(traces[0]) == (None, 2000, 0, 0, 0)
     assert slow(metrics) == []
     assert metrics.traces.last == traces[-1].number

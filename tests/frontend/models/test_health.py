@@ -262,16 +262,23 @@ def test_what_could_not_be_loaded_at_the_start(tmp_path: Path) -> None:
 def test_unhealthy_devices_are_told_but_do_not_make_it_not_ready(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         assert harness.health.detail() == "Ready"
-        harness.health.unhealthy_devices = lambda: {3: "Critical", 1: "missing"}
-        assert harness.health.ready()
-        assert harness.health.detail() == "Ready; unhealthy devices: 1 (missing), 3 (Critical)"
-        harness.health.cluster_problem = lambda: "Ray's head does not answer."
-        assert harness.health.ready()
-        assert harness.health.detail().endswith("; cluster: Ray's head does not answer")
-        harness.health.cluster_problem = str
-        harness.health.draining = True
+        health = Health(harness.registry, unhealthy_devices=lambda: {3: "Critical", 1: "missing"})
+        health.begin()
+        assert health.ready()
+        assert health.detail() == "Ready; unhealthy devices: 1 (missing), 3 (Critical)"
+        health.draining = True
         told = "Not ready: the server is shutting down; unhealthy devices: 1 (missing), 3 (Critical)"
-        assert harness.health.detail() == told
+        assert health.detail() == told
+
+    in_harness(tmp_path, test)
+
+
+def test_a_cluster_that_is_away_is_told_but_does_not_make_it_not_ready(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        health = Health(harness.registry, cluster_problem=lambda: "Ray's head does not answer.")
+        health.begin()
+        assert health.ready()
+        assert health.detail() == "Ready; cluster: Ray's head does not answer"
 
     in_harness(tmp_path, test)
 

@@ -22,6 +22,7 @@ from msx_frontend.queueing.dispatcher import UNHEARD, Dispatcher
 from msx_frontend.queueing.events import QueueEvents
 from tests.frontend.jobs import error_of, make_job
 from tests.loops import run
+from tests.phrases import no_worker
 from tests.retry import told_wait
 
 
@@ -142,10 +143,8 @@ def on_a_loop(test: Callable[..., Any]) -> Callable[..., None]:
 def test_no_worker_has_torchserves_words() -> None:
     with pytest.raises(ServiceUnavailable) as caught:
         Bench().submit("a")
-    assert caught.value.message.startswith(
-        'Model "m" has no worker to serve inference request. Please use scale workers API to add workers.'
-    )
-    with pytest.raises(ServiceUnavailable, match=r'Model "m" Version 1.0 has no worker to serve inference request\.'):
+    assert caught.value.message.startswith(f"{no_worker('m')}. Please use scale workers API to add workers.")
+    with pytest.raises(ServiceUnavailable, match=no_worker("m", version="1.0")):
         Bench().submit("a", version="1.0")
     with pytest.raises(ServiceUnavailable, match=r"to serve describe request\. Please use .* add workers\.$"):
         Bench().submit("a", kind=DESCRIBE)
@@ -635,7 +634,7 @@ def test_a_refused_client_is_told_the_time_of_the_queue(monkeypatch: pytest.Monk
         bench.submit("m")
     assert 4 <= told_wait(dict(refused.value.headers)) <= 8
     assert refused.value.plain.startswith("The queue is full: jobQueueSize is 8 (model m).")
-    assert refused.value.message.startswith('Model "m" has no worker to serve inference request.')
+    assert refused.value.message.startswith(no_worker("m"))
     bench.dispatcher.close()
 
 

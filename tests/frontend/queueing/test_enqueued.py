@@ -13,6 +13,7 @@ from msx_frontend.queueing.instances import InstanceRequest
 from tests.frontend.harness import Harness, open_harness
 from tests.frontend.queueing.instance_requests import Answers
 from tests.loops import run
+from tests.phrases import no_worker
 
 
 def test_the_limit_can_be_changed_and_holds_for_those_to_come() -> None:
@@ -33,7 +34,7 @@ def test_a_request_is_counted_until_it_is_answered_or_refused(tmp_path: Path) ->
     async def test(harness: Harness) -> None:
         enqueued, registry = harness.registry.enqueued, harness.registry
         await harness.register("m", initial_workers=0)
-        with pytest.raises(ServiceUnavailable, match="has no worker"):
+        with pytest.raises(ServiceUnavailable, match=no_worker("m")):
             registry.submit_instances(of_two(enqueued))
         assert enqueued.count == 0
         registry.find("m").queue.dispatcher.expecting_workers = True

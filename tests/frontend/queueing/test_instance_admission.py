@@ -13,6 +13,7 @@ from msx_frontend.queueing.ahead import AHEAD, MOST_AHEAD
 from msx_frontend.queueing.instances import InstanceRequest
 from tests.frontend.queueing.instance_requests import answers_of, make_request
 from tests.frontend.queueing.test_dispatcher import Bench, FakeGroup, on_a_loop
+from tests.phrases import no_worker
 
 
 def submit(bench: Bench, *requests: InstanceRequest) -> None:
@@ -108,7 +109,7 @@ def test_a_request_has_one_place_of_the_queue() -> None:
 
 @on_a_loop
 def test_without_workers_it_is_refused_as_others_are() -> None:
-    with pytest.raises(ServiceUnavailable, match=r'Model "m" Version 1.0 has no worker to serve inference request\.'):
+    with pytest.raises(ServiceUnavailable, match=no_worker("m", version="1.0")):
         submit(Bench(), make_request("a", 2, version="1.0"))
 
 

@@ -16,6 +16,7 @@ from msx_frontend.queueing.dispatcher import Dispatcher
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.queueing.instance_requests import make_request
 from tests.frontend.queueing.test_dispatcher import FakeGroup, on_a_loop
+from tests.phrases import no_worker, worker_died
 
 KEYS = SequenceKeys("Seq", "Seq-Start", "Seq-End")
 
@@ -49,7 +50,7 @@ class Bench:
     def refused(self, *args: str, match: str) -> None:
         with pytest.raises(ServiceUnavailable, match=match) as caught:
             self.submit(*args)
-        assert caught.value.message.startswith('Model "m" has no worker to serve inference request.')
+        assert caught.value.message.startswith(no_worker("m"))
         assert "exceeds maxSequenceJobQueueSize (" in caught.value.message
 
 
@@ -386,7 +387,7 @@ def test_everything_fails() -> None:
     bench.submit("a1", "a")
     waits = bench.submit("a2", "a")
     bench.dispatcher.fail_all(WorkerDied("over"))
-    assert inner(waits).message == "Worker died. over"
+    assert inner(waits).message == worker_died("over")
     assert bench.dispatcher.waiting == 0
 
 

@@ -152,7 +152,7 @@ def test_when_they_are_taken(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         kept = Kept()
         writer = SnapshotWriter(kept, harness.config, harness.registry)
-        harness.state.on_change = writer.changed
+        harness.on_change.append(writer.changed)
         await harness.register("m")
         await writer_idle()
         writer.startup()

@@ -34,6 +34,7 @@ from tests.forked import forking_interpreter
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.handlers import ranks_of, spec_of
 from tests.loops import run
+from tests.phrases import did_not_respond, worker_died
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
@@ -491,7 +492,7 @@ def test_running_jobs_fail_and_waiting_jobs_go_back(tmp_path: Path, way: bytes, 
     assert isinstance(error_of(running), WorkerDied)
     assert error_of(running).status == status
     assert words in error_of(running).message
-    assert error_of(running).message.startswith("Worker died. Rank 0 (pid ")
+    assert error_of(running).message.startswith(worker_died("Rank 0 (pid "))
     assert end.out_of_memory == (status == 507)
     assert bench.owner.returned == waiting
     assert not any(job.done or job.group for job in waiting)
@@ -545,7 +546,7 @@ def test_no_response_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     async def test(bench: Bench) -> None:
         (running,), (waiting,) = bench.predict(b"/dev/null"), bench.predict(b"x")
         end = await bench.group.wait_ended()
-        assert end.reason == "The worker did not respond within responseTimeout (0.3 s)."
+        assert end.reason == did_not_respond("0.3 s")
         assert isinstance(error_of(running), WorkerTimedOut)
         assert bench.owner.returned == [waiting]
 
@@ -728,7 +729,7 @@ def test_drain_does_not_wait_beyond_its_limit(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         (running,), (waiting,) = bench.predict(b"/dev/null"), bench.predict(b"x")
         await bench.group.drain(0.05)
-        assert error_of(running).message == "Worker died. The worker was told to stop."
+        assert error_of(running).message == worker_died("The worker was told to stop.")
         assert bench.owner.returned == [waiting]
 
     on(spec_of(tmp_path, "hang"), test)
@@ -741,7 +742,7 @@ def test_a_drain_without_a_limit_gets_one_by_a_second_call(tmp_path: Path) -> No
         await until(lambda: bench.group.state is GroupState.DRAINING)
         await bench.group.drain(0.05)
         await draining
-        assert error_of(running).message == "Worker died. The worker was told to stop."
+        assert error_of(running).message == worker_died("The worker was told to stop.")
 
     on(spec_of(tmp_path, "hang"), test)
 
@@ -772,7 +773,7 @@ def test_a_group_that_is_drained_for_a_reason_ends_with_it(tmp_path: Path) -> No
     async def running(bench: Bench) -> None:
         (job,) = bench.predict(b"/dev/null")
         await bench.group.drain(0.05, reason)
-        told = "Worker died. The worker had to leave its devices: device 3 is unhealthy (Critical)."
+        told = worker_died("The worker had to leave its devices: device 3 is unhealthy (Critical).")
         assert error_of(job).message == told
 
     on(spec_of(tmp_path, "echo"), idle)
@@ -829,7 +830,7 @@ def test_a_worker_that_takes_more_memory_than_it_may(tmp_path: Path, monkeypatch
             end.reason,
         )
         assert error_of(job).status == 507
-        assert error_of(job).message == f"Worker died. {end.reason}"
+        assert error_of(job).message == worker_died(end.reason)
 
     on(spec_of(tmp_path, GROWS, max_memory=200 << 20), test)
 

@@ -32,6 +32,7 @@ from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.fake_launcher import MEMORY, PID, FakeLauncher, FakeRank, spec_of
 from tests.frontend.workers.test_replica import resources_of
 from tests.loops import run
+from tests.phrases import worker_died
 
 FOLDER = Path(__file__).parents[3] / "frontend" / "msx_frontend" / "workers"
 
@@ -159,7 +160,7 @@ def test_a_crash_and_the_next_generation() -> None:
             launcher.ranks[0].end(3)
             await until(lambda: len(launcher.groups) == 2 and replica.state is ReplicaState.READY)
             words = f"Rank 0 (pid {PID}) exited with code 3. Its last words: out of cards"
-            assert error_of(running).message == f"Worker died. {words}"
+            assert error_of(running).message == worker_died(words)
             assert owner.returned == [waiting]
             assert replica.last_end is not None
             assert replica.last_end.reason == words
@@ -201,7 +202,7 @@ def test_a_rank_whose_node_is_lost() -> None:
             (running,) = predict(replica, b"x")
             launcher.ranks[0].ended.set_result(ExitStatus(-9, "node node-a has not answered for 15 s"))
             await until(lambda: running.done)
-            assert error_of(running).message == "Worker died. Rank 0 was lost: node node-a has not answered for 15 s."
+            assert error_of(running).message == worker_died("Rank 0 was lost: node node-a has not answered for 15 s.")
             assert error_of(running).status == 500
 
     run(test())

@@ -23,6 +23,7 @@ from msx_core.workflow_spec import parse_workflow_spec
 from msx_frontend.job import Field, Job
 from msx_frontend.workflows.workflow import Workflow
 from tests.loops import run
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 Behaviour = Callable[[Job], None]
@@ -162,7 +163,7 @@ def test_what_will_not_pass_is_not(first: Behaviour) -> None:
 def test_the_last_attempt_counts() -> None:
     a = FakeVersion("a", fails(ServiceUnavailable("first")), fails(WorkerDied("last")))
     error = error_of(workflow("a>", retries=1, a=a))
-    assert (error.status, error.message) == (500, "Error executing a: Worker died. last")
+    assert (error.status, error.message) == (500, f"Error executing a: {worker_died('last')}")
     assert error.headers == (("x-workflow-node", "a"),)
 
 

@@ -72,7 +72,7 @@ class BlockTables:
         self._tables = np.zeros((slots, columns), np.int32)
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
-        """From now on the slot's positions are in these blocks, in this order."""
+        """Put the slot's positions in these blocks, in this order, from now on."""
         self._tables[slot, : len(blocks)] = blocks
 
     def places(self, slots: Sequence[int], starts: Sequence[int], counts: Sequence[int]) -> FlatArrays:

@@ -26,7 +26,7 @@ class DecodeCapture:
         return next((size for size in self.sizes if kind == DECODE and size >= texts), 0)
 
     def switch(self, on: bool) -> None:
-        """For the graphs that are called from now on."""
+        """Switch it for the graphs that are called from now on."""
         if on != self._on:
             ms.runtime.set_kernel_launch_capture(on, NOT_CAPTURED)
             self._on = on

@@ -27,9 +27,9 @@ class LikeliestTokens(nn.Cell):  # type: ignore[misc]
 
 
 class DrawnTokens(nn.Cell):  # type: ignore[misc]
-    """By the host's rules (sampling/filters.py, draw.py), in float32: top-k first, then of what it leaves the fewest of
-    the likeliest with the share top-p, then min-p; ties of the last one stay. The token is the one whose interval has
-    the uniform number, when the weights are laid side by side in the order of their ids."""
+    """Draws by the host's rules (sampling/filters.py, draw.py), in float32: top-k first, then of what it leaves the
+    fewest of the likeliest with the share top-p, then min-p; ties of the last one stay. The token is the one whose
+    interval has the uniform number, when the weights are laid side by side in the order of their ids."""
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()

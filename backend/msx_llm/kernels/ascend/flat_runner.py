@@ -78,11 +78,11 @@ class FlatRunner:
         self._no_angles = Tensor(np.zeros((2, 1, heads.size), np.float32)).astype(self._dtype)
 
     def assign(self, slot: int, blocks: Sequence[int]) -> None:
-        """From now on, the slot's positions are in these blocks; block 0 does not belong to any text."""
+        """Put the slot's positions in these blocks from now on; block 0 does not belong to any text."""
         self._tables.assign(slot, blocks)
 
     def stretch(self, slot: int, length: int) -> None:
-        """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
+        """Say that the slot holds a text, from now on, whose prompt has `length` tokens. Only if `config.stretches`."""
         self._text_angles.stretch(slot, length)
 
     def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:

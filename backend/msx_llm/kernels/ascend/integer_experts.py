@@ -81,8 +81,8 @@ class RoundedStack(IntegerStack):
 
 
 def stack_of(form: LinearFormat, dtype: Any) -> type[IntegerStack]:
-    """In float16, inputs are not rounded: the operator has no results of that type for int8 on both sides. Nor are they
-    by one scale for all of them, which it does not take."""
+    """Choose the stack. In float16, inputs are not rounded: the operator has no results of that type for int8 on both
+    sides. Nor are they by one scale for all of them, which it does not take."""
     return RoundedStack if form.activations == "dynamic" and dtype == ms.bfloat16 else WideningStack
 
 

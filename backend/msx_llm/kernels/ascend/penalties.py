@@ -14,8 +14,8 @@ from msx_llm.sampling.choice import TOKEN_MADE, TokenChoice
 
 
 class PenalizedLogits(nn.Cell):  # type: ignore[misc]
-    """By the host's rules (sampling/adjustments.py): repetition of what the text or its prompt has, then frequency and
-    presence of what was made."""
+    """Penalties by the host's rules (sampling/adjustments.py): repetition of what the text or its prompt has, then
+    frequency and presence of what was made."""
 
     def __init__(self, table: Any) -> None:
         super().__init__()

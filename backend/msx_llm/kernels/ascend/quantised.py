@@ -157,7 +157,7 @@ class QuantisedColumns(nn.Cell):  # type: ignore[misc]
 
 
 class QuantisedLinears(nn.Cell):  # type: ignore[misc]
-    """In one product if all have one format, else in one for each: layers that sort their inputs have an order each."""
+    """One product if all have one format, else one for each: layers that sort their inputs have an order each."""
 
     loads_inner = True
 

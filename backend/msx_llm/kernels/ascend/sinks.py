@@ -61,5 +61,5 @@ class SinkBlockAttention(nn.Cell):  # type: ignore[misc]
 
 
 def put_sink(keys: Any, config: DecoderConfig) -> None:
-    """Into block 0 of a layer's keys, whose values stay 0."""
+    """Put it into block 0 of a layer's keys, whose values stay 0."""
     keys[0, 0, :, config.head_dim] = 1

@@ -127,8 +127,8 @@ class Rotary(nn.Cell):  # type: ignore[misc]
 
 
 class CpuEmbedding(VocabParallelEmbedding):
-    """With a `tied` head it has that one's weight, [width, vocabulary]: gathered by
-    columns, 512 tokens 1024 wide take 15 ms more, single ones nothing."""
+    """The embedding; with a `tied` head it has that one's weight, [width, vocabulary]: gathered by columns, 512 tokens
+    1024 wide take 15 ms more, single ones nothing."""
 
     tied = False
 

@@ -92,7 +92,7 @@ class SlotRunner:
         return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
 
     def stretch(self, slot: int, length: int) -> None:
-        """From now on the slot holds a text whose prompt has `length` tokens. Only if `config.stretches`."""
+        """Say that the slot holds a text, from now on, whose prompt has `length` tokens. Only if `config.stretches`."""
         self._angles.stretch(slot, length)
 
     def adapt(self, slot: int, place: int, adapter: Adapter | None) -> None:
@@ -199,7 +199,8 @@ class SlotRunner:
 
 
 def contexts_between(first: int, last: int) -> list[int]:
-    """At most two, each the same power of two times the one before; none that would read hardly less than the last."""
+    """Lengths between, two at most, each the same power of two times the one before; none that would read hardly less
+    than the last."""
     factor = 2
     while first * factor**3 < last:
         factor *= 2

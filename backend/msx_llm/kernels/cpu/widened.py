@@ -47,7 +47,7 @@ class WidenedLinears(nn.Cell):  # type: ignore[misc]
 
 
 def _put_rows(linear: Any, ranks: slice, values: Any) -> None:
-    """In place: a layer's weight is large, and compiled graphs do not see `set_data`."""
+    """Put rows in place: a layer's weight is large, and compiled graphs do not see `set_data`."""
     first, weight = linear.local[0] - linear.spare, linear.weight
     rows = np.arange(first + ranks.start, first + ranks.stop, dtype=np.int32)
     values = np.broadcast_to(values, (len(rows), linear.local[1]))

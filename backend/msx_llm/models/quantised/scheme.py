@@ -21,7 +21,7 @@ class Quantisation(msgspec.Struct, frozen=True):
     kept: tuple[str, ...] = ()
     """Regular expressions, which match names of layers from their beginning on."""
     formats: Mapping[str, LinearFormat | None] = {}
-    """By names of layers."""
+    """Formats by names of layers."""
     fused: Mapping[str, str] = {}
     """Names in a layer, and those of the file's linear layers that hold them beside others."""
 

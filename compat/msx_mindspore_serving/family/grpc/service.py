@@ -11,7 +11,6 @@ from msx_mindspore_serving.family.grpc.grpc_call import GrpcCall
 from msx_mindspore_serving.family.servables import Servables
 from msx_net.grpc.context import LogsCalls
 from msx_net.grpc.service import JobMethod, Rpc, Service, describe
-from msx_net.grpc.status import sentence
 
 SERVICE = "mindspore.serving.proto.MSService"
 
@@ -36,7 +35,7 @@ def mindspore_serving_service(
 
     method = JobMethod(submit, _as_it_is, max_response_size, held or HeldBytes(), encoded=True)
     rpc = Rpc(method, key="inference" if asks_key else None, model="servable_spec.name")
-    return describe(SERVICE, {"Predict": rpc}, details_of=sentence, access_log=access_log)
+    return describe(SERVICE, {"Predict": rpc}, access_log=access_log)
 
 
 def _as_it_is(data: bytes) -> bytes:

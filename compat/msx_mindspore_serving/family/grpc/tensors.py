@@ -1,4 +1,4 @@
-"""Between the tensors of messages and values."""
+"""The way between the tensors of messages and values."""
 
 from array import array
 from collections.abc import Sequence

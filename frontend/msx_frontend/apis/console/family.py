@@ -27,13 +27,13 @@ EVENT_STREAM = (("content-type", "text/event-stream"),)
 
 
 def console(shown: ServerConsole) -> Family:
-    """On the management listener. The page itself is public; what it shows asks for the management key."""
+    """Family of the management listener. The page itself is public; what it shows asks for the management key."""
     routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
     return Family("console", routes, own_failure, listener="management", owns=("console",))
 
 
 def playground(shown: ServerConsole) -> Family:
-    """On the inference listener, another origin than the console's: a page that asks models."""
+    """Family of the inference listener, another origin than the console's: a page that asks models."""
 
     def management() -> str:
         return shown.parts.addresses.get("management", "")

@@ -81,7 +81,7 @@ class Hub:
         return bool(self._feeds)
 
     def open(self) -> Feed:
-        """For one browser. Raises ServiceUnavailable."""
+        """Open a feed for one browser. Raises ServiceUnavailable."""
         if len(self._feeds) >= MOST_CONSOLES:
             raise ServiceUnavailable(
                 f"{MOST_CONSOLES} consoles are open, which is the most that one server shows itself to: close one."

@@ -32,7 +32,7 @@ def completion_logprobs(tokens: Sequence[Token], offsets: list[int], top: int) -
 
 
 def prompt_logprobs(tokens: Iterable[Token], top: int) -> list[dict[str, Any] | None]:
-    """For each token but the first: by token id the token itself, and the `top` likeliest at its place."""
+    """List, for each token but the first, the token itself and the `top` likeliest at its place, by token id."""
     return [None if token.logprob is None else _ranked(token, top) for token in tokens]
 
 

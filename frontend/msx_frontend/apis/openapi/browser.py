@@ -1,4 +1,4 @@
-"""For people who only have the address: `GET /` says what answers here, and `/docs` shows the OpenAPI document.
+"""Pages for people who only have the address: `GET /` says what answers here, and `/docs` shows the OpenAPI document.
 
 The files of Swagger UI are those of the package fastapi-swagger, which is not imported: that would load FastAPI.
 """

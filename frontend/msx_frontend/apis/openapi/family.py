@@ -61,7 +61,7 @@ class Described:
         return (one for one in self._models() if _may_use(key, one.name))
 
     def _encoded(self, families: list[Family], models: list[DescribedModel]) -> bytes:
-        """On a thread: a large document takes longer than the event loop may wait."""
+        """Encode the document, on a thread: a large one takes longer than the event loop may wait."""
         routes = tuple(route for family in families for route in family.routes)
         made, known = self._document, self._routes
         if routes != known:
@@ -71,7 +71,7 @@ class Described:
 
 
 def _present(family: Family) -> Family:
-    """With the routes that exist now."""
+    """The family with the routes that exist now."""
     routes = (route for route in family.routes if route.when is None or route.when())
     return family._replace(routes=tuple(route._replace(when=None) for route in routes))
 

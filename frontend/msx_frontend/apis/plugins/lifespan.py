@@ -28,14 +28,17 @@ class Lifespan:
         self._stopping, self._stopped = asyncio.Event(), asyncio.Event()
         self._asked = 0
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run(), name=f"lifespan of {self._label}")
-        asyncio.get_running_loop().call_later(self._start_limit, self._late)
+        self._timer = asyncio.get_running_loop().call_later(self._start_limit, self._late)
 
     async def stop(self) -> None:
         """Let the app end for app_shutdown_timeout at most."""
         self._stopping.set()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._task is None or self._task.done():
             return
         if self.failure or not self.settled.is_set():

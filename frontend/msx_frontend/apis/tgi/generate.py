@@ -28,7 +28,7 @@ def generate_stream(request: TextRequest) -> StreamedTextReply:
 
 
 def generate_compatible(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
-    """Without a stream the reply is a list of one, as its clients expect."""
+    """Reply with a list of one where nothing is streamed, as its clients expect."""
     asked = request.read(TgiRequest)
     return _stream(request, asked) if asked.stream else _whole(request, asked, in_list=True)
 

@@ -18,7 +18,7 @@ from msx_frontend.whole_file import write_whole
 LISTING = "listing.json"
 PART = ".part"
 LOCK = ".lock"
-"""Beside the contents of a model: whoever has it is the only one that changes them."""
+"""File beside the contents of a model: whoever has it is the only one that changes them."""
 _REFS = "refs.json"
 PASSABLE = 0o711
 """Mode of folders of contents: a worker that runs as another user finds its own model, and cannot list others."""
@@ -96,7 +96,7 @@ def recorded(root: Path, url: HubUrl) -> tuple[HubContent, str] | None:
 
 
 def record(content: HubContent, url: HubUrl, revision: str) -> None:
-    """By its revision, and by the commit that this is now."""
+    """Record it by its revision, and by the commit that this is now."""
     names = {url.revision, revision} - ({""} if url.revision else set())
     refs = {**_refs(content.home), **dict.fromkeys(names, (content.id, revision))}
     kept = {name: at for name, at in refs.items() if (content.home / at[0]).is_dir()}

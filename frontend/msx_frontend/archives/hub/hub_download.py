@@ -32,7 +32,7 @@ class HubDownload:
         return self._done
 
     def fetch(self, most: int) -> None:
-        """Into `content.part`, which becomes `content.folder` at the end. Raises HubError, OSError.
+        """Fetch into `content.part`, which becomes `content.folder` at the end. Raises HubError, OSError.
 
         What has come stays in `part` when it fails: the next one goes on from there.
         """

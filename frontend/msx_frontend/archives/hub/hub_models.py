@@ -50,7 +50,7 @@ class HubModels:
         self._allowed = [pattern.pattern for pattern in config.allowed_urls]
         self._uses = Uses(root / "users.lock")
         self._contents: dict[str, HubContent] = {}
-        """By the URL that was asked for, and by that of the commit."""
+        """Contents by the URL that was asked for, and by that of the commit."""
         self._busy: list[HubContent] = []
         self._users = users
 
@@ -96,7 +96,7 @@ class HubModels:
             log.info("removed from the cache of hub models (hub_cache_size): %s", removed)
 
     def clean_folders(self) -> None:
-        """At the start: models' folders of an earlier server that are not used. Blocks."""
+        """Remove models' folders of an earlier server that are not used, at the start. Blocks."""
         kept = {self._folder(content).name for content in self._contents.values()}
         for path in self._folders.glob("*"):
             if path.name not in kept:

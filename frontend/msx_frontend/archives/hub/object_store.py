@@ -82,7 +82,8 @@ class ObjectStore:
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
     def detail(self, file: HubFile) -> HubFile:
-        """With the digest that the store has: SHA-256 where it was uploaded with one, else the MD5 of its ETag."""
+        """The file with the digest that the store has: SHA-256 where it was uploaded with one, else the MD5 of its
+        ETag."""
         try:
             head = self._head(file, ChecksumMode="ENABLED")
             tag = head["ETag"].strip('"')
@@ -135,8 +136,8 @@ class ObjectStore:
 
 
 def _follow_no_redirects(aiohttp: Any) -> None:
-    """In this process, which does nothing else. botocore itself asks the right region; aiohttp, by which s3fs asks,
-    would follow a `Location` anywhere."""
+    """Follow no redirects in this process, which does nothing else. botocore itself asks the right region; aiohttp, by
+    which s3fs asks, would follow a `Location` anywhere."""
     aiohttp.ClientSession.request = partialmethod(aiohttp.ClientSession.request, allow_redirects=False)
 
 

@@ -44,7 +44,7 @@ class Redirects:
             self._check_place(place)
 
     def watch(self) -> None:
-        """From now on, and for ever: to be called by a process that does nothing but fetch."""
+        """Watch redirects from now on, for ever: call it in a process that does nothing but fetch."""
         sys.addaudithook(self._connecting)
 
     def _connecting(self, event: str, args: tuple[Any, ...]) -> None:

@@ -50,7 +50,7 @@ class Remote(Protocol):
     def list_files(self) -> HubListing: ...
 
     def detail(self, file: HubFile) -> HubFile:
-        """With the digest, for a hub whose listing does not have it."""
+        """The file with its digest, for a hub whose listing does not have it."""
         ...
 
     def read(self, file: HubFile, start: int) -> Generator[bytes, None, None]:
@@ -73,7 +73,7 @@ def too_many() -> HubError:
 
 
 def skipped(chunks: Iterator[bytes], left: int) -> Iterator[bytes]:
-    """Without the first `left` bytes: of a server that does not know ranges."""
+    """The chunks without the first `left` bytes, of a server that does not know ranges."""
     for chunk in chunks:
         if left < len(chunk):
             yield chunk[left:]

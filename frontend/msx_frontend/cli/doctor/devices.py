@@ -12,7 +12,7 @@ from msx_frontend.findings import Finding, failed, ok, warning
 
 
 def check_devices(machine: Machine) -> Iterator[Finding]:
-    """Without devices nothing of a vendor is needed."""
+    """Check nothing of a vendor where there are no devices."""
     try:
         choice = choose_devices(machine.config, machine.env)
     except AcceleratorError as error:

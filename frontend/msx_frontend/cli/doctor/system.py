@@ -30,7 +30,7 @@ def check_ports(machine: Machine) -> Iterator[Finding]:
 
 
 def _addresses(config: ServerConfig) -> dict[str, Address]:
-    """By the key that changes each. Listeners with the same address share it."""
+    """Addresses by the key that changes each. Listeners with the same address share it."""
     every = {
         "inference_address": config.inference_address,
         "management_address": config.management_address,
@@ -134,7 +134,7 @@ def check_time(machine: Machine) -> Iterator[Finding]:
 
 
 def _synchronised() -> bool | None:
-    """By adjtimex(2), which with modes 0 only reads. None where it cannot be asked."""
+    """Ask adjtimex(2), which with modes 0 only reads. None where it cannot be asked."""
     asked = ctypes.create_string_buffer(512)  # struct timex has 208 bytes
     try:
         state = ctypes.CDLL(None, use_errno=True).adjtimex(asked)

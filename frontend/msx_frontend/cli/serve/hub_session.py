@@ -91,7 +91,7 @@ async def _fetched(url: str, config: ServerConfig) -> tuple[Path, str]:
 
 
 async def _tell(store: ModelStore, name: str) -> None:
-    """On a terminal in one line, which is written anew."""
+    """Tell how far it is: on a terminal in one line, which is written anew."""
     live, told = sys.stderr.isatty(), ""
     while True:
         await asyncio.sleep(LIVE if live else TELL)

@@ -74,7 +74,7 @@ class Session:
         return f"{self.name}={self._made}"
 
     def options(self, given: Options) -> Options:
-        """Beside the flags that the user has given: --set beats what is chosen here."""
+        """Options beside the flags that the user has given: --set beats what is chosen here."""
         at, port = self._serving.host, self._serving.port
         ports = [port + more if port else 0 for more in (0, 1, 2)]
         names = ("inference_address", "management_address", "metrics_address")
@@ -92,7 +92,7 @@ class Session:
         )
 
     async def run(self, server: Server) -> None:
-        """Beside the server, until it ends."""
+        """Run beside the server, until it ends."""
         if not self._serving.wait:
             self._show(server)
         await self._scale(server)

@@ -94,7 +94,7 @@ def _member(model: Path) -> bytes:
 
 
 def _asked(request: SizingRequest) -> Sizing:
-    """In a process of its own, which has the engine's arithmetic. Raises ClickException."""
+    """Ask a process of its own, which has the engine's arithmetic. Raises ClickException."""
     try:
         done = subprocess.run(_COMMAND, input=msgspec.json.encode(request), capture_output=True, timeout=LIMIT)
         answer = msgspec.json.decode(done.stdout, type=dict[str, msgspec.Raw])
@@ -108,6 +108,6 @@ def _asked(request: SizingRequest) -> Sizing:
 
 
 def _described(sizing: Sizing) -> dict[str, object]:
-    """With what the table computes from it."""
+    """Describe it with what the table computes from it."""
     ranks = [{**msgspec.structs.asdict(rank), "free": rank.free} for rank in sizing.ranks]
     return {"estimate": True, "fits": sizing.fits, **msgspec.structs.asdict(sizing), "ranks": ranks}

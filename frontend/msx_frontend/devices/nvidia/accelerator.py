@@ -97,7 +97,7 @@ class Nvidia:
         return {pair: cost for pair, cost in both if ids.issuperset(pair)}
 
     def environment(self, devices: Sequence[Device]) -> Mapping[str, str]:
-        """In this order CUDA numbers them, whichever CUDA_DEVICE_ORDER the process has."""
+        """Name them in the order in which CUDA numbers them then, whichever CUDA_DEVICE_ORDER the process has."""
         return {VISIBLE: ",".join(device.id for device in devices)}
 
     def collective_ports(self, block: int, *, shared: bool) -> Mapping[str, str]:

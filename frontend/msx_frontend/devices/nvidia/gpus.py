@@ -32,7 +32,7 @@ def instance_of(numbered: MigInstance | Xid) -> tuple[int, int] | None:
 
 
 def simulated_gpus(listed: str, count: int) -> list[Device]:
-    """With the names of `listed`, a list of visible devices; where it has none, with the numbers from 0 on."""
+    """GPUs with the names of `listed`, a list of visible devices; where it has none, with the numbers from 0 on."""
     ids = [_simulated_id(name) for name in entries(listed) or map(str, range(count))]
     return [Device(id, "simulated", simulated=True, alone=id.startswith("MIG-")) for id in ids[:count]]
 

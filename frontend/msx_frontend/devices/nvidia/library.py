@@ -24,7 +24,7 @@ def library_path(env: Mapping[str, str]) -> str | None:
 
 
 def _loads() -> bool:
-    """By the loader, which alone knows its cache. Nothing of the library is called."""
+    """Ask the loader, which alone knows its cache. Nothing of the library is called."""
     try:
         ctypes.CDLL(NAME)
     except OSError:

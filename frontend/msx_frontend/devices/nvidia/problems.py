@@ -127,6 +127,6 @@ def problems_of(inventory: Inventory) -> Iterator[GpuProblem]:
         every = len(inventory.gpus) + len(inventory.unreadable)
         names = ", ".join(f"GPU {one.index} ({one.reason})" for one in inventory.unreadable)
         yield GpuProblem(
-            f"{len(inventory.unreadable)} of {every} GPUs cannot be read and are left out: {names}",
+            f"GPUs that cannot be read are left out, {len(inventory.unreadable)} of {every}: {names}",
             "Look at what `nvidia-smi` and `dmesg` say; models run on the others.",
         )

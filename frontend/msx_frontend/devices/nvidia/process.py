@@ -18,7 +18,8 @@ from msx_frontend.devices.nvidia.problems import UnreadableError
 T = TypeVar("T")
 
 START = "import sys; sys.path[:] = sys.argv[1:]; from msx_frontend.devices.nvidia.program import main; main()"
-"""With the paths of this interpreter as arguments: variables, folders and modules of others have no say (`-I`)."""
+"""Program whose arguments are the paths of this interpreter: variables, folders and modules of others have no say
+(`-I`)."""
 
 FIRST_CALL = 3
 """So many times the limit for the first call of a process: where no other program has the GPUs open, the driver starts

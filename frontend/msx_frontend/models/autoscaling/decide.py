@@ -111,7 +111,7 @@ class _Judgement:
         return spare > 0 and self.reading.queue / spare <= max(self.reading.load_seconds, self.options.up_delay)
 
     def _enough_for_backlog(self) -> int:
-        """For what comes now, and for what will wait by the time that they are ready."""
+        """Workers for what comes now, and for what will wait by the time that they are ready."""
         recent = max(self._recent_rate(), self.rate)
         if (target := self.options.target_in_flight) is not None:
             return enough_for_in_flight(self.history.mean_demand(self.options.up_delay), target, self.reading.most)

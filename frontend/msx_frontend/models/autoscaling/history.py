@@ -99,7 +99,7 @@ class History:
         return self._mean([reading.demand for reading in self._samples], since)
 
     def _mean(self, values: list[int], since: float = float("-inf")) -> float:
-        """Over time: each value holds until the next."""
+        """Mean over time: each value holds until the next."""
         total = span = 0.0
         for (before, after), value in zip(pairwise(self._samples), values[1:], strict=True):
             if after.now > since:

@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from msx_frontend.models.changes.operations import Operations
@@ -37,10 +38,11 @@ class Change(ABC):
 
 
 class Changes:
-    """Makes changes one at a time, so that none meets another between its check and its end."""
+    """Makes changes one at a time, so that none meets another between its check and its end. `in_force` is called after
+    each that is news."""
 
-    def __init__(self, state: State, operations: Operations) -> None:
-        self._state, self._operations = state, operations
+    def __init__(self, state: State, operations: Operations, in_force: Callable[[], None]) -> None:
+        self._state, self._operations, self._in_force = state, operations, in_force
         self._one_at_a_time = asyncio.Lock()
         self._calls = WholeCalls()
 
@@ -63,7 +65,7 @@ class Changes:
                 await change.take_back(self._state)
                 raise
             if change.is_news():
-                self._state.on_change()
+                self._in_force()
 
     async def settled(self) -> None:
         """Returns when the changes that have begun are over."""

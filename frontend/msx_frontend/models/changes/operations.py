@@ -132,7 +132,7 @@ def check_workers(version: ModelVersion, least: int) -> None:
 
 
 def check_all_start(version: ModelVersion) -> None:
-    """For a call that must not wait for resources of other models. Raises ResourcesMissing."""
+    """Check that a call need not wait for resources of other models. Raises ResourcesMissing."""
     if version.status.shortage is not None:
         raise ResourcesMissing(*version.labels, f"{version.status.shortage.reason}.")
 

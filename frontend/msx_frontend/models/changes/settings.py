@@ -41,7 +41,7 @@ class Setting(Change):
 
 
 class LoadingAdapters(Setting):
-    """From now on these are loaded, beside those of the archive."""
+    """Loads these from now on, beside those of the archive."""
 
     def __init__(self, registry: Registry, version: ModelVersion, adapters: Mapping[str, AdapterFiles]) -> None:
         super().__init__(registry, version)

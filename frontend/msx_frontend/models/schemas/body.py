@@ -39,7 +39,7 @@ def body_schemas(signature: Signature | None, methods: Sequence[MethodInfo] | No
 
 
 def tensor_bodies(signature: Signature) -> BodySchemas:
-    """In the Open Inference Protocol's form."""
+    """Bodies in the Open Inference Protocol's form."""
     example = request_example(signature)
     return BodySchemas("", request_schema(signature), response_schema(signature), typed=False, example=example)
 

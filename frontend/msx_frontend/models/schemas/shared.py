@@ -34,7 +34,8 @@ class SharedSchemas:
 
 
 def _titled(schema: Any, title: str) -> Any:
-    """With this title, if it has one: clients make names of classes from titles, and a handler's class may have any."""
+    """Give it this title, if it has one: clients make names of classes from titles, and a handler's class may have
+    any."""
     return {**schema, "title": title} if isinstance(schema, Mapping) and "title" in schema else schema
 
 
@@ -45,6 +46,6 @@ def _referring(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def _reference(target: Any, names: Mapping[str, str]) -> Any:
-    """To a component; others, which a handler may have written, are left as they are."""
+    """Rename a reference to a component; others, which a handler may have written, are left as they are."""
     name = names.get(target.rpartition("/")[2]) if isinstance(target, str) else None
     return _referring(target, names) if name is None else f"{PLACE}{name}"

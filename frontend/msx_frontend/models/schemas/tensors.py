@@ -53,7 +53,7 @@ def response_schema(signature: Signature) -> Schema:
 
 
 def _tensors(tensors: tuple[TensorMeta, ...], *, exactly: bool = False, nested: bool = False) -> Schema:
-    """In any order. `exactly`: each of them once; `nested`: values may be lists of rows."""
+    """Schema of tensors in any order. `exactly`: each of them once; `nested`: values may be lists of rows."""
     known = [_tensor(one, nested) for one in tensors]
     made: Schema = {
         "type": "array",

@@ -24,7 +24,7 @@ class PackedServables:
 
     archives: list[Path] = field(default_factory=list)
     newest: dict[str, str] = field(default_factory=dict)
-    """By name; that is the default version."""
+    """Newest version by name; that is the default one."""
     failures: list[tuple[str, str]] = field(default_factory=list)
     """Why a version could not be packed, and the name that its archive would have had."""
 
@@ -60,7 +60,7 @@ def servables_in(folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def _listed(folder: Path) -> list[Path]:
-    """Without hidden folders. Raises ServablesError."""
+    """List folders that are not hidden. Raises ServablesError."""
     try:
         return [entry / CONFIG_NAME for entry in folder.resolve().iterdir() if not entry.name.startswith(".")]
     except OSError as error:

@@ -45,6 +45,6 @@ readable."""
 
 
 def migration(version: int) -> str:
-    """From `version` to the newest, in one transaction. `written_by` says which MSX brought the newest one."""
+    """Migrate from `version` to the newest, in one transaction. `written_by` says which MSX brought the newest one."""
     noted = f"DELETE FROM written_by; INSERT INTO written_by VALUES ('{__version__}');"  # noqa: S608 - a constant
     return f"BEGIN IMMEDIATE; {' '.join(SCRIPTS[version:])} {noted} PRAGMA user_version = {len(SCRIPTS)}; COMMIT;"

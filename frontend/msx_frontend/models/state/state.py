@@ -16,8 +16,6 @@ class State(Protocol):
 
     new: bool
     """Nothing has been written yet, so that the last snapshot counts."""
-    on_change: Callable[[], None]
-    """Called by `Changes` when a change is in force."""
 
     async def begin(self) -> None:
         """The start of the server: its changes are one transaction, which `close` undoes. Raises StateStoreError."""
@@ -60,7 +58,6 @@ class PersistentState:
     def __init__(self, store: StateStore) -> None:
         self._store = store
         self.new = store.new
-        self.on_change = _nobody_asks
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="state")
 
     async def begin(self) -> None:
@@ -113,17 +110,10 @@ class PersistentState:
             raise NotSaved(str(error)) from error
 
 
-def _nobody_asks() -> None:
-    return None
-
-
 class UnsavedState:
-    """With `--ncs`: nothing is read or written."""
+    """State of a server with `--ncs`: nothing is read or written."""
 
     new = True
-
-    def __init__(self) -> None:
-        self.on_change = _nobody_asks
 
     async def begin(self) -> None:
         return None

@@ -105,7 +105,7 @@ class StateStore:
             self._divide(name, rule)
 
     def load_traffic(self) -> dict[str, TrafficRule]:
-        """By the name of the model."""
+        """Rules by the name of the model."""
         with errors_named(self.path):
             rows = self._db.execute("SELECT name, rule FROM traffic").fetchall()
         try:
@@ -136,7 +136,7 @@ class StateStore:
             self._db.execute("DELETE FROM workflows WHERE name = ?", (name,))
 
     def load_workflows(self) -> list[StoredWorkflow]:
-        """In the order of registration."""
+        """Workflows in the order of registration."""
         with errors_named(self.path):
             rows = self._db.execute("SELECT name, url, workers, created_at FROM workflows ORDER BY id").fetchall()
         try:
@@ -147,7 +147,7 @@ class StateStore:
             raise StateStoreError(damaged(self.path, exc)) from exc
 
     def load_all(self) -> list[StoredVersion]:
-        """In the order of registration."""
+        """Versions in the order of registration."""
         with errors_named(self.path):
             rows = self._db.execute(f"SELECT {_COLUMNS} FROM versions ORDER BY id").fetchall()  # noqa: S608
         return [self._record(row) for row in rows]

@@ -10,7 +10,7 @@ from msx_core.service_errors import DeadlineExceeded, Overloaded, ServiceError
 
 
 class FirstLoad:
-    """At most `places` requests wait, each for `seconds` at most."""
+    """Requests that wait for the first load: `places` at most, each for `seconds` at most."""
 
     def __init__(self, name: str, places: int, seconds: float) -> None:
         self._name, self._places, self._seconds = name, places, seconds

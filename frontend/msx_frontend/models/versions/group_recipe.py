@@ -37,5 +37,5 @@ class GroupRecipe:
         return self.spawner.spec(self.source, lease, worker, generation, self.environment.place, at=self.place)
 
     def at(self, place: int) -> GroupRecipe:
-        """For the worker at this place of the version, from 0."""
+        """Recipe of the worker at this place of the version, from 0."""
         return replace(self, place=place)

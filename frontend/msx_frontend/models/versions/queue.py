@@ -94,8 +94,8 @@ class VersionQueue(Entrance):
             raise ServiceUnavailable(f'Model "{self._name}" is still loading; ask again when it is ready.')
 
     def wait_for_load(self, go: Callable[[], None], fail: Callable[[ServiceError], None]) -> LoadWait:
-        """For a request of which nothing can be decided before the first load, which it starts where workers follow the
-        load. Raises Overloaded when too many wait."""
+        """Let a request wait of which nothing can be decided before the first load, which it starts where workers
+        follow the load. Raises Overloaded when too many wait."""
         wait = self.first_load.wait(go, fail)
         self.dispatcher.events.asked()
         return wait

@@ -22,7 +22,8 @@ _CLOSED = ("logs", "archives", "downloads", "home", "cache")
 
 
 class WorkerRights:
-    """With a range in `worker_user`, each archive has a user of its own as long as a version uses it."""
+    """Rights of workers. With a range in `worker_user`, each archive has a user of its own as long as a version uses
+    it."""
 
     def __init__(self, config: ServerConfig, folder: StateFolder, in_use: Callable[[str], bool]) -> None:
         """`in_use` returns whether any version uses a digest. Raises ServerConfigError."""
@@ -42,7 +43,7 @@ class WorkerRights:
         return Confinement(user, self._limits, self._no_new_privileges)
 
     def open(self, python: str, env: Mapping[str, str]) -> None:
-        """At the start: open the state folder so far that workers reach their own folders only.
+        """Open the state folder, at the start, so far that workers reach their own folders only.
 
         Takes as long as a start of Python. Raises ServerConfigError where the workers' user cannot read Python or
         MSX.

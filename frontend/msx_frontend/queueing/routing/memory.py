@@ -15,7 +15,7 @@ class Memory:
     def __init__(self, most: int = MOST_BLOCKS) -> None:
         self._most = most
         self._blocks: OrderedDict[int, int] = OrderedDict()
-        """With the number of blocks that came next."""
+        """Blocks, with the number of those that came next."""
         self.asked = 0
         """When the worker was chosen last, in requests of all workers."""
 

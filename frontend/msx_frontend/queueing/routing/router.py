@@ -28,11 +28,6 @@ class Wanted(NamedTuple):
     blocks: Sequence[int]
 
 
-class Choice(NamedTuple, Generic[W]):
-    worker: W
-    reason: Reason
-
-
 class WorkerRouter(Generic[W]):
     """No worker is chosen that has more than `most_ahead` requests more than the least busy one.
 
@@ -45,11 +40,11 @@ class WorkerRouter(Generic[W]):
         self._sessions: OrderedDict[int, W] = OrderedDict()
         self._chosen = 0
 
-    def choose(self, wanted: Wanted, workers: Sequence[W]) -> Choice[W]:
-        """`workers`, of which there is at least one, have room for the request."""
-        choice = self._choice(wanted, self._eligible(workers))
-        self._remember(wanted, choice.worker)
-        return choice
+    def choose(self, wanted: Wanted, workers: Sequence[W]) -> tuple[W, Reason]:
+        """A worker, and why it was chosen. `workers`, of which there is at least one, have room for the request."""
+        worker, reason = self._choice(wanted, self._eligible(workers))
+        self._remember(wanted, worker)
+        return worker, reason
 
     def forget(self, worker: W) -> None:
         """It has ended. Idempotent."""
@@ -61,16 +56,16 @@ class WorkerRouter(Generic[W]):
         most = min(worker.busy for worker in workers) + self._most_ahead
         return [worker for worker in workers if worker.busy <= most]
 
-    def _choice(self, wanted: Wanted, workers: list[W]) -> Choice[W]:
+    def _choice(self, wanted: Wanted, workers: list[W]) -> tuple[W, Reason]:
         held = None if wanted.session is None else self._sessions.get(wanted.session)
         if held is not None and held in workers:
-            return Choice(held, "session")
+            return held, "session"
         known = {worker: self._memory(worker).known(wanted.blocks) for worker in workers}
         most = max(known.values())
         best = min((worker for worker in workers if known[worker] == most), key=self._load)
         if self._memory(best).is_common(wanted.blocks):  # else one worker would have all conversations
             best = min(workers, key=self._load)
-        return Choice(best, "prefix" if known[best] == most > 0 else "load")
+        return best, "prefix" if known[best] == most > 0 else "load"
 
     @property
     def _load(self) -> Callable[[W], tuple[int, int]]:

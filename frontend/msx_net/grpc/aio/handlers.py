@@ -1,4 +1,4 @@
-"""From a service to what grpc wants to have."""
+"""Handlers of a service, as grpc wants to have them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _handler(served: ServedMethod, heartbeats: StreamHeartbeats) -> Callable[[An
 
 
 def _check_page(served: ServedMethod, call: AioCall) -> None:
-    """By its origin: grpc does not say under which name the server was asked. Raises ServiceError."""
+    """Check its origin: grpc does not say under which name the server was asked. Raises ServiceError."""
     if served.guard is not None:
         served.guard.check("POST", lambda name: call.page.get(name.decode(), ""), None)
 
@@ -179,6 +179,6 @@ class AioCall:
             await self._context.abort(StatusCode[outcome.code.name], outcome.message)
 
     def line(self, target: str) -> Call:
-        """For the access log."""
+        """Line for the access log."""
         client = self._context.peer().partition(":")[2]  # `ipv4:127.0.0.1:33002`
         return Call(client, target, self.id, self._started, key_name=self.key_name)

@@ -14,7 +14,8 @@ from msx_net.tls.listeners import ListenerTls
 
 
 class AioListener:
-    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves.
+    """A port that grpc listens at; with `tls` it speaks nothing else. `on_stop` ends calls that would not end by
+    themselves.
 
     What grpc reads is not counted before it is a message: then its service counts it, and `held` is not used.
     """

@@ -27,7 +27,8 @@ class CallConnection:
     def __init__(self, methods: Mapping[bytes, ServedMethod], calls: OpenCalls) -> None:
         self._methods, self._calls = methods, calls
         self._heads: dict[int, CallHead] = {}
-        """By the identity of their headers, which they hold: the same block of a connection gives the same list."""
+        """Heads by the identity of their headers, which they hold: the same block of a connection gives the same
+        list."""
         self._client = ""
 
     def accept(self, stream: Stream, headers: Headers, ended: bool) -> StreamEvents:
@@ -70,7 +71,7 @@ class CallConnection:
 
     @property
     def client(self) -> str:
-        """For log lines; known when the first call comes."""
+        """Address for log lines; known when the first call comes."""
         if not self._client:
             peer = self.protocol.peer
             host, port = peer[:2] if isinstance(peer, tuple) else ("", 0)  # a Unix socket's has no name

@@ -19,7 +19,8 @@ CLOSING = 1.0
 
 
 class DirectListener:
-    """With `tls` it speaks nothing else. `on_stop` ends calls that would not end by themselves."""
+    """A port of our own HTTP/2; with `tls` it speaks nothing else. `on_stop` ends calls that would not end by
+    themselves."""
 
     def __init__(self, listen: GrpcListen, served: GrpcServed) -> None:
         self._listen, self.keys = listen, listen.keys

@@ -53,7 +53,7 @@ class OrderedReplies:
         self._answering: IncomingRequest | None = None
         """The last request that is answered, or was; None before the first one."""
         self._reply: Http1Reply | AsgiCycle | None = None
-        """To that request; None if nothing is under way."""
+        """Reply to that request; None if nothing is under way."""
         self.held: Hold | None = None
         """Counts the bytes of a large body until it is answered; made when the first one comes."""
         self._ending = False

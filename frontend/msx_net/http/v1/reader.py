@@ -1,4 +1,4 @@
-"""From the bytes of a connection to its requests: the callbacks of llhttp's parser."""
+"""The way from the bytes of a connection to its requests: the callbacks of llhttp's parser."""
 
 from __future__ import annotations
 
@@ -188,7 +188,8 @@ class Http1Reader:
             self._requests.request_complete(request)
 
     def _drop_trailer(self, name: bytes) -> None:
-        """Behind the body a header may not mean what it means before it (RFC 9110, 6.5.1), and no route wants one."""
+        """Drop it: behind the body a header may not mean what it means before it (RFC 9110, 6.5.1), and no route wants
+        one."""
         self._trailers += 1
         if self._trailers > self._most_headers:
             raise TooManyHeaders(self._limits, "trailers")

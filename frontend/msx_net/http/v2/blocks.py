@@ -20,7 +20,7 @@ _SHORT = 127
 
 
 def reply_block(status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """With the date."""
+    """Encode the headers of a reply, and the date."""
     fields = [(name.lower(), value.strip(b" \t")) for name, value in headers]
     kept = (field for field in fields if field[0] not in OF_CONNECTIONS)
     return encode_headers([(b":status", b"%d" % status), (b"date", _date(int(time()))), *kept])

@@ -31,7 +31,7 @@ class RequestConnection:
         self._port = port
         self._calls: Calls | None = None
         self._kept: dict[int, tuple[Begin, Fields]] = {}
-        """By the identity of the headers, which are kept so that no others have it."""
+        """Beginnings by the identity of their headers, which are kept so that no others have it."""
         self._client: SocketAddress = None
         self._server: SocketAddress = None
         self._client_text = ""

@@ -1,4 +1,4 @@
-"""From the fields of a stream to the head of a request (RFC 9113 §8.3.1): the form that it has in HTTP/1.1."""
+"""The way from the fields of a stream to the head of a request (RFC 9113 §8.3.1): the form that it has in HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Http2Head(NamedTuple):
     """Path and query, as they were sent."""
     scheme: bytes
     headers: RawHeaders
-    """Without pseudo-headers, but with `host`."""
+    """Headers without pseudo-headers, but with `host`."""
 
     @property
     def has_path(self) -> bool:

@@ -67,7 +67,8 @@ class _Linear(ShardedCell):
         return ops.reshape(self.matmul(rows, self.weight), (*x.shape[:-1], self.local[1]))
 
     def biased(self, y: Any) -> Any:
-        """In a graph on a CPU `y + self.bias` takes twice as long, and keeps four more buffers of y's size."""
+        """Add the bias by BiasAdd: in a graph on a CPU `y + self.bias` takes twice as long, and keeps four more buffers
+        of y's size."""
         if self.bias.dtype == ms.float64:
             return y + self.bias  # BiasAdd has no such kernel
         rows = ops.reshape(y, (-1, self.local[1]))

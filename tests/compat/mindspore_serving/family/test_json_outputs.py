@@ -10,6 +10,7 @@ import pytest
 from msx_core.packed import OneBytes, OneText, Tensor
 from msx_core.service_errors import DeadlineExceeded, HandlerFailed, Overloaded, ServiceUnavailable, WorkerDied
 from tests.compat.mindspore_serving.family.fakes import FakeServables, Values, ask_rest
+from tests.phrases import worker_died
 
 
 def answered(value: Any) -> bytes:
@@ -132,7 +133,7 @@ def test_replies_without_a_form(value: Any, message: bytes) -> None:
             Overloaded("Full of requests.", plain="Full."),
             b"Serving Error: enqueued requests count exceeds the limit: Full.",
         ),
-        (WorkerDied("It ended."), b"Worker died. It ended."),
+        (WorkerDied("It ended."), worker_died("It ended.").encode()),
         (DeadlineExceeded("Too late."), b"Too late."),
     ],
 )

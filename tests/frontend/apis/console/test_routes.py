@@ -11,6 +11,7 @@ from msx_core.service_errors import WorkerDied
 from msx_frontend.metrics.history import FIELDS, POINTS
 from tests.frontend.apis.console.consoles import open_console
 from tests.loops import run
+from tests.phrases import worker_died
 
 
 def test_the_history_of_a_version_and_of_all(tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ def test_traces_of_all_versions_and_of_one(tmp_path: Path) -> None:
                 opened.harness.submit(name).fail(WorkerDied(f"{name} is gone"))
             every, one = (await opened.get("traces")).json, (await opened.get("traces?model=m&version=1.0")).json
             assert [trace["model"] for trace in every["failed"]] == ["n", "m"]
-            assert [trace["error"] for trace in one["failed"]] == ["Worker died. m is gone"]
+            assert [trace["error"] for trace in one["failed"]] == [worker_died("m is gone")]
             assert (await opened.get("traces?model=none&version=1.0")).status == 404
 
     run(test())

@@ -11,9 +11,9 @@ from msx_core.service_errors import (
     WorkerDied,
 )
 from msx_frontend.apis.kserve.errors import ManyReplies, error_text, failure
+from msx_frontend.apis.kserve.grpc.status import open_inference_code
 from msx_frontend.apis.kserve.infer import opened
 from msx_net.grpc.codes import Code
-from msx_net.grpc.status import open_inference_code
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.net.http.client import Exchange, FakeAccessLog, ask
 from tests.net.http.direct_client import begin_direct
 from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import begin_http2
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 
@@ -285,7 +286,7 @@ def test_an_error_before_the_first_chunk_has_a_body() -> None:
 
     exchange = run(test())
     assert exchange.status == 507
-    assert exchange.json["message"] == "Worker died. It ended."
+    assert exchange.json["message"] == worker_died("It ended.")
 
 
 def test_the_handlers_error_has_its_status() -> None:
@@ -327,7 +328,7 @@ def test_a_stream_that_breaks_has_no_clean_end(caplog: pytest.LogCaptureFixture)
     run(test())
     (record,) = caplog.records
     assert (record.levelname, record.__dict__["request_id"]) == ("WARNING", "id-1")
-    assert record.getMessage() == "a stream was cut: Worker died. It ended."
+    assert record.getMessage() == f"a stream was cut: {worker_died('It ended.')}"
 
 
 # -- clients that leave --

@@ -278,8 +278,8 @@ def test_half_of_the_cards_cannot_be_read(open_gpus: Open, nvml: FakeNvml) -> No
     gpus = open_gpus(CUDA_VISIBLE_DEVICES="0,1", CUDA_DEVICE_ORDER="PCI_BUS_ID")
     assert ids(gpus) == [SECOND], "its number is still 1"
     assert gpus.problems() == [
-        "1 of 2 GPUs cannot be read and are left out: GPU 0 (GPU is lost). Look at what `nvidia-smi` and `dmesg` say; "
-        "models run on the others."
+        "GPUs that cannot be read are left out, 1 of 2: GPU 0 (GPU is lost). Look at what `nvidia-smi` and `dmesg` "
+        "say; models run on the others."
     ]
 
 

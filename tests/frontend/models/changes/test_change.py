@@ -57,7 +57,7 @@ class Ending(Steps):
 def made() -> tuple[Changes, Operations]:
     state = UnsavedState()
     operations = Operations(1)
-    return Changes(state, operations), operations
+    return Changes(state, operations, lambda: None), operations
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from msx_sdk.generation import EMBED, GENERATE, TOKENIZE, Capabilities
 from tests.frames import fed
 from tests.frontend.harness import FakeGroup, Harness, in_harness
 from tests.frontend.jobs import make_job
+from tests.phrases import no_worker
 from tests.retry import told_wait
 
 
@@ -55,7 +56,7 @@ def test_a_model_that_has_not_told_yet(tmp_path: Path) -> None:
             harness.submit("m", kind=GENERATE)
         assert told_wait(dict(refused.value.headers))
         await harness.register("n", initial_workers=0)
-        with pytest.raises(ServiceUnavailable, match='Model "n" has no worker'):
+        with pytest.raises(ServiceUnavailable, match=no_worker("n")):
             harness.submit("n", kind=GENERATE)
 
     in_harness(tmp_path, test)

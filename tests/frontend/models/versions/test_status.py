@@ -18,6 +18,7 @@ from msx_protocol import LoadFailed
 from msx_sdk.generation import GENERATE
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.frontend.jobs import error_of
+from tests.phrases import no_worker
 
 BROKEN = group_end.load_failed(
     LoadFailed("FileNotFoundError: [Errno 2] No such file or directory: '/srv/my models/m/w.bin'", "Traceback …", False)
@@ -52,7 +53,7 @@ def test_a_failed_load_is_told_at_once_until_a_try_has_succeeded(tmp_path: Path)
         FakeGroup.loading.add("m")
         await failed(harness)
         assert refused(harness) == (
-            'Model "m" has no worker to serve inference request: its last load failed, and it is tried again: '
+            f"{no_worker('m')}: its last load failed, and it is tried again: "
             "FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"
         )
         version = harness.registry.find("m")
@@ -156,7 +157,7 @@ def test_one_that_is_given_up_says_what_helps(tmp_path: Path) -> None:
         harness.groups()[0].end(BROKEN)
         await until(lambda: version.status.state is ModelState.FAILED)
         assert refused(harness) == (
-            'Model "m" has no worker to serve inference request: it was given up after maxRetryTimeoutInSec, until it '
+            f"{no_worker('m')}: it was given up after maxRetryTimeoutInSec, until it "
             "is scaled or registered again: FileNotFoundError: [Errno 2] No such file or directory: 'w.bin'"
         )
 

@@ -18,6 +18,7 @@ from msx_frontend.models.versions.states import ModelState
 from msx_frontend.resources import starts
 from msx_frontend.workers import group_end
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
+from tests.phrases import no_worker
 
 TP2 = "parallelType: tp\nparallelLevel: 2\n"
 MODELS = {
@@ -147,9 +148,7 @@ def test_a_model_that_waits(tmp_path: Path) -> None:
         words = "m:1.0 needs 1 device, and none of 1 device is left for it: 0 is held by other:1.0"
         with pytest.raises(ServiceUnavailable) as caught:
             harness.submit("m")
-        assert (
-            caught.value.message == f'Model "m" has no worker to serve inference request: it waits for devices: {words}'
-        )
+        assert caught.value.message == f"{no_worker('m')}: it waits for devices: {words}"
         described = describe(version)
         assert (described["state"], described["reason"]) == ("WAITING", f"{words}.")
         assert (described["minWorkers"], described["deviceType"]) == (1, "npu")

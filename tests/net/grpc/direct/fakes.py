@@ -26,8 +26,6 @@ from msx_net.http2.stream_events import StreamEvents
 from tests.net.grpc.access_log import AccessLog
 
 LIMIT = 100
-BUG = "%0Aorg.pytorch.serve.http.InternalServerException"
-"""Text that TorchServe's form of details adds to a bug of the server."""
 SERVICE = "a.Service"
 
 

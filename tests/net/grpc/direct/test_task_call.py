@@ -16,7 +16,7 @@ from msx_net.grpc.codes import Code
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.direct.framing import framed
 from msx_net.grpc.unary_reply import ResponseTooLarge
-from tests.net.grpc.direct.fakes import BUG, LIMIT, FakeService, FakeStream, Peer, error, take
+from tests.net.grpc.direct.fakes import LIMIT, FakeService, FakeStream, Peer, error, take
 
 
 def with_peer(test: Callable[[Peer, FakeService], Awaitable[None]]) -> None:
@@ -72,8 +72,8 @@ def test_what_its_method_knows() -> None:
 @pytest.mark.parametrize(
     ("raised", "status"),
     [
-        (error(), (Code.INVALID_ARGUMENT, "No.%0Aorg.pytorch.serve.http.BadRequestException")),
-        (OSError("Lost."), (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")),
+        (error(), (Code.INVALID_ARGUMENT, "No.")),
+        (OSError("Lost."), (Code.INTERNAL, "Internal error: OSError: Lost.")),
     ],
 )
 @pytest.mark.parametrize("method", ["Unary", "ServerStream"])

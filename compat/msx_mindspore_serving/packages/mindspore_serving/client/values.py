@@ -1,4 +1,4 @@
-"""Between Python's values and the tensors of a message."""
+"""The way between Python's values and the tensors of a message."""
 
 from __future__ import annotations
 

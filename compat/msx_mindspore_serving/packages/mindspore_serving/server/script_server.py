@@ -60,7 +60,7 @@ class ScriptServer:
         self._give_signals_back()
 
     def forget(self) -> None:
-        """In a child of the script, which signals end as they would without a server."""
+        """Forget the server in a child of the script, which signals end as they would without one."""
         if self._process is not None:
             self._process.forget()
         self._give_signals_back()

@@ -112,7 +112,7 @@ class ServerProcess:
             self._thread.join()
 
     def forget(self) -> None:
-        """In a child of the script, whose server it is not."""
+        """Forget the process in a child of the script, whose server it is not."""
         self._channel.close()
         self._folder.close()
 
@@ -166,7 +166,7 @@ class ServerProcess:
 
 
 def _log_folder() -> str | None:
-    """Beside the script's other files, as MindSpore Serving's; None where they cannot be written."""
+    """Folder beside the script's other files, as MindSpore Serving's; None where they cannot be written."""
     folder = os.path.join(os.getcwd(), LOG_FOLDER)
     try:
         os.makedirs(folder, exist_ok=True)

@@ -54,7 +54,7 @@ class ServableStartConfig:
 
     @property
     def device_type(self) -> str:
-        """In lower case; "none" where none is named."""
+        """Kind of device in lower case; "none" where none is named."""
         return self._device_type
 
     @property

@@ -43,7 +43,7 @@ def checked(configs: Any) -> Sequence[ServableStartConfig]:
 
 
 def merged(configs: Iterable[ServableStartConfig]) -> list[StartedServable]:
-    """In the order of the configurations. Raises RuntimeError."""
+    """Servables in the order of the configurations. Raises RuntimeError."""
     first: dict[str, StartedServable] = {}
     found: dict[tuple[str, int], StartedServable] = {}
     for config in configs:

@@ -1,4 +1,4 @@
-"""From a PIL image to a tensor, as torchvision's transforms do it, without torchvision."""
+"""The way from a PIL image to a tensor, as torchvision's transforms do it, without torchvision."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -8,7 +8,7 @@ from .vision_handler import VisionHandler
 
 
 class ImageSegmenter(VisionHandler):
-    """For each image [height, width, 2]: the most probable class of each pixel, and its probability."""
+    """Answers each image with [height, width, 2]: the most probable class of each pixel, and its probability."""
 
     image_processing: Any = IMAGENET
 

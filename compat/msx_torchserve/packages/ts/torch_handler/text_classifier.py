@@ -12,7 +12,7 @@ from .text_handler import TextHandler
 
 
 class TextClassifier(TextHandler):
-    """For models that take all tokens of a batch and the place where each text begins, such as an `EmbeddingBag`.
+    """Serves models that take all tokens of a batch and the place where each text begins, such as an `EmbeddingBag`.
 
     TorchServe's takes one text a call; this one takes as many as the batch has.
     """

@@ -1,4 +1,4 @@
-"""Between the messages of ModelInfer and what a worker reads and writes. Of any package that has these messages."""
+"""The way between the messages of ModelInfer, of any package that has them, and what a worker reads and writes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ class InferMessages:
         self._choices = message_class(f"{package}.InferParameter").DESCRIPTOR.fields_by_name
 
     def body(self, request: Any) -> Body:
-        """For the worker, which decodes the tensors. Raises BadRequest."""
+        """Body for the worker, which decodes the tensors. Raises BadRequest."""
         inputs, tensors = _inputs(request)
         head: dict[str, Any] = {"inputs": inputs}
         if request.id:

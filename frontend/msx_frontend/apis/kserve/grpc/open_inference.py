@@ -12,6 +12,7 @@ from msx_core.replies.reply_buffer import ReplyBuffer
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.kserve.grpc.infer_messages import InferMessages, parameters_of
 from msx_frontend.apis.kserve.grpc.infer_stream import InferStream
+from msx_frontend.apis.kserve.grpc.status import open_inference_code
 from msx_frontend.apis.kserve.grpc.typed_contents import use_typed_contents
 from msx_frontend.apis.kserve.infer import only_message
 from msx_frontend.apis.kserve.metadata import model_config, model_metadata, server_metadata
@@ -24,7 +25,7 @@ from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.service import CodeOf, DetailsOf, Rpc, Service, describe
-from msx_net.grpc.status import open_inference_code, sentence
+from msx_net.grpc.status import sentence
 
 PACKAGE = "inference"
 TORCHSERVE_PACKAGE = "org.pytorch.serve.grpc.openinference"

@@ -17,7 +17,7 @@ _FIELDS = {
     "FP32": ("fp32_contents", "f"),
     "FP64": ("fp64_contents", "d"),
 }
-"""By datatype: the member of InferTensorContents, and struct's letter of an item."""
+"""Member of InferTensorContents, and struct's letter of an item, by datatype."""
 
 
 def use_typed_contents(response: Any) -> None:

@@ -14,12 +14,12 @@ from msx_core.replies.sink import Sink
 from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
+from msx_frontend.apis.torchserve.grpc.status import details, status_message, torchserve_code
 from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, method_kind
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import message_class
 from msx_net.grpc.service import JobMethod, Rpc, Service, describe
-from msx_net.grpc.status import status_message, torchserve_code
 from msx_net.grpc.unary_reply import ResponseTooLarge
 
 SERVICE = "org.pytorch.serve.grpc.inference.InferenceAPIsService"
@@ -69,7 +69,7 @@ class InferenceService:
             "StreamPredictions": Rpc(self._stream_predictions, model="model_name"),
             "StreamPredictions2": Rpc(self._stream_predictions2),
         }
-        return describe(SERVICE, methods, code_of=torchserve_code, access_log=self._access_log)
+        return describe(SERVICE, methods, code_of=torchserve_code, details_of=details, access_log=self._access_log)
 
     async def _ping(self, request: Any, context: CallContext) -> Any:
         return _HealthResponse(health=json.dumps({"status": self._health.ping()[1]}, indent=2))

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_core.service_errors import ServiceError
+from msx_frontend.apis.torchserve.grpc.status import details
 from msx_frontend.management_errors import ModelApiDisabled
 from msx_frontend.models.model_api import StatusMessage
 from msx_frontend.models.parameters import Values
@@ -21,7 +22,7 @@ SERVICE = "org.pytorch.serve.grpc.management.ManagementAPIsService"
 _Response = message_class("org.pytorch.serve.grpc.management.ManagementResponse")
 
 Answer = Callable[[Any, str], Coroutine[Any, Any, str]]
-"""From a request and its id to the text of its response."""
+"""Makes the text of a response from a request and its id."""
 
 
 class ManagesModels(Protocol):
@@ -68,7 +69,7 @@ class ManagementService:
             "UnregisterModel": self._unregister,
         }
         methods = {name: Rpc(self._method(answer), key="management") for name, answer in answers.items()}
-        return describe(SERVICE, methods, access_log=self._access_log, listener="management")
+        return describe(SERVICE, methods, details_of=details, access_log=self._access_log, listener="management")
 
     def _method(self, answer: Answer) -> Callable[[Any, CallContext], Awaitable[Any]]:
         async def method(request: Any, context: CallContext) -> Any:

@@ -15,7 +15,6 @@ from msx_core.replies.stream_credit import BEHIND, StreamBuffers
 from msx_core.service_errors import (
     DeadlineExceeded,
     HandlerFailed,
-    InvalidKey,
     ModelNotFound,
     Overloaded,
     ServiceError,
@@ -24,10 +23,10 @@ from msx_core.service_errors import (
 )
 from msx_frontend.apis.torchserve.grpc import sequences
 from msx_frontend.job import PREDICT, STREAM, Field
-from msx_frontend.keys.key import Key
 from tests.frontend.harness import until
-from tests.frontend.keys.some import SELDOM, some_key
+from tests.frontend.keys.some import SELDOM, OneKey, some_key
 from tests.frontend.net.grpc.harness import Request, Served, answer, begin, failure, request, serving, told
+from tests.phrases import worker_died
 from tests.retry import told_wait
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -39,16 +38,6 @@ def with_server(test: Callable[[Served], Awaitable[None]], **settings: object) -
             await test(served)
 
     asyncio.run(main())
-
-
-class Tokens:
-    def __init__(self, key: Key | None = None) -> None:
-        self.key = key or some_key()
-
-    def check(self, kind: str, authorization: str | None) -> Key:
-        if (kind, authorization) != ("inference", "Bearer K"):
-            raise InvalidKey("Token refused")
-        return self.key
 
 
 # -- Predictions --
@@ -142,7 +131,7 @@ def test_the_status_that_a_handler_set_is_ignored() -> None:
             StatusCode.FAILED_PRECONDITION,
             "teapot\norg.pytorch.serve.http.InternalServerException",
         ),
-        (WorkerDied("Why."), StatusCode.INTERNAL, "Worker died. Why.\norg.pytorch.serve.http.InternalServerException"),
+        (WorkerDied("Why."), StatusCode.INTERNAL, worker_died("Why.\norg.pytorch.serve.http.InternalServerException")),
         (
             DeadlineExceeded("Late."),
             StatusCode.DEADLINE_EXCEEDED,
@@ -395,7 +384,7 @@ def test_an_error_after_the_first_chunk() -> None:
         assert [(await anext(aiter(call))).prediction for _ in range(2)] == [b"one", b"two"]
         error = await failure(call)
         assert error.code() is StatusCode.INTERNAL
-        assert error.details() == "Worker died. Rank 0 is gone.\norg.pytorch.serve.http.InternalServerException"
+        assert error.details() == worker_died("Rank 0 is gone.\norg.pytorch.serve.http.InternalServerException")
 
     with_server(test)
 
@@ -641,7 +630,7 @@ def test_no_method_without_the_token(metadata: tuple[tuple[str, str], ...]) -> N
             error = await failure(call)
             assert (error.code(), error.details()) == (StatusCode.PERMISSION_DENIED, "Token refused")
 
-    with_server(test, tokens=Tokens())
+    with_server(test, tokens=OneKey())
 
 
 def test_the_right_token() -> None:
@@ -652,7 +641,7 @@ def test_the_right_token() -> None:
         answer(await served.registry.next_job(), b"in")
         assert (await call).prediction == b"in"
 
-    with_server(test, tokens=Tokens())
+    with_server(test, tokens=OneKey())
 
 
 def test_a_key_for_some_models() -> None:
@@ -674,7 +663,7 @@ def test_a_key_for_some_models() -> None:
         answer(job, b"in")
         await call
 
-    with_server(test, tokens=Tokens(some_key("team-a", models=("m",))))
+    with_server(test, tokens=OneKey(some_key("team-a", models=("m",))))
 
 
 def test_a_rate() -> None:
@@ -692,7 +681,7 @@ def test_a_rate() -> None:
             assert 'The key "team-a" is above its rate of 0.001 per second (api_keys_file).' in (error.details() or "")
         assert [(await served.access_log.lines.get())[0].key_name for _ in range(3)] == ["team-a"] * 3
 
-    with_server(test, tokens=Tokens(some_key("team-a", rate=SELDOM)))
+    with_server(test, tokens=OneKey(some_key("team-a", rate=SELDOM)))
 
 
 def test_each_request_of_a_sequence_counts_for_the_rate() -> None:
@@ -702,7 +691,7 @@ def test_each_request_of_a_sequence_counts_for_the_rate() -> None:
         answered, refused = [response async for response in stream]
         assert (answered.prediction, refused.status.code) == (b"in", StatusCode.RESOURCE_EXHAUSTED.value[0])
 
-    with_server(test, tokens=Tokens(some_key("team-a", rate=SELDOM)))
+    with_server(test, tokens=OneKey(some_key("team-a", rate=SELDOM)))
 
 
 def test_the_access_log_has_every_call() -> None:

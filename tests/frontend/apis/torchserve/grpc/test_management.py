@@ -6,26 +6,15 @@ import grpc
 import pytest
 from grpc import StatusCode
 
-from msx_core.service_errors import BadRequest, InvalidKey, ModelNotFound, ServiceError
+from msx_core.service_errors import BadRequest, ModelNotFound, ServiceError
 from msx_frontend.apis.torchserve.grpc.management import SERVICE
-from msx_frontend.keys.key import Key
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, ModelApiDisabled, WorkersNotStarted
 from msx_net.grpc.messages import POOL, message_class
-from tests.frontend.keys.some import some_key
+from tests.frontend.keys.some import OneKey
 from tests.frontend.net.grpc.harness import Served, failure, serving
 
 PACKAGE = "org.pytorch.serve.grpc.management"
 Response = message_class(f"{PACKAGE}.ManagementResponse")
-
-
-class Tokens:
-    def __init__(self, key: Key | None = None) -> None:
-        self.key = key or some_key()
-
-    def check(self, kind: str, authorization: str | None) -> Key:
-        if (kind, authorization) != ("management", "Bearer K"):
-            raise InvalidKey("Token refused")
-        return self.key
 
 
 Ask = Callable[..., Any]
@@ -157,7 +146,7 @@ def test_the_management_token(metadata: Any) -> None:
         assert served.models.calls == []
         await ask("ListModels", metadata=(("authorization", "Bearer K"),))
 
-    with_server(test, tokens=Tokens())
+    with_server(test, tokens=OneKey(kind="management"))
 
 
 @pytest.mark.parametrize("refusal", [None, Conflict("Twice.")])

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from msx_core.service_errors import InvalidKey, RequestCancelled
+from msx_core.service_errors import RequestCancelled
 from msx_frontend.keys.key import Key
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.framing import framed
-from tests.frontend.keys.some import some_key
-from tests.net.grpc.direct.fakes import BUG, LIMIT, FakeService, Peer, error
+from tests.frontend.keys.some import OneKey
+from tests.net.grpc.direct.fakes import LIMIT, FakeService, Peer, error
 
 Test = Callable[[Peer, FakeService], None]
 
@@ -87,7 +87,7 @@ def test_a_job_that_fails() -> None:
     def test(peer: Peer, service: FakeService) -> None:
         stream = peer.ask("Job", b"in")
         service.jobs[0].fail(error())
-        assert stream.status == (Code.INVALID_ARGUMENT, "No.%0Aorg.pytorch.serve.http.BadRequestException")
+        assert stream.status == (Code.INVALID_ARGUMENT, "No.")
         assert stream.headers[":status"] == "200"
         assert stream.headers["x-request-id"] == service.jobs[0].id
         assert service.access_log.lines.get_nowait()[1] == Code.INVALID_ARGUMENT
@@ -101,22 +101,12 @@ def test_a_job_that_is_not_taken(refusal: Exception) -> None:
         service.refusal = refusal
         code, message = peer.ask("Job", b"in").status
         if isinstance(refusal, OSError):
-            assert (code, message) == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
+            assert (code, message) == (Code.INTERNAL, "Internal error: OSError: Lost.")
         else:
             assert code == Code.INVALID_ARGUMENT
         assert not peer.calls.open
 
     with_peer(test)
-
-
-class Tokens:
-    def __init__(self, key: Key | None = None) -> None:
-        self.key = key or some_key()
-
-    def check(self, kind: str, authorization: str | None) -> Key:
-        if (kind, authorization) != ("inference", "Bearer K"):
-            raise InvalidKey("Token refused")
-        return self.key
 
 
 def test_tokens() -> None:
@@ -129,7 +119,7 @@ def test_tokens() -> None:
         peer.ask("Job", b"in", headers=((b"authorization", b"Bearer K"),))
         assert service.jobs
 
-    with_peer(test, FakeService(Tokens()))
+    with_peer(test, FakeService(OneKey()))
 
 
 METHODS = ("Job", "Unary", "ServerStream", "Conversation")
@@ -157,17 +147,17 @@ def test_who_has_no_key_hears_of_it_with_the_first_byte(method: str, say: str) -
         assert not peer.calls.open
         assert peer.calls.held.held == 0
 
-    with_peer(test, FakeService(Tokens()))
+    with_peer(test, FakeService(OneKey()))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_bug_in_the_check_of_a_key(method: str) -> None:
-    class Broken(Tokens):
+    class Broken(OneKey):
         def check(self, kind: str, authorization: str | None) -> Key:
             raise OSError("Lost.")
 
     def test(peer: Peer, service: FakeService) -> None:
-        assert peer.ask(method, b"in").status == (Code.INTERNAL, f"Internal error: OSError: Lost.{BUG}")
+        assert peer.ask(method, b"in").status == (Code.INTERNAL, "Internal error: OSError: Lost.")
 
     with_peer(test, FakeService(Broken()))
 

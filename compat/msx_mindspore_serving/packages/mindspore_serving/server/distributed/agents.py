@@ -178,6 +178,6 @@ def _stay(connection: socket.socket) -> None:
 
 
 def _say(line: str) -> None:
-    """On stdout, where MindSpore Serving's scripts say it."""
+    """Print it on stdout, where MindSpore Serving's scripts say it."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

@@ -14,7 +14,7 @@ from msx_core.servables import load_servable
 from msx_sdk.errors import HandlerLoadError
 
 MOST_SECONDS = 300
-"""For the import; what is slow is MindSpore."""
+"""Seconds for the import; what is slow is MindSpore."""
 MOST_BYTES = 1 << 20
 
 

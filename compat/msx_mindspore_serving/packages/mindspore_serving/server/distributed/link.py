@@ -29,7 +29,7 @@ class RankFiles(msgspec.Struct, frozen=True):
 
 
 class AgentConfiguration(msgspec.Struct, frozen=True, tag=True):
-    """To an agent that has connected: host and device of each rank."""
+    """Host and device of each rank, for an agent that has connected."""
 
     servable: str
     places: list[tuple[str, int]]
@@ -37,7 +37,7 @@ class AgentConfiguration(msgspec.Struct, frozen=True, tag=True):
 
 
 class AgentRegistration(msgspec.Struct, frozen=True, tag=True):
-    """From an agent: its ranks and their files."""
+    """Ranks of an agent, and their files."""
 
     ranks: dict[int, RankFiles]
     dec_key: bytes | None = None
@@ -45,13 +45,13 @@ class AgentRegistration(msgspec.Struct, frozen=True, tag=True):
 
 
 class AgentRefusal(msgspec.Struct, frozen=True, tag=True):
-    """From an agent: its script has failed."""
+    """Failure of an agent's script."""
 
     text: str
 
 
 class AgentOutcome(msgspec.Struct, frozen=True, tag=True):
-    """To an agent: the servable is ready, or the text says why it is not."""
+    """Outcome for an agent: the servable is ready, or the text says why it is not."""
 
     error: str = ""
 

@@ -94,7 +94,7 @@ def _places(table: str, declared: Declared) -> list[RankPlace]:
 
 
 def _nodes(server: ServerProcess, table: str, places: list[RankPlace]) -> int:
-    """On how many machines the ranks run: on this one, unless the server has a cluster. Raises RuntimeError."""
+    """Number of machines that the ranks run on: this one, unless the server has a cluster. Raises RuntimeError."""
     counts = Counter(place.host for place in places)
     host = next((host for host in counts if not is_local(host)), None)
     if host is None:

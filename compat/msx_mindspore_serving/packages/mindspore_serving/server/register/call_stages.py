@@ -47,7 +47,7 @@ def _function(kind: str, name: str, function: Any, args: tuple[TensorDef, ...], 
 
 
 def _check_order(body: MethodBody, kind: str, name: str) -> None:
-    """At most once each, and in order. Raises RuntimeError."""
+    """Check that each is called once at most, and in order. Raises RuntimeError."""
     failed = f"Check failed in method '{body.name}', "
     if any(_kind(called) == kind for called in body.called):
         raise RuntimeError(f"{failed}{_shown(kind)} should not be invoked more than once")

@@ -17,7 +17,7 @@ class DeviceInfo:
     title: ClassVar[str]
     word: ClassVar[str] = "option"
     allowed: ClassVar[Mapping[str, tuple[tuple[str, ...], str]]]
-    """For each option its values, () for any, and what a refusal says of them."""
+    """Values of each option, () for any, and what a refusal says of them."""
 
     def __init__(self, **options: str) -> None:
         """Raises RuntimeError."""

@@ -17,11 +17,13 @@ from msx_core.service_errors import (
 )
 from msx_frontend import management_errors
 from msx_frontend.apis.torchserve.grpc import inference
+from msx_frontend.apis.torchserve.grpc.status import details, status_message, torchserve_code
 from msx_net.grpc.codes import Code
 from msx_net.grpc.messages import message_class
-from msx_net.grpc.status import details, standard_code, status_message, torchserve_code
+from msx_net.grpc.status import standard_code
+from tests.phrases import worker_died
 
-PAGE = (Path(__file__).parents[4] / "docs/grpc.md").read_text()
+PAGE = (Path(__file__).parents[5] / "docs/grpc.md").read_text()
 
 OURS = {service_errors.__name__, inference.__name__, reply_buffer.__name__}
 
@@ -90,7 +92,7 @@ def test_unknown_models_are_internal_on_torchserves_service_only() -> None:
 
 
 def test_details() -> None:
-    assert details(WorkerDied("So.")) == "Worker died. So.\norg.pytorch.serve.http.InternalServerException"
+    assert details(WorkerDied("So.")) == worker_died("So.\norg.pytorch.serve.http.InternalServerException")
     assert details(InvalidKey("Refused")) == "Refused"
 
 
