@@ -18,6 +18,11 @@ class Finding(NamedTuple):
     found: str
     remedy: str = ""
 
+    @property
+    def sentence(self) -> str:
+        """Text with the remedy for a log, without its last full stop."""
+        return f"{self.found}. {self.remedy}".rstrip(". ")
+
 
 def ok(check: str, found: str) -> Finding:
     return Finding(check, Level.OK, found)

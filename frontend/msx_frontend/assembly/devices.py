@@ -42,10 +42,10 @@ class ServerDevices:
     @classmethod
     async def find(cls, config: ServerConfig) -> ServerDevices:
         """Raises AcceleratorError."""
-        accelerator, devices, remarks = await asyncio.to_thread(choose_devices, config, os.environ)
-        for remark in remarks:
+        chosen = await asyncio.to_thread(choose_devices, config, os.environ)
+        for remark in (*(problem.sentence for problem in chosen.problems), *chosen.remarks):
             log.warning("%s", remark)
-        found = cls(config, accelerator, devices, await asyncio.to_thread(accelerator.links))
+        found = cls(config, chosen.accelerator, chosen.devices, await asyncio.to_thread(chosen.accelerator.links))
         await found._watch.start()
         return found
 

@@ -85,8 +85,9 @@ class Accelerator(Protocol):
     def detect(self) -> Sequence[Device]:
         """The devices that the server may use, in the order of their numbers. Blocks."""
 
-    def problems(self) -> Sequence[str]:
-        """A sentence with its remedy for each reason why `detect` could not read a device; empty when all is well."""
+    def problems(self) -> Sequence[Finding]:
+        """Each reason why `detect` could not read a device, or may have misread which are meant; empty when all is
+        well."""
 
     def simulated(self, count: int) -> Sequence[Device]:
         """So many devices of this kind that exist only as numbers; inherited ids of visible devices name them."""

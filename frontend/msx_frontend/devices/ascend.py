@@ -77,7 +77,7 @@ class Ascend:
         self._npus = [replace(npu, cores=self._cores(npu)) for npu in self._npus]
         return self._npus
 
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> Sequence[Finding]:
         return ()
 
     def simulated(self, count: int) -> Sequence[Npu]:

@@ -8,17 +8,19 @@ from msx_frontend.devices.ascend import Ascend
 from msx_frontend.devices.none import NoAccelerator
 from msx_frontend.devices.nvidia.accelerator import Nvidia
 from msx_frontend.devices.settings import AUTO, DeviceSettings, NoDevicesError, UnknownAcceleratorError
+from msx_frontend.findings import Finding
 
 KNOWN: tuple[type[Accelerator], ...] = (Ascend, Nvidia)
 """Accelerators in the order of preference."""
 
 
 class ChosenDevices(NamedTuple):
-    """`remarks` are sentences for the log, without their full stops."""
+    """`problems` are those of all kinds; `remarks` are further sentences for the log, without their full stops."""
 
     accelerator: Accelerator
     devices: Sequence[Device]
     remarks: Sequence[str] = ()
+    problems: Sequence[Finding] = ()
 
 
 class _Found(NamedTuple):
@@ -26,7 +28,7 @@ class _Found(NamedTuple):
 
     accelerator: Accelerator
     devices: Sequence[Device]
-    problems: Sequence[str]
+    problems: Sequence[Finding]
 
 
 def choose_accelerator(settings: DeviceSettings, env: Mapping[str, str]) -> ChosenDevices:
@@ -45,8 +47,8 @@ def choose_accelerator(settings: DeviceSettings, env: Mapping[str, str]) -> Chos
         if one.accelerator is not choice.accelerator:
             one.accelerator.close()
     if not choice.devices and settings.accelerator != AUTO:
-        raise NoDevicesError(kinds[0], [*problems, *_hidden(kinds[0], env)])
-    return choice._replace(remarks=[*problems, *choice.remarks])
+        raise NoDevicesError(kinds[0], [*(problem.sentence for problem in problems), *_hidden(kinds[0], env)])
+    return choice._replace(problems=problems)
 
 
 def accelerators(name: str = AUTO) -> Sequence[type[Accelerator]]:
@@ -78,7 +80,7 @@ def visible_variables() -> frozenset[str]:
 
 def _look(accelerator: Accelerator) -> _Found:
     devices = accelerator.detect()
-    return _Found(accelerator, devices, [problem.rstrip(".") for problem in accelerator.problems()])
+    return _Found(accelerator, devices, accelerator.problems())
 
 
 def _taken(settings: DeviceSettings, found: Sequence[_Found]) -> ChosenDevices:

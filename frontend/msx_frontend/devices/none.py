@@ -31,7 +31,7 @@ class NoAccelerator:
     def detect(self) -> Sequence[Device]:
         return ()
 
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> Sequence[Finding]:
         return ()
 
     def simulated(self, count: int) -> Sequence[Device]:

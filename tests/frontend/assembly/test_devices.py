@@ -11,6 +11,7 @@ from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.choose import KNOWN
 from msx_frontend.devices.settings import NoDevicesError
+from msx_frontend.findings import failed
 from tests.frontend.devices.fake_accelerator import FakeAccelerator, add_accelerator
 
 
@@ -38,9 +39,9 @@ def find(**keys: object) -> ServerDevices:
 def test_what_could_not_be_read_is_a_warning(
     fake: FakeAccelerator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(fake, "problems", lambda: ["f2 cannot be read: mend it."])
+    monkeypatch.setattr(fake, "problems", lambda: [failed("FPUs", "f2 cannot be read", "Mend it.")])
     find(accelerator="fake")
-    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", "f2 cannot be read: mend it")]
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [("WARNING", "f2 cannot be read. Mend it")]
 
 
 def test_its_devices_are_read_no_more_after_the_end(fake: FakeAccelerator) -> None:

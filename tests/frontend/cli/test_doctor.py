@@ -25,7 +25,7 @@ from msx_frontend.devices import cann
 from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.devices.ascend import Ascend
 from msx_frontend.environments.interpreter import own
-from msx_frontend.findings import Finding, Level
+from msx_frontend.findings import Finding, Level, failed
 from msx_frontend.versions import PACKAGES, PYTHON, Range, minor, numbers
 from msx_net.listening.address import Address
 from tests.frontend.assembly.test_instance import info
@@ -210,6 +210,30 @@ def test_packages_of_workers_are_those_of_their_interpreter_and_of_models(tmp_pa
     assert absent.worker_packages() == [whole]
 
 
+def test_devices_that_cannot_be_read_fail_with_their_remedy_where_none_are_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fake, unread = FakeAccelerator(0), failed("FPUs", "the driver does not answer", "Start the machine anew.")
+    add_accelerator(monkeypatch, fake)
+    monkeypatch.setattr(fake, "problems", lambda: [unread])
+    assert [one for one in devices.check_devices(Machine(env={})) if one.level is Level.FAILED] == [unread]
+
+
+def test_a_problem_that_comes_with_the_status_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake, problems = FakeAccelerator(1), list[Finding]()
+    hangs = failed("FPUs", "the driver hangs", "Start the machine anew.")
+
+    def status() -> dict[str, DeviceStatus]:
+        problems.append(hangs)
+        return {}
+
+    add_accelerator(monkeypatch, fake)
+    monkeypatch.setattr(fake, "problems", lambda: tuple(problems))
+    monkeypatch.setattr(fake, "status", status)
+    found = list(devices.check_devices(Machine(ServerConfig(accelerator="fake"))))
+    assert [one for one in found if one.level is Level.FAILED] == [hangs]
+
+
 def test_a_kind_of_devices_that_is_named_and_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = FakeAccelerator(0)
     add_accelerator(monkeypatch, gone)
@@ -224,8 +248,11 @@ def test_a_kind_of_devices_that_is_named_and_not_there(monkeypatch: pytest.Monke
 def test_what_the_start_warns_of_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeAccelerator(1)
     add_accelerator(monkeypatch, fake)
-    monkeypatch.setattr(fake, "problems", lambda: ["f1 cannot be read."])  # a finding of `check_software`
-    first, *others = devices.check_devices(Machine(ServerConfig(accelerator="fake", simulate_devices=4)))
+    unread = failed("FPUs", "f1 cannot be read", "Mend it.")
+    monkeypatch.setattr(fake, "problems", lambda: [unread])
+    problem, first, *others = devices.check_devices(Machine(ServerConfig(accelerator="fake", simulate_devices=4)))
+    assert problem == unread
+    assert unread not in others
     assert (first.level, first.found) == (
         Level.WARNING,
         "simulate_devices=4 has no effect: the server has found 1 FPU",

@@ -45,7 +45,7 @@ class FakeAccelerator:
     def detect(self) -> Sequence[Device]:
         return self.devices
 
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> Sequence[Finding]:
         return ()
 
     def simulated(self, count: int) -> Sequence[Device]:

@@ -69,7 +69,7 @@ def test_its_figures_are_in_the_metrics() -> None:
 
 
 def test_a_machine_without_devices() -> None:
-    accelerator, devices, _ = choose_accelerator(DeviceSettings(), {"PATH": "/nowhere", ASCEND_VISIBLE: "0,1"})
+    accelerator, devices, *_ = choose_accelerator(DeviceSettings(), {"PATH": "/nowhere", ASCEND_VISIBLE: "0,1"})
     assert (accelerator.kind, devices, accelerator.status()) == ("cpu", (), {})
     assert accelerator.environment(()) == {}, "workers inherit what may hide devices from them"
 

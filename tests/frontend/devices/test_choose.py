@@ -11,14 +11,17 @@ from msx_frontend.devices import choose
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.choose import ChosenDevices, choose_accelerator, resources_of_devices
 from msx_frontend.devices.settings import DeviceSettings, NoDevicesError, UnknownAcceleratorError
+from msx_frontend.findings import Finding, failed
 from tests.frontend.devices.fake_accelerator import FakeAccelerator
+
+SILENT = failed("FARs", "the driver of FAR does not answer", "Start it.")
 
 
 class Found(FakeAccelerator):
     """Each class has as many devices as `count` says, and remembers what was made of it."""
 
     count = 0
-    told: Sequence[str] = ()
+    told: Sequence[Finding] = ()
     made: list[FakeAccelerator]
 
     def __init__(self, limit: int | None = None, env: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -26,7 +29,7 @@ class Found(FakeAccelerator):
         self.devices = self.devices[:limit]
         self.made.append(self)
 
-    def problems(self) -> Sequence[str]:
+    def problems(self) -> Sequence[Finding]:
         return self.told
 
 
@@ -85,10 +88,10 @@ def test_of_two_the_first_which_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_what_cannot_be_read_is_said_whichever_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     has(monkeypatch, 2, 0)
-    monkeypatch.setattr(Far, "told", ["the driver of FAR does not answer."])
-    assert summary(chosen()) == ("near", 2, ["the driver of FAR does not answer"])
+    monkeypatch.setattr(Far, "told", [SILENT])
+    assert (summary(chosen()), chosen().problems) == (("near", 2, []), [SILENT])
     has(monkeypatch, 0, 0)
-    assert summary(chosen()) == ("none", 0, ["the driver of FAR does not answer"])
+    assert (summary(chosen()), chosen().problems) == (("none", 0, []), [SILENT])
 
 
 def test_none_are_looked_for_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,12 +106,12 @@ def test_none_are_looked_for_where_none_are_wanted(monkeypatch: pytest.MonkeyPat
 def test_a_kind_that_is_named_and_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models would compute on the CPU without a word."""
     has(monkeypatch, 2, 0)
-    monkeypatch.setattr(Far, "told", ["the driver of FAR does not answer."])
+    monkeypatch.setattr(Far, "told", [SILENT])
     with pytest.raises(NoDevicesError) as info:
         chosen("far", FAR_VISIBLE="-1")
     assert str(info.value) == (
-        "accelerator=far: no FAR was found (the driver of FAR does not answer; FAR_VISIBLE is '-1'): leave out the "
-        "key to serve on what there is; simulate_devices=N makes N FARs that exist only as numbers"
+        "accelerator=far: no FAR was found (the driver of FAR does not answer. Start it; FAR_VISIBLE is '-1'): leave "
+        "out the key to serve on what there is; simulate_devices=N makes N FARs that exist only as numbers"
     )
     assert all(one.closed for one in Far.made)
 

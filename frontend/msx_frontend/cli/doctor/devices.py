@@ -27,9 +27,8 @@ def check_devices(machine: Machine) -> Iterator[Finding]:
 def _found(choice: choose.ChosenDevices, machine: Machine) -> Iterator[Finding]:
     accelerator = choice.accelerator
     real = [device for device in choice.devices if not device.simulated]
-    told = {problem.rstrip(".") for problem in accelerator.problems()} if real else set()  # by `check_software`
-    for remark in (one for one in choice.remarks if one not in told):
-        yield warning("devices", remark, "The server starts, and says so in its log.")
+    yield from choice.problems
+    yield from (warning("devices", remark, "The server starts, and says so in its log.") for remark in choice.remarks)
     if machine.config.accelerator == NoAccelerator.name:
         yield ok("devices", f"none, by accelerator={accelerator.name}: models run on the CPU")
         return
@@ -39,6 +38,7 @@ def _found(choice: choose.ChosenDevices, machine: Machine) -> Iterator[Finding]:
     names = ", ".join(sorted({device.name for device in real}))
     yield ok(f"{accelerator.title}s", f"{len(real)}: {names}{_of_container(accelerator, machine)}")
     statuses = accelerator.status()
+    yield from (problem for problem in accelerator.problems() if problem not in choice.problems)
     yield from _unhealthy(accelerator, statuses)
     yield from _conditions(accelerator, real, statuses)
     yield from accelerator.check_software(machine.worker_packages())

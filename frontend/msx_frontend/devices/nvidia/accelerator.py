@@ -71,8 +71,9 @@ class Nvidia:
             self._process.stop()
         return self._gpus
 
-    def problems(self) -> Sequence[str]:
-        return [problem.sentence for problem in self._all_problems()]
+    def problems(self) -> Sequence[Finding]:
+        every = self._problems + ([self._failed] if self._failed else [])
+        return [(warning if one.minor else failed)(f"{self.title}s", one.found, one.remedy) for one in every]
 
     def simulated(self, count: int) -> Sequence[Device]:
         return simulated_gpus(self._env.get(VISIBLE, ""), count)
@@ -111,13 +112,7 @@ class Nvidia:
     def check_software(self, packages: Sequence[Path]) -> Iterator[Finding]:
         if self._inventory is not None:
             yield ok("NVIDIA driver", _versions(self._inventory))
-        for problem in self._all_problems():
-            finding = warning if problem.minor else failed
-            yield finding(f"{self.title}s", problem.found, problem.remedy)
         yield from check_torch(packages, self._inventory.cuda if self._inventory is not None else 0)
-
-    def _all_problems(self) -> list[GpuProblem]:
-        return self._problems + ([self._failed] if self._failed else [])
 
     def _read_inventory(self) -> Inventory | None:
         """None on a machine without NVML, and where it cannot be read."""

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from msx_frontend.devices.accelerator import Accelerator
 from msx_frontend.devices.nvidia.accelerator import Nvidia
 from tests.nvml import A100, H100, FakeNvml
 
 Open = Callable[..., Nvidia]
+
+
+def sentences(accelerator: Accelerator) -> list[str]:
+    """Its problems with their remedies."""
+    return [f"{one.found}. {one.remedy}" for one in accelerator.problems()]
 
 
 @pytest.fixture

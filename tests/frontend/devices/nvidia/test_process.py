@@ -18,7 +18,7 @@ from msx_frontend.devices.nvidia.messages import Inventory
 from msx_frontend.devices.nvidia.problems import UnreadableError
 from msx_frontend.devices.nvidia.process import NvmlProcess
 from tests.backend.harness import wait_until
-from tests.frontend.devices.nvidia.conftest import Open
+from tests.frontend.devices.nvidia.conftest import Open, sentences
 from tests.nvml import FakeNvml
 
 HANGS = "hang.nvmlDeviceGetUtilizationRates"
@@ -71,20 +71,20 @@ def test_a_call_that_hangs_is_told_once_and_the_next_reading_starts_anew(
     with caplog.at_level(logging.WARNING):
         assert gpus.status() == {}
     words = "NVIDIA's driver has not answered within 0.05 s, and the process that reads its GPUs was ended. Look at "
-    assert gpus.problems()[0].startswith(words)
+    assert sentences(gpus)[0].startswith(words)
     assert [message.startswith(words) for message in caplog.messages] == [True]
     assert not hanging.is_running()
     nvml.set({HANGS: None})
     gpus._process._timeout = 60
     assert len(gpus.status()) == 2
-    assert gpus.problems() == []
+    assert sentences(gpus) == []
 
 
 def test_a_driver_that_hangs_from_the_start(open_gpus: Open, nvml: FakeNvml) -> None:
     nvml.set({"hang.nvmlInitWithFlags": 1})
     gpus = open_gpus(timeout=0.05)
     assert gpus.detect() == ()
-    assert gpus.problems()[0].startswith("NVIDIA's driver has not answered within 0.15 s, and")
+    assert sentences(gpus)[0].startswith("NVIDIA's driver has not answered within 0.15 s, and")
     assert (gpus.status(), gpus.links()) == ({}, {})
 
 
@@ -109,7 +109,7 @@ def test_one_that_dies_in_a_call(open_gpus: Open, nvml: FakeNvml) -> None:
     process_of(gpus).send_signal(signal.SIGKILL)
     asking.join()
     assert statuses == [{}]
-    assert gpus.problems() == [
+    assert sentences(gpus) == [
         "the process that reads NVIDIA's GPUs ended with code -9. The log has its last words. A server that "
         "has found its GPUs at the start tries again by itself."
     ]
@@ -153,7 +153,7 @@ def test_one_that_cannot_be_started(open_gpus: Open, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     gpus = open_gpus()
     assert gpus.detect() == ()
-    assert gpus.problems() == [
+    assert sentences(gpus) == [
         "the process that reads NVIDIA's GPUs cannot be started ([Errno 2] No such file or directory: "
         "'/nowhere/python'). Let the server have more processes and memory. A server that has found its "
         "GPUs at the start tries again by itself."
