@@ -38,7 +38,9 @@ class Cuda:
             raise AcceleratorError("CUDA error: device-side assert triggered\nFor debugging consider …\n")
 
 
-torch = sys.modules["torch"] = SimpleNamespace(cuda=Cuda(), __version__="2.11.0", version=SimpleNamespace(cuda="13.0"))
+torch = sys.modules["torch"] = SimpleNamespace(
+    cuda=Cuda(), __version__="2.11.0", version=SimpleNamespace(cuda="13.0"), Tensor=type("Tensor", (), {})
+)
 
 
 class Handler:
