@@ -107,6 +107,7 @@ NUMBER(nvmlDeviceGetComputeInstanceId, "ci")
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, "most_instances")
 
 int nvmlInitWithFlags(unsigned flags) { ENTER(0); return 0; }
+int nvmlShutdown(void) { ENTER(0); return 0; }
 const char *nvmlErrorString(int code) { return code == 999 ? "Unknown Error" : "an error"; }
 int nvmlSystemGetDriverVersion(char *text, unsigned size) { ENTER(0); return value("driver", text, size) ? 0 : NOT_SUPPORTED; }
 
@@ -127,6 +128,14 @@ int nvmlDeviceGetCount_v2(unsigned *count) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device *device) { ENTER(index + 1); *device = index + 1; return 0; }
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, Device *device) {
+  char text[256];
+  ENTER(0);
+  for (Device one = 1; !text_of(one, "uuid", text, sizeof text); one++)
+    if (!strcmp(text, uuid)) { *device = one; return 0; }
+  return NOT_FOUND;
+}
 
 int nvmlDeviceGetPciInfo_v3(Device device, Pci *pci) {
   ENTER(device);

@@ -62,8 +62,10 @@ class Bench:
 
     def used(self) -> int:
         """MiB that are used of the first GPU. Raises NotRunError where there is none."""
-        if self.cards is None or not self.gpu:
-            raise NotRunError("no GPU has said its UUID")
+        if self.cards is None:
+            raise NotRunError("simulated GPUs have no memory")
+        if not self.gpu:
+            raise NotRunError("no worker has said which GPU it has")
         return self.cards.used(self.gpu)
 
     def _seconds(self, model: str, body: Any) -> Iterator[float]:

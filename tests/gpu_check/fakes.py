@@ -1,4 +1,4 @@
-"""A server whose workers answer as they are told, and NVML with two GPUs, for tests of the checks."""
+"""A server whose workers answer as they are told, and two GPUs, for tests of the checks."""
 
 from __future__ import annotations
 
@@ -7,39 +7,20 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.gpu_check.bench import Bench
-from tests.gpu_check.cards import Cards
 
 UUIDS = ["GPU-5a1b0c9e-7d52-4a6b-93f7-2b8f6a1e0c11", "GPU-0f6e2c44-91aa-4d0e-8a57-6c1d3b2e9f70"]
 RIGHT = {"device": "cuda:0", "gpu_id": 0, "visible": UUIDS[0], "gpus": 1, "pid": 11, "output": [0.5]}
 
 
-class FakeNvml:
+class FakeCards:
     """`used` are MiB of the first GPU, one reading after the other; the last one stays."""
 
     def __init__(self, *used: int, count: int = 2) -> None:
-        self._used, self._count = list(used) or [0], count
+        self._used, self.count = list(used) or [0], count
 
-    def nvmlSystemGetDriverVersion(self) -> str:  # NVML's name
-        return "570.133.20"
-
-    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
-        return 12080
-
-    def nvmlDeviceGetCount(self) -> int:
-        return self._count
-
-    def nvmlDeviceGetHandleByIndex(self, number: int) -> int:
-        return number
-
-    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> int:
-        return UUIDS.index(uuid)
-
-    def nvmlDeviceGetName(self, handle: int) -> str:
-        return "NVIDIA H100 80GB HBM3"
-
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
-        used = self._used.pop(0) if len(self._used) > 1 else self._used[0]
-        return SimpleNamespace(total=81559 << 20, used=used << 20)
+    def used(self, uuid: str) -> int:
+        assert uuid == UUIDS[0]
+        return self._used.pop(0) if len(self._used) > 1 else self._used[0]
 
 
 class FakeServer:
@@ -67,7 +48,8 @@ class FakeServer:
         self.killed.append(pid)
 
 
-def bench(server: FakeServer, nvml: FakeNvml | None, gpu: str = "") -> Bench:
-    """A bench on this server, with simulated GPUs where there is no NVML."""
+def bench(server: FakeServer, cards: FakeCards | None, gpu: str = "") -> Bench:
+    """A bench on this server, with simulated GPUs where there are no cards."""
     made: Any = server
-    return Bench(made, Cards(nvml) if nvml else None, gpu)
+    found: Any = cards
+    return Bench(made, found, gpu)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.gpu_check import archives, checks
 from tests.gpu_check.bench import Bench
-from tests.gpu_check.fakes import RIGHT, UUIDS, FakeNvml, FakeServer, bench
+from tests.gpu_check.fakes import RIGHT, UUIDS, FakeCards, FakeServer, bench
 from tests.gpu_check.page import FailedError, NotRunError
 
 
@@ -23,11 +23,11 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_a_gpu(*answers: dict[str, Any], used: tuple[int, ...] = (), count: int = 2) -> Bench:
-    return bench(FakeServer(*answers), FakeNvml(*used, count=count), UUIDS[0])
+    return bench(FakeServer(*answers), FakeCards(*used, count=count), UUIDS[0])
 
 
 def test_a_handler_that_computes_on_its_gpu_passes() -> None:
-    made = bench(FakeServer(RIGHT), FakeNvml())
+    made = bench(FakeServer(RIGHT), FakeCards())
     assert checks.custom_handler(made).startswith(f"cuda:0, gpu_id 0, CUDA_VISIBLE_DEVICES {UUIDS[0]}; loaded in ")
     assert made.gpu == UUIDS[0], "whose memory later checks read"
 
@@ -65,9 +65,9 @@ def described(usage: str, kind: str = "gpu") -> FakeServer:
 
 def test_describe_has_figures_of_a_gpu() -> None:
     usage = "gpuId::0 utilization.gpu [%]::7 % utilization.memory [%]::2 % memory.used [MiB]::900 MiB"
-    assert usage in checks.describe(bench(described(usage), FakeNvml()))
+    assert usage in checks.describe(bench(described(usage), FakeCards()))
     with pytest.raises(FailedError, match="gpuUsage is 'N/A', and has no figures"):
-        checks.describe(bench(described("N/A"), FakeNvml()))
+        checks.describe(bench(described("N/A"), FakeCards()))
     assert checks.describe(bench(described("N/A"), None))
     with pytest.raises(FailedError, match="deviceType: 'cpu' where 'gpu' is right"):
         checks.describe(bench(described("N/A", "cpu"), None))
@@ -115,5 +115,7 @@ def test_what_a_machine_cannot_answer_is_not_run() -> None:
     with pytest.raises(NotRunError, match="it takes two GPUs, and here is one"):
         checks.group_of_two(on_a_gpu(SUM, count=1))
     for check in (checks.metrics, checks.memory_after_unregistering):
-        with pytest.raises(NotRunError, match="no GPU has said its UUID"):
+        with pytest.raises(NotRunError, match="simulated GPUs have no memory"):
             check(bench(FakeServer(RIGHT), None))
+    with pytest.raises(NotRunError, match="no worker has said which GPU it has"):
+        checks.memory_after_unregistering(bench(FakeServer(RIGHT), FakeCards()))

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu_check.checks import CHECKS
+from tests.nvml import A100, H100, FakeNvml
+
 ROOT = Path(__file__).parents[2]
 HAS_TORCH = importlib.util.find_spec("torch") is not None
-ROWS = 10
-"""Checks of a server's GPUs."""
 
 
 def checkout(folder: Path, nvidia_smi: str | None) -> dict[str, str]:
@@ -60,31 +61,43 @@ def test_a_machine_with_gpus_runs_the_check(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "-m tests.gpu_check\n", "")
 
 
-def page() -> tuple[int, list[list[str]]]:
-    """Exit code and the rows of the page of simulated GPUs."""
-    command = [sys.executable, "-m", "tests.gpu_check", "--simulated"]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
+def page(*arguments: str, **env: str) -> tuple[int, list[list[str]], str]:
+    """Exit code, rows, and the whole page."""
+    command = [sys.executable, "-m", "tests.gpu_check", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **env}, capture_output=True, text=True)
     assert done.stderr == ""
-    assert "- no GPU: two are simulated, and torch computes on the CPU" in lines
-    assert lines[-3:] == ["## python -m benchmarks utilisation: not run", "", "GPUs are simulated."]
-    return done.returncode, [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][1:]
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
+    assert [len(row) for row in rows] == [3] * (1 + len(CHECKS))
+    return done.returncode, rows[1:], done.stdout
 
 
 @pytest.mark.e2e
 @pytest.mark.torch
 @pytest.mark.skipif(not HAS_TORCH, reason="needs the extra `torch`")
 def test_the_whole_page() -> None:
-    code, rows = page()
+    code, rows, text = page("--simulated")
     assert [row[1] for row in rows] == [*["passed"] * 5, "not run", "passed", "passed", "not run", "passed"], rows
+    assert "- no GPU: two are simulated, and torch computes on the CPU\n" in text
+    assert text.endswith("## python -m benchmarks utilisation: not run\n\nGPUs are simulated.\n")
     assert code == 0
 
 
 @pytest.mark.e2e
+@pytest.mark.torch
+@pytest.mark.skipif(not HAS_TORCH, reason="needs the extra `torch`")
+def test_a_torch_that_computes_on_the_cpu_beside_gpus_fails(tmp_path: Path) -> None:
+    """GPUs are those of a library of recorded values, on which no torch can compute."""
+    code, rows, text = page(**FakeNvml(tmp_path / "nvml", H100, A100).environment)
+    assert (code, "NVIDIA H100 80GB HBM3" in text) == (1, True)
+    assert [row[1] for row in rows[:3]] == ["**failed**"] * 3
+    assert rows[1][2] == "the output's device: 'cpu' where 'cuda:0' is right"
+
+
+@pytest.mark.e2e
 @pytest.mark.skipif(HAS_TORCH, reason="torch is there")
-def test_the_page_goes_on_where_checks_fail() -> None:
+def test_the_page_goes_on_where_checks_fail(tmp_path: Path) -> None:
     """Without torch no archive can be made; the server starts and stops nevertheless, and leaves nothing."""
-    code, rows = page()
-    assert code == 1
-    assert len(rows) == ROWS
-    assert [row[0] for row in rows if "**failed**" in row and "No module named 'torch'" in row[2]] != []
+    code, rows, text = page(**FakeNvml(tmp_path / "nvml", H100, A100).environment)
+    assert (code, "NVIDIA A100-SXM4-40GB" in text) == (1, True)
+    assert [row[0] for row in rows] == list(CHECKS), "and none for the server's end"
+    assert rows[1][1:] == ["**failed**", "ModuleNotFoundError: No module named 'torch'"]
