@@ -240,7 +240,8 @@ def test_gpus() -> None:
     assert resources["limits"] == {"memory": "64Gi", "nvidia.com/gpu": "2"}
     assert spec["nodeSelector"] == {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
     assert spec["runtimeClassName"] == "nvidia"
-    assert settings("nvidia").config.number_of_npu == 2
+    config = settings("nvidia").config
+    assert (config.accelerator, config.number_of_npu) == ("nvidia", 2)
     others = [values for values in VALUES if values != "nvidia"]
     assert not [one for one in others if "runtimeClassName" in pod_template(one)["spec"]]
     assert not [one for one in others if "nvidia.com/gpu" in container(one)["resources"]["limits"]]

@@ -153,13 +153,14 @@ def test_a_format_that_kserve_serves_itself_is_not_taken_from_it() -> None:
 
 
 def test_runtimes_of_gpus_are_those_of_torchserve_with_a_gpu() -> None:
-    """Another image, a GPU in requests and limits, and more memory; else nothing differs."""
+    """Another image, a GPU in requests and limits, more memory, and no start without a GPU; else nothing differs."""
     assert [name.replace("-gpu", "") for name in ON_GPUS] == [
         name for name in RUNTIMES if "torchserve" in name and name not in ON_GPUS
     ]
     for name in ON_GPUS:
         plain, own = container(name.replace("-gpu", "")), container(name)
-        assert {key for key in plain | own if plain.get(key) != own.get(key)} == {"image", "resources"}
+        assert {key for key in plain | own if plain.get(key) != own.get(key)} == {"image", "args", "resources"}
+        assert own["args"] == [*plain["args"], "--set=accelerator=nvidia"]
         assert [own["resources"][part]["nvidia.com/gpu"] for part in ("requests", "limits")] == ["1", "1"]
     assert {one.get("runtime") for one in SERVICES.values()} & set(ON_GPUS), "an example"
 

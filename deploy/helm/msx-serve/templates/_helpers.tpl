@@ -59,6 +59,7 @@ grpc_management_port={{ .Values.ports.grpcManagement }}
 model_store=/models
 drain_timeout={{ .Values.drainTimeout }}
 {{- if .Values.gpu.count }}
+accelerator=nvidia
 number_of_gpu={{ .Values.gpu.count }}
 {{- else }}
 number_of_npu={{ .Values.npu.count }}
