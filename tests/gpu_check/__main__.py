@@ -46,7 +46,8 @@ def _checked(found: Cards | None) -> Iterator[page.Outcome]:
     with tempfile.TemporaryDirectory(prefix="msx-gpu-check-") as name:
         new_store(Path(name))
         try:
-            with run_server(Path(name), properties=PROPERTIES + ("" if found else SIMULATED)) as server:
+            properties = PROPERTIES + ("" if found else SIMULATED)
+            with run_server(Path(name), properties=properties, fork=False) as server:  # as a user starts it
                 bench = Bench(server, found)
                 yield from (page.tried(name, check, bench) for name, check in CHECKS.items())
         except AssertionError as error:
