@@ -43,7 +43,8 @@ APART = Bundles(({"CPU": 1.0, "NPU": 1.0},) * 2, (1, 1), "STRICT_SPREAD")
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[RayCluster]:
-    with run_cluster() as cluster:
+    with run_cluster(1) as cluster:
+        cluster.add_node(num_gpus=2)
         yield cluster
 
 
@@ -123,6 +124,18 @@ def test_one_rank_on_each_node(nodes: RayCluster, tmp_path: Path) -> None:
             if os.geteuid() == 0:  # who else may raise a priority
                 assert {agent.nice() for agent in nodes.agents} == {os.nice(0)}, "not that of Ray's workers"
         assert cluster.reservations == []
+
+    uvloop.run(test())
+    nodes.assert_empty()
+
+
+def test_gpus_of_a_node(nodes: RayCluster) -> None:
+    """It refuses them among other resources, and numbers them as NVML does."""
+
+    async def test() -> None:
+        async with joined(nodes) as cluster:
+            reservation = await granted(cluster, Bundles(({"GPU": 2.0},), (1,), "PACK"))
+            assert [(place.devices, place.problem) for place in reservation.places] == [(("0", "1"), "")]
 
     uvloop.run(test())
     nodes.assert_empty()
