@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.phrases import worker_died
 
 pytestmark = pytest.mark.e2e
 
@@ -77,7 +78,7 @@ def test_after_an_error_that_lasts_the_worker_is_replaced(server: RunningServer,
     assert server.predict(model, b"x").text == "x"
     assert server.worker_pids(model) == before
     reply = server.predict(model, b"assert")
-    assert (reply.status_code, reply.json()["message"]) == (500, f"Worker died. {REASON}")
+    assert (reply.status_code, reply.json()["message"]) == (500, worker_died(REASON))
     assert server.predict(model, b"y").text == "y"
     wait_until(lambda: server.describe(model)["state"] == "READY", "the model is back", server.tail)
     assert server.worker_pids(model) != before

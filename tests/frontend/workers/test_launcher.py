@@ -182,7 +182,7 @@ def test_a_rank_that_cannot_serve_any_more_is_replaced(ranks: int, named: str) -
             launcher.ranks[-1].say(Broken("no call succeeds after Error: no context"))
             await until(lambda: len(launcher.groups) == 2 and replica.state is ReplicaState.READY)
             words = f"The worker is replaced{named}: no call succeeds after Error: no context."
-            assert error_of(running).message == f"Worker died. {words}"
+            assert error_of(running).message == worker_died(words)
             assert error_of(running).status == 500
             assert owner.returned == [waiting]
             assert replica.last_end is not None
