@@ -80,6 +80,6 @@ def _fails(devices: Any, device: int) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    """Without torch's advice for developers, which the log has."""
+    """Leave out torch's advice for developers, which the log has."""
     text = without_addresses(shortened(text_of(error).strip().partition("\n")[0].rstrip("."), LONGEST_ERROR))
     return f"{type(error).__name__}: {text}"
