@@ -28,7 +28,7 @@ def lines(cards: Cards | None) -> Iterator[str]:
 def torch_of_workers() -> tuple[str, str | None, bool, int]:
     """Version of torch, of the CUDA that it was built with, whether that works here, and how many GPUs it sees.
 
-    Asked in a process of its own: this one forks, and CUDA does not bear that.
+    Asked in a process of its own: CUDA would take memory here, too, and the checks measure it.
     """
     done = subprocess.run([sys.executable, "-c", _TORCH], capture_output=True, text=True, timeout=300, check=True)
     found: list[Any] = json.loads(done.stdout)
