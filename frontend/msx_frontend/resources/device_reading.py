@@ -15,7 +15,7 @@ class DeviceReading:
         """`statuses`, by device id, were read just now. Blocks for a moment where they have processes."""
         self.statuses = statuses
         pids = {pid for status in statuses.values() for pid in status.processes or ()}
-        self._lines = {pid: _line(pid) for pid in pids}
+        self._ancestries = {pid: _ancestry(pid) for pid in pids}
 
     def memory(self, device: str, pids: Collection[int]) -> int | None:
         """Bytes that these processes, and those that they have started, have on a device. None where it is not known
@@ -23,11 +23,11 @@ class DeviceReading:
         status = self.statuses.get(device)
         if status is None or status.processes is None:
             return None
-        own = (size for pid, size in status.processes.items() if not self._lines[pid].isdisjoint(pids))
+        own = (size for pid, size in status.processes.items() if not self._ancestries[pid].isdisjoint(pids))
         return sum(own) * MB
 
 
-def _line(pid: int) -> frozenset[int]:
+def _ancestry(pid: int) -> frozenset[int]:
     """The process and those that it descends from, as far as they live."""
     try:
         return frozenset((pid, *(parent.pid for parent in psutil.Process(pid).parents())))
