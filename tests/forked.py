@@ -97,11 +97,14 @@ class ForkingPopen(subprocess.Popen[Any]):
         )
 
 
-def run_forked(command: list[str], timeout: float = 60.0, **options: Any) -> subprocess.CompletedProcess[str]:
+def run_forked(
+    command: list[str], timeout: float = 60.0, input: str | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
     """Do as subprocess.run does, and take output and errors as text."""
-    with ForkingPopen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options) as process:
+    stdin, pipe = None if input is None else subprocess.PIPE, subprocess.PIPE
+    with ForkingPopen(command, text=True, stdin=stdin, stdout=pipe, stderr=pipe, **options) as process:
         try:
-            out, err = process.communicate(timeout=timeout)
+            out, err = process.communicate(input, timeout)
         except BaseException:
             process.kill()
             raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from msx_client import Client, MsxError
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.e2e.test_serve_path import served
+from tests.forked import run_forked
 from tests.hub_server import HubServer, Repository, hub_server
 from tests.other_user import UID, needs_root, open_folder, others_python
 
@@ -87,7 +87,7 @@ def test_served_in_the_foreground(hub: HubServer, tmp_path: Path) -> None:
 )
 def test_refused(arguments: list[str], why: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = run_forked(command, cwd=tmp_path)
     assert done.returncode != 0
     assert why in done.stderr
     assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ import pytest
 
 from msx_client import Client
 from tests.e2e.server import wait_until
+from tests.forked import ForkingPopen, run_forked
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -56,7 +57,7 @@ def served(folder: Path, *arguments: str, **more: str) -> Iterator[Served]:
         env = {**os.environ, "TMPDIR": temporary, **more}
         env.pop("LOG_LOCATION", None)
         with output.open("w") as file:
-            process = subprocess.Popen(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, text=True, env=env)
+            process = ForkingPopen(command, cwd=folder, stdout=file, stderr=subprocess.STDOUT, text=True, env=env)
         try:
             yield Served(process, folder, output)
         finally:
@@ -130,7 +131,7 @@ def test_what_cannot_be_served(tmp_path: Path, arguments: tuple[str, ...], words
     for name in ("a.mindir", "b.mindir"):
         (tmp_path / "two" / name).touch()
     command = [sys.executable, "-m", "msx_frontend.cli.main", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_forked(command, cwd=tmp_path)
     assert done.returncode
     assert words in done.stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+from tests.forked import run_forked
 
 pytestmark = pytest.mark.e2e
 
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 def said(server: RunningServer, *words: str, given: str = "", code: int = 0) -> str:
     """Output of the command; its error if it must fail."""
     command = [sys.executable, "-m", "msx_frontend.cli.main", *words, "--model-store", str(server.store)]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False, cwd=server.folder)
+    done = run_forked(command, input=given, cwd=server.folder)
     assert done.returncode == code, done.stderr
     return done.stderr if code else done.stdout
 
@@ -66,5 +66,5 @@ def test_logs_of_a_server_on_a_terminal(server: RunningServer) -> None:
 def test_no_server(tmp_path: Path) -> None:
     for words, code in ((("stop",), 0), (("status",), 1), (("models",), 1), (("predict", "x"), 1)):
         command = [sys.executable, "-m", "msx_frontend.cli.main", *words, "--state-dir", str(tmp_path)]
-        done = subprocess.run(command, input="", capture_output=True, text=True, check=False, cwd=tmp_path)
+        done = run_forked(command, input="", cwd=tmp_path)
         assert (done.returncode, "not currently running" in done.stdout + done.stderr) == (code, True)
