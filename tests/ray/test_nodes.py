@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msx_frontend.devices.ascend import VISIBLE
+from msx_frontend.devices.choose import visible_variables
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_ray.messages import Place
 from msx_ray.placements import placement_of
@@ -40,5 +41,5 @@ def test_two_nodes_on_one_host_are_two() -> None:
     placement = placement_of(reservation)
     assert [placement.place_of(rank) for rank in range(2)] == [(0, 1, ()), (0, 1, ())]
     assert placement.place_of(0).device_id is None
-    assert placement.environment_of(0) == {}
+    assert placement.environment_of(0) == dict.fromkeys(visible_variables(), "")
     assert placement.in_words() == "ranks 0, 1 on host"

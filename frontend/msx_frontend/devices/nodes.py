@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msx_frontend.devices.accelerator import Device
-from msx_frontend.devices.choose import accelerator_of
+from msx_frontend.devices.choose import accelerator_of, visible_variables
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,11 @@ class GroupPlacement:
         return OnNode(ranks.index(rank), len(ranks), in_drivers_order(name for one in here for name in one.devices))
 
     def environment_of(self, rank: int) -> Mapping[str, str]:
-        """The variables that show a rank all devices of its group on its node; none on the CPU."""
+        """The variables that show a rank all devices of its group on its node; a rank on the CPU sees none of any."""
         devices = [Device(name, self.resource) for name in self.place_of(rank).devices]
-        return accelerator_of(self.resource)().environment(devices) if devices else {}
+        if not devices:
+            return dict.fromkeys(visible_variables(), "")
+        return accelerator_of(self.resource)().environment(devices)
 
     @property
     def nodes(self) -> list[str]:

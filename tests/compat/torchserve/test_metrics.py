@@ -5,8 +5,10 @@ import json
 import logging
 import os
 import re
+import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,46 @@ def test_the_memory_of_processes(caplog: pytest.LogCaptureFixture) -> None:
     assert int(own.partition(":")[2]) > 1 << 20
     assert "99999999" in missing
     assert none == "99999999:0"
+
+
+class FakeNvml:
+    """Two GPUs, of which the second gives no utilisation."""
+
+    class NVMLError(Exception): ...
+
+    def nvmlInit(self) -> None: ...
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, number: int) -> int:
+        return number
+
+    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
+        return SimpleNamespace(used=1 << 30, total=4 << 30)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:
+        if handle == 1:
+            raise self.NVMLError("Not Supported")
+        return SimpleNamespace(gpu=50)
+
+
+def test_figures_of_gpus(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the names of those that the server takes itself."""
+    taken: list[Metric] = []
+    monkeypatch.setattr(system_metrics, "system_metrics", taken)
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml())
+    system_metrics.gpu_utilization(0)
+    assert taken == []
+    system_metrics.gpu_utilization(2)
+    assert [str(metric).rpartition("|#hostname")[0] for metric in taken] == [
+        "GPUMemoryUtilization.Percent:25.0|#Level:Host,DeviceId:0",
+        "GPUMemoryUsed.Megabytes:1024.0|#Level:Host,DeviceId:0",
+        "GPUUtilization.Percent:50|#Level:Host,DeviceId:0",
+        "GPUMemoryUtilization.Percent:25.0|#Level:Host,DeviceId:1",
+        "GPUMemoryUsed.Megabytes:1024.0|#Level:Host,DeviceId:1",
+    ]
+    assert caplog.messages == ["GPU 1 cannot be measured: Not Supported"]
 
 
 def test_figures_of_a_script(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 
+from .. import _extras  # its function would be taken for one of figures
 from .dimension import Dimension
 from .metric import Metric
 
@@ -44,7 +45,30 @@ def disk_available() -> None:
 
 
 def gpu_utilization(num_of_gpu: int | None) -> None:
-    """Does nothing: without `system_metrics_cmd` the server itself measures its NPUs."""
+    """Measure all GPUs of the machine by NVML, where `num_of_gpu` says that there are some."""
+    if not num_of_gpu:
+        return
+    nvml = _extras.need("pynvml")
+    try:
+        nvml.nvmlInit()
+        for number in range(nvml.nvmlDeviceGetCount()):
+            _add_gpu(nvml, number)
+    except nvml.NVMLError as error:
+        logging.error("the GPUs cannot be measured: %s", error)
+
+
+def _add_gpu(nvml: Any, number: int) -> None:
+    """A part of a GPU (MIG) has no utilisation."""
+    of_gpu = [*dimension, Dimension("DeviceId", str(number))]
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(number)
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        system_metrics.append(Metric("GPUMemoryUtilization", memory.used / memory.total * 100, "percent", of_gpu))
+        system_metrics.append(Metric("GPUMemoryUsed", memory.used / MB, "MB", of_gpu))
+        utilisation = nvml.nvmlDeviceGetUtilizationRates(handle).gpu
+        system_metrics.append(Metric("GPUUtilization", utilisation, "percent", of_gpu))
+    except nvml.NVMLError as error:
+        logging.error("GPU %d cannot be measured: %s", number, error)
 
 
 def collect_all(mod: ModuleType, num_of_gpu: int | None = 0) -> None:
