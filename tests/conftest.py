@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from msx_core.batch import current_request_ids
 from tests.forked import ForkingPopen
 
-settings.register_profile("usual", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Without limits of time, which a busy machine exceeds."""
 settings.register_profile("long", settings.get_profile("usual"), max_examples=2_000)
 """For scripts/test-all."""

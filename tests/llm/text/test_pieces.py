@@ -42,7 +42,7 @@ fragments = st.one_of(
 texts = st.lists(fragments, max_size=20).flatmap(
     lambda parts: st.sampled_from(["", " "]).map(lambda it: it.join(parts))
 )
-some = settings(max_examples=settings().max_examples // 4)
+some = settings(max_examples=settings().max_examples // 8)
 """There are many kinds."""
 
 
