@@ -1,6 +1,7 @@
 """Work of the ranks in tests; each returns what JSON can say."""
 
 import json
+import socket
 import time
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from msx_core.batch import Batch
+from msx_core.config import parse_model_config
 from msx_core.failures import RequestFailure
 from msx_core.mindspore.loading import parameter_size, without_data
 from msx_core.reply_head import ReplyHead
@@ -19,6 +21,7 @@ from msx_sdk.mindspore import PipelineHandler, TensorParallelHandler, Weights, c
 from msx_sdk.mindspore.parallel import init_parallel
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
+from tests.free_ports import free_port
 
 LONG = 9
 """The length of prompts that the last stage fails on."""
@@ -144,9 +147,11 @@ def tensor_parallel(context: Context) -> Any:
     started = time.monotonic()
     while time.monotonic() - started < pause:  # no rank waits in a collective meanwhile
         time.sleep(0.1)
-    again = served.ask(*prompts(3))
-    errors = [error_of(answers, context, 3) for answers in (first, again)]
-    return summary(served, errors, failures=bad.failures, shard=list(served.handler.cell.layers[0].up.weight.shape))
+    again, shard = served.ask(*prompts(3)), list(served.handler.cell.layers[0].up.weight.shape)
+    errors, counts = [error_of(answers, context, 3) for answers in (first, again)], collectives.counts()
+    served.handler._compute = served.handler.cell  # as without `mode: graph`
+    errors.append(error_of(served.ask(*prompts(3)), context, 3))
+    return summary(served, errors, failures=bad.failures, shard=shard, of_graph=counts)
 
 
 def pipeline(context: Context) -> Any:
@@ -235,6 +240,27 @@ def meeting(context: Context) -> Any:
     except HandlerLoadError as error:
         return {"error": str(error)}
     return {"error": None}
+
+
+def meeting_nobody(context: Context) -> Any:
+    """Errors of one rank after the other to which the rest of the group does not come."""
+    from msx_core.mindspore import parallel
+    from msx_core.mindspore.rendezvous import meet
+    from msx_core.mindspore.runtime import setup
+
+    config = parse_model_config(context.model_yaml_config)[0]
+    target, leader = setup(context), parallel._meeting(context, config)
+
+    def error(rank: int, port: int) -> str:
+        try:
+            meet(replace(leader, rank=rank, port=port), target)
+        except HandlerLoadError as raised:
+            return str(raised).replace(str(port), "PORT")
+        return ""
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        return {"leads": error(1, free_port()), "follows": error(0, free_port()), "taken": error(0, port)}
 
 
 def load_and_measure(context: Context) -> Any:

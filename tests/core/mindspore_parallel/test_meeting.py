@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +12,6 @@ from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from tests.core.mindspore_parallel.ranks import config, end, needs_mindspore, run_ranks, start_rank
 from tests.free_ports import free_port
-
-SOON = {"startupTimeout": 2}
 
 
 @pytest.fixture(autouse=True)
@@ -77,17 +74,17 @@ def test_mindspore_that_is_imported_already_is_too_early(monkeypatch: pytest.Mon
 
 @pytest.mark.mindspore
 @needs_mindspore
-def test_no_rank_leads(tmp_path: Path) -> None:
-    port = str(free_port())
-    assert f"rank 1 cannot reach rank 0 at 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT) within 2 s" in alone(
-        tmp_path, 1, port
-    )
-
-
-@pytest.mark.mindspore
-@needs_mindspore
-def test_no_rank_follows(tmp_path: Path) -> None:
-    assert "rank 0: rank 1 did not come to 127.0.0.1:" in alone(tmp_path, 0, str(free_port()))
+def test_the_others_do_not_come(tmp_path: Path) -> None:
+    process = start_rank("meeting_nobody", tmp_path, 0, 2, config(1, 2, startupTimeout=2), str(free_port()))
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        end(process)
+    assert process.returncode == 0, errors
+    said, place = json.loads((tmp_path / "rank-0.json").read_text()), "127.0.0.1:PORT (MASTER_ADDR, MASTER_PORT)"
+    assert f"rank 1 cannot reach rank 0 at {place} within 2 s" in said["leads"]
+    assert f"rank 0: rank 1 did not come to {place}" in said["follows"]
+    assert f"rank 0 cannot listen on {place}" in said["taken"]
 
 
 @pytest.mark.mindspore
@@ -99,22 +96,3 @@ def test_ranks_with_different_yamls(tmp_path: Path) -> None:
     assert ranks[0]["error"] == f"rank 0 holds a part of {tp}, but rank 1 of {pp}: {remedy}"
     # Rank 0 may have gone before rank 1 asked it.
     assert ranks[1]["error"].startswith((f"rank 1 holds a part of {pp}, but rank 0 of {tp}", "rank 1: rank 0 did not"))
-
-
-def alone(folder: Path, rank: int, port: str) -> str:
-    process = start_rank("meeting", folder, rank, 2, config(1, 2, **SOON), port)
-    try:
-        _, errors = process.communicate(timeout=60)
-    finally:
-        end(process)
-    assert process.returncode == 0, errors
-    error: str = json.loads((folder / f"rank-{rank}.json").read_text())["error"]
-    return error
-
-
-@pytest.mark.mindspore
-@needs_mindspore
-def test_a_port_that_is_taken(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert f"rank 0 cannot listen on 127.0.0.1:{port} (MASTER_ADDR, MASTER_PORT)" in alone(tmp_path, 0, port)

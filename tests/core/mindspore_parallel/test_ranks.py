@@ -11,7 +11,7 @@ from tests.core.mindspore_parallel.shapes import tensors
 from tests.core.test_group_config import group
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
-GRAPH = {"mindspore": {"mode": "graph"}}
+PLACES = ["embed", "layers.0", "layers.1", "layers.2", "picky", "head"]
 
 
 @pytest.fixture
@@ -22,35 +22,35 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_tp2_is_one_rank_and_idling_is_not_a_failure(folder: Path) -> None:
-    ranks = run_ranks("tensor_parallel", folder, config(1, 2, idle=6), MS_CPU_COMM_OP_TIMEOUT="5")
+def test_tp2_is_one_rank_in_a_graph_and_without_and_idling_is_not_a_failure(folder: Path) -> None:
+    graph = {"mindspore": {"mode": "graph"}}
+    ranks = run_ranks("tensor_parallel", folder, config(1, 2, idle=6, **graph), MS_CPU_COMM_OP_TIMEOUT="5")
     assert_right(ranks, answering=[0, 1])
     assert [rank["failures"]["0"] for rank in ranks] == [[400, "token ids are 0 or more"]] * 2
     assert [rank["shard"] for rank in ranks] == [[16, 16]] * 2
-    # An embedding, three row-parallel layers, and a head that gathers; two calls.
-    assert ranks[0]["counts"] == {"all_reduce[0,1]": 8, "all_gather[0,1]": 2}
+    # An embedding, three row-parallel layers, and a head that gathers; two calls of a graph, one without.
+    assert ranks[0]["of_graph"] == {"all_reduce[0,1]": 8, "all_gather[0,1]": 2}
+    assert ranks[0]["counts"] == {"all_reduce[0,1]": 12, "all_gather[0,1]": 3}
 
 
-def test_tp2_in_a_graph(folder: Path) -> None:
-    ranks = run_ranks("tensor_parallel", folder, config(1, 2, **GRAPH))
-    assert_right(ranks, answering=[0, 1])
-    assert ranks[0]["counts"] == {"all_reduce[0,1]": 8, "all_gather[0,1]": 2}
-
-
+@pytest.mark.long
 def test_pp2_is_one_rank_whatever_fails(folder: Path) -> None:
-    ranks = run_ranks("pipeline", folder, config(2, 1, pipeline={"chunks": 3}))
+    """As pptp4, which has groups for each stage beside."""
+    ranks = run_ranks("pipeline", folder, config(2, 1))
     assert_right(ranks, answering=[0])
     assert_every_failure_ends_all_ranks(ranks)
-    assert ranks[0]["places"] + ranks[1]["places"] == ["embed", "layers.0", "layers.1", "layers.2", "picky", "head"]
-    assert '"stages": 2' in ranks[0]["described"]["0"][0]
+    assert ranks[0]["places"] + ranks[1]["places"] == PLACES
 
 
 def test_pptp4_is_one_rank_whatever_fails(folder: Path) -> None:
-    ranks = run_ranks("pipeline", folder, config(2, 2))
+    ranks = run_ranks("pipeline", folder, config(2, 2, pipeline={"chunks": 3}))
     assert_right(ranks, answering=[0, 1])
     assert_every_failure_ends_all_ranks(ranks)
     assert_collectives_work(ranks)
-    assert ranks[0]["places"] == ranks[1]["places"] != ranks[2]["places"] == ranks[3]["places"]
+    first, same, last, too = (rank["places"] for rank in ranks)
+    assert (first, last) == (same, too)
+    assert first + last == PLACES
+    assert '"stages": 2' in ranks[0]["described"]["0"][0]
 
 
 def test_pp3_streams_and_survives_clients_that_leave(folder: Path) -> None:
