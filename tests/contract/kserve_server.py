@@ -19,7 +19,8 @@ def kserve_server(folder: Path, properties: str = "") -> Iterator[RunningServer]
     pack_mindir("two", store)
     pack_service("tensors", store, model="mirror", function="mirror", config="batchSize: 4\njobQueueSize: 1000")
     pack_service("tensors", store, model="repeat", function="repeat")
-    pack_service("tensors", store, model="spare", function="mirror")
+    for name in ("spare", "unregistered"):  # one for each client, which registers it
+        pack_service("tensors", store, model=name, function="mirror")
     models = [name for model in ("two", "mirror", "repeat") for name in ("--models", f"{model}.mar")]
     with run_server(folder, *models, tokens=True, properties=properties) as running:
         yield running

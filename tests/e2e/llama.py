@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 from msx_archiver.options import PackOptions
@@ -28,6 +30,21 @@ def pack_llama(store: Path, name: str, config: str, data: Path = EXAMPLE, weight
             export_path=store,
         )
     )
+
+
+def shallow(folder: Path, layers: int) -> Path:
+    """The example's first layers, in a folder: graphs of a network that need not make sense are compiled sooner."""
+    from safetensors.numpy import load_file, save_file
+
+    folder.mkdir()
+    for file in DATA:
+        shutil.copy(EXAMPLE / file, folder)
+    config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": layers}
+    (folder / "config.json").write_text(json.dumps(config))
+    places = [f"model.layers.{layer}." for layer in range(layers, 4)]
+    tensors = load_file(EXAMPLE / "model.safetensors").items()
+    save_file({name: it for name, it in tensors if not name.startswith(tuple(places))}, folder / "model.safetensors")
+    return folder
 
 
 def few_graphs(config: str) -> str:

@@ -17,16 +17,7 @@ from msx_net.grpc.messages import message_class
 from tests.e2e.server import RunningServer
 
 AT_ONCE = 32
-SUBJECTS = [
-    "Exceptions are",
-    "An object",
-    "Functions",
-    "A class",
-    "Sets",
-    "The with statement",
-    "Modules are",
-    "If the",
-]
+SUBJECTS = ["Exceptions are", "Functions", "The with statement", "If the"]
 LONG = "The lambda expression " * 20
 PROMPTS = [*SUBJECTS, LONG, LONG + "is", LONG + "has a value", "def " * 60]
 MOST = 16

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,9 +17,10 @@ import pytest
 
 from msx_archiver.servable import pack_servable
 from tests.core.test_group_config import group
+from tests.e2e.matmul import export
 from tests.e2e.server import new_store, run_server, wait_until
-from tests.e2e.test_mindir_groups import run_example
 from tests.free_ports import free_ports
+from tests.mindspore_scripts import run_mindspore
 
 pytest.importorskip("mindspore")
 
@@ -101,7 +101,7 @@ class Tutorial:
         self.folder = folder
         self.agents, self.grpc, self.rest = free_ports(3)
         self._running: list[subprocess.Popen[str]] = []
-        run_example("export.py", str(ranks), cwd=folder)
+        export(folder, ranks)
         for rank in range(ranks):
             (folder / f"model/device{rank}/group_config.pb").write_bytes(group("all-1", *range(ranks)))
         devices = [{"device_id": str(rank), "rank_id": str(rank)} for rank in range(ranks)]
@@ -241,8 +241,8 @@ def test_two_stages_of_a_packed_servable(tmp_path: Path) -> None:
         (tmp_path / f"staged/1/device{rank}").mkdir(parents=True)
     (tmp_path / "staged/servable_config.py").write_text(STAGED)
     (tmp_path / "staged/model-config.yaml").write_text("parallelType: pp\nmsrun: {nproc-per-node: 2}\n")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([sys.executable, "-c", EXPORT], cwd=tmp_path, env=environment, check=True, capture_output=True)
+    (tmp_path / "export.py").write_text(EXPORT)
+    run_mindspore(tmp_path / "export.py", folder=tmp_path)
     pack_servable(tmp_path / "staged", None, new_store(tmp_path))
     with run_server(tmp_path, "--models", "staged-1.mar", ready=False) as server:
         server.wait_ready(START)

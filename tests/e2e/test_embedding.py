@@ -20,7 +20,7 @@ from tests.llm.embedding.checkpoints import HIDDEN, write_checkpoint, write_modu
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore]
 
-CONFIG = "slotBuckets: [1, 8]\ncontextBuckets: [16, 32]\nmaxInputTokens: 64\n"
+CONFIG = "slotBuckets: [1, 8]\ncontextBuckets: [32]\nmaxInputTokens: 64\n"
 TEXTS = ["the cat sat on a mat" + " dogs" * (number % 11) + " with" * number for number in range(32)]
 
 

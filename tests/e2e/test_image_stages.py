@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.http2_transport import Http2Transport
+from tests.mindspore_scripts import run_mindspore
 
 pytest.importorskip("mindspore")
 Image = pytest.importorskip("PIL.Image")
@@ -31,7 +30,7 @@ COLOURS = {"red": (220, 20, 30), "green": (10, 190, 20), "blue": (20, 20, 200), 
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("images")
     store = new_store(folder)
-    subprocess.run([sys.executable, str(EXAMPLE / "export.py"), str(folder)], check=True, cwd=folder)
+    run_mindspore(EXAMPLE / "export.py", str(folder), folder=folder)
     files = [EXAMPLE / "images.py", folder / "model.mindir"]
     config, extra = str(EXAMPLE / "model-config.yaml"), ",".join(map(str, files))
     pack(PackOptions(model_name="images", config_file=config, extra_files=extra, export_path=store))

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
+from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama, shallow
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.llm.peft_folders import make_adapter
 
@@ -36,9 +36,10 @@ def served(folder: Path) -> Iterator[RunningServer]:
 
 
 def pack(folder: Path, config: str) -> None:
-    pack_llama(new_store(folder), "m", config)
+    model = shallow(folder / "model", 2)
+    pack_llama(new_store(folder), "m", config, model, model)
     for seed, name in enumerate(("one", "two", "three")):
-        make_adapter(EXAMPLE, folder / "adapters" / name, seed, lora_alpha=32.0)
+        make_adapter(model, folder / "adapters" / name, seed, lora_alpha=32.0)
 
 
 def load(server: RunningServer, name: str, path: str, **body: Any) -> httpx.Response:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,39 +10,12 @@ import pytest
 
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
-from tests.e2e.server import RunningServer, new_store, run_server
+from tests.e2e.matmul import EXAMPLE, ONES, START, assert_product, config, pack_mindirs
+from tests.e2e.server import new_store, run_server
 
 pytest.importorskip("mindspore")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.mindspore, pytest.mark.collectives]
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "matmul"
-START = 300.0
-"""Seconds until eight ranks on two cores are ready."""
-ONES = [[1.0] * 96] * 128
-
-
-def run_example(script: str, *arguments: str, cwd: Path) -> None:
-    subprocess.run([sys.executable, str(EXAMPLE / script), *arguments], cwd=cwd, check=True, capture_output=True)
-
-
-def config(folder: Path, ranks: int, more: str = "") -> str:
-    file = folder / "model-config.yaml"
-    text = (EXAMPLE / "model-config-tp2.yaml").read_text().replace("nproc-per-node: 2", f"nproc-per-node: {ranks}")
-    file.write_text(f"startupTimeout: {START:.0f}\nbatchSize: 2\n{text}{more}")
-    return str(file)
-
-
-def pack_mindirs(folder: Path, ranks: int, more: str = "") -> None:
-    run_example("export.py", str(ranks), cwd=folder)
-    options = PackOptions(
-        model_name="matmul",
-        handler="mindir",
-        serialized_file=f"{folder}/model/device{{rank}}/matmul.mindir",
-        config_file=config(folder, ranks, more),
-        export_path=new_store(folder),
-    )
-    pack(options)
 
 
 def pack_checkpoint(folder: Path, ranks: int) -> None:
@@ -62,13 +33,6 @@ def pack_checkpoint(folder: Path, ranks: int) -> None:
         export_path=new_store(folder),
     )
     pack(options)
-
-
-def assert_product(server: RunningServer, model: str) -> None:
-    reply = server.predict(model, ONES)
-    assert reply.status_code == 200, reply.text
-    assert np.unique(reply.json()).tolist() == [-48.0]
-    assert np.shape(reply.json()) == (128, 16)
 
 
 def test_two_ranks(tmp_path: Path) -> None:

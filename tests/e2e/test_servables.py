@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
-import sys
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from msx_archiver.servable import pack_servable
 from msx_mindspore_serving.packages.mindspore_serving.client import Client
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
+from tests.mindspore_scripts import run_mindspore
 
 pytestmark = pytest.mark.e2e
 
@@ -139,7 +138,7 @@ def test_python_before_and_after_a_convolution(tmp_path: Path) -> None:
     (root / "labels.txt").write_text("top-left top-right bottom-left bottom-right")
     (root / "1").mkdir()
     (tmp_path / "export.py").write_text(EXPORT)
-    subprocess.run([sys.executable, "../../export.py"], cwd=root / "1", check=True)
+    run_mindspore(tmp_path / "export.py", folder=root / "1")
     pack_servable(root, None, new_store(tmp_path))
     with run_server(tmp_path, "--models", "net-1.mar") as server:
         images = [np.zeros((8, 8), np.uint8) for _ in range(5)]

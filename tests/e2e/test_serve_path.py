@@ -18,6 +18,7 @@ import pytest
 from msx_client import Client
 from tests.e2e.server import wait_until
 from tests.forked import ForkingPopen, run_forked
+from tests.mindspore_scripts import run_mindspore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
 
@@ -147,7 +148,8 @@ ms.export(net, ms.Tensor(shape=[1, 3], dtype=ms.float32), file_name="net", file_
 def test_a_mindir(tmp_path: Path) -> None:
     """The line for curl that it prints works."""
     pytest.importorskip("mindspore")
-    subprocess.run([sys.executable, "-c", EXPORT], cwd=tmp_path, check=True)
+    (tmp_path / "export.py").write_text(EXPORT)
+    run_mindspore(tmp_path / "export.py", folder=tmp_path)
     with served(tmp_path, "net.mindir", "--set", "default_workers_per_model=1") as server:
         server.wait_said("net is ready.")
         (line,) = [line.strip() for line in server.said.splitlines() if line.strip().startswith("curl ")]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from tests.certificates import Certificate, write_pem
 from tests.e2e.scripts import BEGIN, READY, RunningScript, run_script
 from tests.e2e.server import run_server, wait_until
 from tests.free_ports import free_port
+from tests.mindspore_scripts import run_mindspore
 
 pytestmark = pytest.mark.e2e
 
@@ -296,7 +295,7 @@ def test_versions_of_an_encrypted_model(tmp_path: Path) -> None:
     for name in ("1", "2", "10"):
         (folder / name).mkdir()
     (tmp_path / "export.py").write_text(EXPORT)
-    subprocess.run([sys.executable, "export.py"], cwd=tmp_path, check=True, capture_output=True)
+    run_mindspore(tmp_path / "export.py", folder=tmp_path)
     ports = free_port(), free_port()
     with run_script(tmp_path, VERSIONS, *(f"127.0.0.1:{port}" for port in ports)) as running:
         running.wait_ready()

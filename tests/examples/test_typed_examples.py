@@ -1,4 +1,5 @@
-"""The examples of texts and of time series: they train, and what does not fit is refused without harm to the others."""
+"""The examples of texts and of time series: what does not fit is refused without harm to the others. That of texts is
+trained."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from msx_sdk.testing import LocalModel
+from tests.mindspore_scripts import run_mindspore
 
 pytest.importorskip("mindspore")
 pytestmark = pytest.mark.mindspore
@@ -20,8 +22,7 @@ FILES = {"topics": ["tokens.py"], "forecast": ["series.py"]}
 
 
 def serve(name: str, folder: Path) -> LocalModel:
-    command = [sys.executable, str(EXAMPLES / name / "train.py"), "--out", str(folder)]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    """With what its training has written to the folder."""
     for file in ["handler.py", *FILES[name]]:
         (folder / file).write_text((EXAMPLES / name / file).read_text())
     config = yaml.safe_load((EXAMPLES / name / "model-config.yaml").read_text())
@@ -30,13 +31,34 @@ def serve(name: str, folder: Path) -> LocalModel:
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
-    with serve("topics", tmp_path_factory.mktemp("topics")) as model:
+    folder = tmp_path_factory.mktemp("topics")
+    command = [sys.executable, str(EXAMPLES / "topics" / "train.py"), "--out", str(folder)]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    with serve("topics", folder) as model:
         yield model
+
+
+UNTRAINED = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, {example!r})
+import mindspore as ms
+from train import AHEAD, HISTORY, ForecastNet
+net = ForecastNet()
+rows = ms.Tensor(shape=[None, HISTORY], dtype=ms.float32)
+net.set_inputs(rows)
+ms.export(net, rows, file_name="forecast", file_format="MINDIR")
+Path("errors.json").write_text(json.dumps([1.0] * AHEAD))
+"""
 
 
 @pytest.fixture(scope="module")
 def forecast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
-    with serve("forecast", tmp_path_factory.mktemp("forecast")) as model:
+    """Its network, not trained; the commands of its README train it (tests/e2e/test_pages.py)."""
+    folder = tmp_path_factory.mktemp("forecast")
+    (folder / "untrained.py").write_text(UNTRAINED.format(example=str(EXAMPLES / "forecast")))
+    run_mindspore(folder / "untrained.py", folder=folder)
+    with serve("forecast", folder) as model:
         yield model
 
 

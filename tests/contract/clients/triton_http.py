@@ -351,7 +351,7 @@ def check_the_repository():
 
 def check_an_archive_of_the_store_is_registered():
     index = {one["name"]: one for one in client.get_model_repository_index(headers=AUTH)}
-    assert (index["spare"]["state"], index["spare"]["reason"]) == ("UNAVAILABLE", "not registered")
-    client.load_model("spare", headers=MANAGE)
-    assert client.is_model_ready("spare", headers=AUTH)
-    assert np.array_equal(infer("spare", [tensor("x", A, "FP32")]).as_numpy("x"), A)
+    assert (index["unregistered"]["state"], index["unregistered"]["reason"]) == ("UNAVAILABLE", "not registered")
+    client.load_model("unregistered", headers=MANAGE)
+    assert client.is_model_ready("unregistered", headers=AUTH)
+    assert np.array_equal(infer("unregistered", [tensor("x", A, "FP32")]).as_numpy("x"), A)

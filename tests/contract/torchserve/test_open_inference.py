@@ -1,4 +1,4 @@
-"""The Open Inference Protocol over REST. The protocol itself is in tests/contract/test_kserve_v2_http.py.
+"""The Open Inference Protocol over REST. The protocol itself is in tests/contract/test_kserve_v2.py.
 
 contract#kserve
 """

@@ -1,10 +1,10 @@
-"""Small MindIR files, exported once per session, in a process of their own."""
+"""Small MindIR files, exported once per session."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.mindspore_scripts import run_mindspore
 
 pytest.importorskip("numpy")
 
@@ -48,5 +48,5 @@ def mindirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("mindspore")
     folder = tmp_path_factory.mktemp("mindirs")
     (folder / "export.py").write_text(f"KEY = {KEY!r}\n{SOURCE}")
-    subprocess.run([sys.executable, "export.py"], cwd=folder, check=True)
+    run_mindspore(folder / "export.py", folder=folder)
     return folder
