@@ -48,6 +48,7 @@ from tests.frontend.jobs import make_job
 from tests.frontend.packing import pack_model
 from tests.frontend.workers.fake_launcher import FakeLauncher, FakeRank
 from tests.loops import run
+from tests.loops import until as until
 
 FAILED = GroupEnd(
     "The model could not be loaded: no weights", group_end.load_too_slow(1, "").error, traceback="Traceback: no weights"
@@ -220,8 +221,3 @@ async def open_harness(folder: Path, **options: Any) -> AsyncIterator[Harness]:
         finally:
             await harness.close()
         assert FakeGroup.living == []
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.001)

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
+
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 
@@ -47,3 +49,8 @@ def serving(setup: Setup, folder: Path) -> Iterator[RunningServer]:
         ready=setup.ready,
     ) as running:
         yield running
+
+
+def register(server: RunningServer, url: str, **parameters: str | int | bool) -> httpx.Response:
+    """Register what this URL names, with one worker unless told otherwise."""
+    return server.management.post("/models", params={"url": url, "initial_workers": 1, **parameters})

@@ -12,10 +12,9 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.contract.torchserve.setup import Setup
+from tests.contract.torchserve.setup import Setup, register
 from tests.contract.torchserve.shapes import assert_error, assert_status
 from tests.e2e.server import RunningServer
 from tests.torch_archiver import FORMATS, torch_archive
@@ -33,10 +32,6 @@ def handle(data, context):
 """
 ECHO = "def handle(data, context):\n    return [row['body'] for row in data]\n"
 FILES: dict[str, bytes | str] = {"h.py": TELL, "data/extra.txt": "extra", "model.pt": bytes(1000), "c.yaml": "a: 1\n"}
-
-
-def register(server: RunningServer, url: str, **parameters: Any) -> httpx.Response:
-    return server.management.post("/models", params={"url": url, "initial_workers": 1, **parameters})
 
 
 def refused(server: RunningServer, url: str, message: str, **parameters: Any) -> None:

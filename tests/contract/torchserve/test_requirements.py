@@ -13,11 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import pytest
 
-from tests.contract.torchserve.setup import Setup, serving
+from tests.contract.torchserve.setup import Setup, register, serving
 from tests.contract.torchserve.shapes import assert_error
 from tests.e2e.server import RunningServer, wait_until
 from tests.torch_archiver import torch_archive
@@ -61,10 +60,6 @@ def archive(server: RunningServer, name: str, requirements: str, *, venv: bool =
     content: dict[str, bytes | str] = {**files, "requirements.txt": requirements}
     model = {"requirementsFile": "requirements.txt", "configFile": "c.yaml"}
     return torch_archive(server.store, name, content, **model).name
-
-
-def register(server: RunningServer, url: str, **parameters: Any) -> httpx.Response:
-    return server.management.post("/models", params={"url": url, "initial_workers": 1, **parameters})
 
 
 def told(server: RunningServer, name: str) -> dict[str, Any]:

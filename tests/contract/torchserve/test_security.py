@@ -13,14 +13,12 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.load import load_server_config
-from tests.contract.torchserve.setup import Setup
+from tests.contract.torchserve.setup import Setup, register
 from tests.contract.torchserve.shapes import assert_error
 from tests.e2e.server import RunningServer
 from tests.file_server import FileServer, file_server
@@ -49,10 +47,6 @@ def nothing_stays(server: RunningServer, nothing_registered: None) -> Iterator[N
     assert server.management.get("/models").json()["models"] == []
     assert sorted(set(os.listdir(server.store)) - set(before)) == []
     assert server.unpacked() == []
-
-
-def register(server: RunningServer, url: str, **parameters: Any) -> httpx.Response:
-    return server.management.post("/models", params={"url": url, "initial_workers": 1, **parameters})
 
 
 # URLs.

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.contract.torchserve.setup import Setup, serving
+from tests.contract.torchserve.setup import Setup, register, serving
 from tests.contract.torchserve.shapes import assert_error, assert_status
 from tests.e2e.server import RunningServer, pack_service, wait_until
 from tests.file_server import FileServer, file_server
@@ -52,10 +51,6 @@ def store_as_before(server: RunningServer, nothing_registered: None) -> Iterator
     assert sorted(os.listdir(server.store)) == before
     downloads = server.store / ".msx" / "downloads"
     assert not downloads.exists() or list(downloads.iterdir()) == []
-
-
-def register(server: RunningServer, url: str, **parameters: str | int) -> httpx.Response:
-    return server.management.post("/models", params={"url": url, "initial_workers": 1, **parameters})
 
 
 def put(web: FileServer, folder: Path, name: str, archive_format: str = "default") -> str:

@@ -33,7 +33,7 @@ from msx_protocol import MetricInfo, MetricSample
 from tests.forked import forking_interpreter
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.handlers import ranks_of, spec_of
-from tests.loops import run
+from tests.loops import run, until
 from tests.phrases import did_not_respond, worker_died
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
@@ -94,11 +94,6 @@ class Bench:
         jobs = self.predict(*bodies)
         await until(lambda: all(job.done for job in jobs))
         return [sink_of(job).events for job in jobs]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.002)
 
 
 def lines_of(path: Path) -> list[str]:

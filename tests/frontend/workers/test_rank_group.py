@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from msx_protocol import (
 )
 from tests.backend.harness import request
 from tests.frontend.workers.handlers import ranks_of, spec_of
-from tests.loops import run
+from tests.loops import run, until
 
 ECHO = """
 def handle(data, context):
@@ -82,11 +82,6 @@ async def group_of(
         assert ranks.all_exited
         assert not any(psutil.pid_exists(rank.pid) for rank in launched)
         assert os.listdir(folder / "work") == []
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.002)
 
 
 def test_a_launcher_has_to_start_all_ranks(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from msx_llm.embedding.batcher import Batcher
 from msx_llm.embedding.pooling import Array
 from msx_llm.embedding.shapes import BatchShape, BatchShapes
+from tests.loops import until
 
 SHAPES = BatchShapes((1, 4), (8, 16), 64)
 
@@ -42,11 +43,6 @@ def run(test: Callable[[Net, Batcher[Any]], Awaitable[None]]) -> None:
 
 def start(batcher: Batcher[Any], *texts: list[int]) -> list[asyncio.Task[Array]]:
     return [asyncio.create_task(batcher.embed(text)) for text in texts]
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0)
 
 
 def test_a_lone_text_starts_at_once_and_alone() -> None:
