@@ -83,7 +83,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(st.lists(visits, min_size=4, max_size=24), shapes, st.integers(1, 3), st.sampled_from(RUNNERS))
 def test_each_text_is_that_of_its_request_alone(
     visits: list[Visit], shape: EngineLimits, lanes: int, runner: dict[str, Any]
