@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import shutil
 import subprocess
 import tempfile
@@ -66,7 +64,7 @@ class FakeNvml:
     def __init__(self, folder: Path, *cards: Values) -> None:
         self.folder = folder
         folder.mkdir()
-        shutil.copy(_library(), folder / NAME)
+        (folder / NAME).write_bytes(_library())
         self._values: Values = {"count": len(cards), "driver": "550.54.15", "cuda": 12040}
         for number, card in enumerate(cards):
             self._values |= {f"gpu{number}.{key}": value for key, value in card.items()}
@@ -94,15 +92,13 @@ class FakeNvml:
 
 
 @cache
-def _library() -> Path:
+def _library() -> bytes:
     """It is compiled once a process; tests are skipped without a compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("a C compiler makes the library NVML of tests, and there is none")
-    folder = Path(tempfile.mkdtemp(prefix="msx-nvml-"))
-    owner = os.getpid()
-    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
-    library = folder / NAME
-    command = [compiler, "-std=gnu11", "-Wall", "-Werror", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl"]
-    subprocess.run(command, check=True)
-    return library
+    with tempfile.TemporaryDirectory(prefix="msx-nvml-") as folder:
+        library = Path(folder, NAME)
+        options = ["-std=gnu11", "-Wall", "-Werror", "-shared", "-fPIC"]
+        subprocess.run([compiler, *options, "-o", str(library), str(SOURCE), "-ldl"], check=True)
+        return library.read_bytes()
