@@ -15,7 +15,14 @@ from msx_frontend.devices.nvidia import library
 from msx_frontend.devices.nvidia.gpus import NvidiaGpu, devices_of, simulated_gpus
 from msx_frontend.devices.nvidia.health import XidLog, fault
 from msx_frontend.devices.nvidia.messages import CallName, GpuFigures, GpuLink, GpuReading, Inventory
-from msx_frontend.devices.nvidia.problems import ORDER_UNKNOWN, GpuProblem, UnreadableError, no_library, problems_of
+from msx_frontend.devices.nvidia.problems import (
+    ORDER_UNKNOWN,
+    GpuProblem,
+    UnreadableError,
+    names_none,
+    no_library,
+    problems_of,
+)
 from msx_frontend.devices.nvidia.process import NvmlProcess
 from msx_frontend.devices.nvidia.torch_build import check_torch
 from msx_frontend.devices.nvidia.visible import ORDER, VISIBLE, entries, order_is_unknown, visible_ids
@@ -128,22 +135,26 @@ class Nvidia:
         """None where there is no answer. A problem is logged once, until another one or an answer comes."""
         if self._process is None:
             return None
-        before, self._failed = self._failed, None
+        answered, problem = None, None
         try:
-            return self._process.ask(call, answer)
+            answered = self._process.ask(call, answer)
         except UnreadableError as error:
-            self._failed = error.problem
-        if call != "inventory" and self._failed != before and not self._process.closed:
-            log.warning("%s", self._failed.sentence)
-        return None
+            problem = error.problem
+        before, self._failed = self._failed, problem  # only now: several threads may read at once
+        if problem is not None and call != "inventory" and problem != before and not self._process.closed:
+            log.warning("%s", problem.sentence)
+        return answered
 
     def _chosen(self, inventory: Inventory, listed: str | None) -> list[NvidiaGpu]:
         gpus = {device.id: device for gpu in inventory.gpus for device in devices_of(gpu)}
         if listed is None:
             return list(gpus.values())
-        if order_is_unknown(listed, self._env.get(ORDER, ""), inventory.gpus):
+        chosen = [gpus[id] for id in visible_ids(listed, inventory)]
+        if gpus and not chosen:
+            self._problems.append(names_none(listed, len(gpus)))
+        elif order_is_unknown(listed, self._env.get(ORDER, ""), inventory.gpus):
             self._problems.append(ORDER_UNKNOWN)
-        return [gpus[id] for id in visible_ids(listed, inventory)]
+        return chosen
 
     def _cores(self, gpu: NvidiaGpu, inventory: Inventory) -> frozenset[int]:
         bus_id = next(one.bus_id for one in inventory.gpus if one.uuid == gpu.gpu)

@@ -107,6 +107,14 @@ ORDER_UNKNOWN = GpuProblem(
 )
 
 
+def names_none(listed: str, readable: int) -> GpuProblem:
+    """`listed`: the inherited list; `readable`: how many devices there are."""
+    return GpuProblem(
+        f"{VISIBLE}={listed} names none of the GPUs that can be read here ({readable}), so none is used",
+        "Name them as `nvidia-smi -L` does, by number (from 0, also in a container) or by UUID, or unset the variable.",
+    )
+
+
 def not_started(error: OSError) -> GpuProblem:
     return GpuProblem(
         f"the process that reads NVIDIA's GPUs cannot be started ({error})",
@@ -128,5 +136,5 @@ def problems_of(inventory: Inventory) -> Iterator[GpuProblem]:
         names = ", ".join(f"GPU {one.index} ({one.reason})" for one in inventory.unreadable)
         yield GpuProblem(
             f"GPUs that cannot be read are left out, {len(inventory.unreadable)} of {every}: {names}",
-            "Look at what `nvidia-smi` and `dmesg` say; models run on the others.",
+            "Look at what `nvidia-smi` and `dmesg` say" + ("; models run on the others." if inventory.gpus else "."),
         )

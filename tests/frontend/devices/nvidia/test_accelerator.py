@@ -131,6 +131,22 @@ def test_an_inherited_list_limits_and_orders(open_gpus: Open) -> None:
     assert [ids(open_gpus(CUDA_VISIBLE_DEVICES=text)) for text in ("", "-1", "7")] == [[], [], []]
 
 
+@pytest.mark.parametrize("listed", ["7", "GPU-abc", MIG_UUIDS[0]])
+def test_a_list_that_names_no_device_of_this_machine(open_gpus: Open, listed: str) -> None:
+    gpus = open_gpus(CUDA_VISIBLE_DEVICES=listed)
+    assert ids(gpus) == []
+    assert sentences(gpus) == [
+        f"CUDA_VISIBLE_DEVICES={listed} names none of the GPUs that can be read here (2), so none is used. "
+        "Name them as `nvidia-smi -L` does, by number (from 0, also in a container) or by UUID, or unset the variable."
+    ]
+
+
+@pytest.mark.parametrize("listed", ["", "-1"])
+def test_a_list_that_hides_all_devices_is_no_problem(open_gpus: Open, listed: str) -> None:
+    gpus = open_gpus(CUDA_VISIBLE_DEVICES=listed)
+    assert (ids(gpus), gpus.problems(), gpus._process) == ([], [], None)
+
+
 def test_numbers_without_an_order_of_cards_that_differ(open_gpus: Open) -> None:
     gpus = open_gpus(CUDA_VISIBLE_DEVICES="1")
     assert ids(gpus) == [SECOND]
@@ -279,6 +295,16 @@ def test_half_of_the_cards_cannot_be_read(open_gpus: Open, nvml: FakeNvml) -> No
     assert sentences(gpus) == [
         "GPUs that cannot be read are left out, 1 of 2: GPU 0 (GPU is lost). Look at what `nvidia-smi` and `dmesg` "
         "say; models run on the others."
+    ]
+
+
+def test_no_card_can_be_read(open_gpus: Open, nvml: FakeNvml) -> None:
+    nvml.fail("nvmlDeviceGetHandleByIndex_v2", 15)
+    gpus = open_gpus()
+    assert ids(gpus) == []
+    assert sentences(gpus) == [
+        "GPUs that cannot be read are left out, 2 of 2: GPU 0 (GPU is lost), GPU 1 (GPU is lost). Look at what "
+        "`nvidia-smi` and `dmesg` say."
     ]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from msx_frontend.devices.nvidia.accelerator import Nvidia
 from msx_frontend.devices.nvidia.messages import Inventory
-from msx_frontend.devices.nvidia.problems import UnreadableError
+from msx_frontend.devices.nvidia.problems import UnreadableError, failure
 from msx_frontend.devices.nvidia.process import NvmlProcess
 from tests.backend.harness import wait_until
 from tests.frontend.devices.nvidia.conftest import Open, sentences
@@ -78,6 +78,29 @@ def test_a_call_that_hangs_is_told_once_and_the_next_reading_starts_anew(
     gpus._process._timeout = 60
     assert len(gpus.status()) == 2
     assert sentences(gpus) == []
+
+
+def test_a_problem_is_logged_once_where_readings_overlap(
+    open_gpus: Open, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    gpus = open_gpus()
+    gpus.detect()
+    during: list[int] = []
+
+    def fail(call: str, answer: type) -> object:
+        """Another reading fails meanwhile."""
+        during.append(len(gpus.problems()))
+        if len(during) % 2:
+            gpus.status()
+        raise UnreadableError(failure(999, "Unknown Error"))
+
+    monkeypatch.setattr(gpus._process, "ask", fail)
+    for _ in range(2):
+        assert gpus.status() == {}
+    assert [message.startswith("NVIDIA's GPUs cannot be read (NVML error 999: ") for message in caplog.messages] == [
+        True
+    ]
+    assert during == [0, 0, 1, 1], "a reading that goes on hides none"
 
 
 def test_a_driver_that_hangs_from_the_start(open_gpus: Open, nvml: FakeNvml) -> None:
