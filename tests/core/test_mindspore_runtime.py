@@ -82,6 +82,18 @@ def test_a_simulated_device_is_a_cpu(ms: MagicMock) -> None:
     ms.set_device.assert_not_called()
 
 
+@pytest.mark.parametrize(
+    ("device", "warned"),
+    [({}, False), ({"device_id": 1, "framework_device": FAKE}, False), ({"device_id": 0}, True)],
+)
+def test_a_device_that_mindspore_cannot_use_is_told(
+    ms: MagicMock, caplog: pytest.LogCaptureFixture, device: Any, warned: bool
+) -> None:
+    """A simulated one is no surprise."""
+    assert setup(context(**device)) == "CPU"
+    assert ["computes on the CPU" in message for message in caplog.messages] == [True] * warned
+
+
 @pytest.mark.parametrize("device", [{}, {"framework_device": FAKE}, {"device_id": 0}])
 def test_without_a_device_that_mindspore_knows_none_is_taken(
     ms: MagicMock, monkeypatch: pytest.MonkeyPatch, device: Any

@@ -125,6 +125,11 @@ def _set_environment(context: Context, options: MindSporeOptions, files: Sequenc
 def _select_device(ms: Any, context: Context) -> str:
     if (target := device_target(context)) != "CPU":
         ms.set_device(target, context.device_id)
+    elif context.device_id is not None and context.info.framework_device is None:
+        logger.warning(
+            "MindSpore cannot use this worker's device, and computes on the CPU. deviceType: cpu in model-config.yaml "
+            "leaves the device to other models"
+        )
     return target
 
 
