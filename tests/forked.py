@@ -42,6 +42,7 @@ _READ_EARLY = ("PYTHON", "LD_", "MALLOC", "GRPC_", "COVERAGE", "TZ", "LC_", "LAN
 """Beginnings of variables that an interpreter or a module reads once, before the fork."""
 _READ_LATER = {"PYTHONPATH", "PYTHONUNBUFFERED"}
 """Those among them that a forked process follows."""
+_LIBRARIES = "LD_LIBRARY_PATH"
 _SET_BY_SERVER = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "ERROR"}
 _STARTS = ("sitecustomize.py", "usercustomize.py")
 """Modules that an interpreter imports before all else, where it finds them."""
@@ -128,8 +129,13 @@ def _can_fork(args: list[Any], env: Mapping[str, str]) -> bool:
 
 
 def _read_early(env: Mapping[str, str]) -> dict[str, str]:
-    known = {**_SET_BY_SERVER, **env}
+    known = {**_SET_BY_SERVER, **env, _LIBRARIES: _without_mindspore(env.get(_LIBRARIES, ""))}
     return {name: known[name] for name in known if name.startswith(_READ_EARLY) and name not in _READ_LATER}
+
+
+def _without_mindspore(places: str) -> str:
+    """MindSpore adds its own folder to the variable of the process that imports it."""
+    return os.pathsep.join(place for place in places.split(os.pathsep) if "/mindspore/lib/" not in place)
 
 
 def _environment_of(kind: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("fork", [True, False])
-def test_a_worker_is_its_servers_child(tmp_path: Path, fork: bool) -> None:
+def test_a_worker_is_its_servers_child(tmp_path: Path, fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/site-packages/mindspore/lib/plugin/cpu")  # as MindSpore does when imported
     pack_service("echo", new_store(tmp_path))
     with run_server(tmp_path, "--models", "echo.mar", fork=fork) as server:
         (pid,) = server.worker_pids("echo")
