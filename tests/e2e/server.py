@@ -324,7 +324,10 @@ def children(pid: int) -> list[psutil.Process]:
 
 
 def _is_running(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # it has ended between the two
+        return False
 
 
 def _listening(ports: dict[int, str], server: RunningServer) -> list[str]:
