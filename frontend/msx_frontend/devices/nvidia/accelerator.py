@@ -20,12 +20,13 @@ from msx_frontend.devices.nvidia.problems import (
     GpuProblem,
     UnreadableError,
     names_none,
+    no_entry,
     no_library,
     problems_of,
 )
 from msx_frontend.devices.nvidia.process import NvmlProcess
 from msx_frontend.devices.nvidia.torch_build import check_torch
-from msx_frontend.devices.nvidia.visible import ORDER, VISIBLE, entries, order_is_unknown, visible_ids
+from msx_frontend.devices.nvidia.visible import NONE, ORDER, VISIBLE, entries, order_is_unknown, visible_ids
 from msx_frontend.devices.pid_namespace import NAMESPACE, is_of_host
 from msx_frontend.findings import Finding, failed, ok, warning
 
@@ -69,6 +70,7 @@ class Nvidia:
         """An inherited CUDA_VISIBLE_DEVICES limits the devices and gives their order, then `limit` limits them."""
         listed = self._env.get(VISIBLE)
         if self._limit == 0 or (listed is not None and not entries(listed)):
+            self._problems = [no_entry(listed)] if self._limit != 0 and listed and listed.strip() not in NONE else []
             return ()
         inventory = self._read_inventory()
         if inventory is not None:
@@ -165,8 +167,8 @@ class Nvidia:
             return DeviceStatus(MISSING, healthy=False)
         word = fault(figures, self._xids.find(gpu))
         return DeviceStatus(
-            health=word or "OK",
-            healthy=not word,
+            health=word or ("OK" if figures.answers else ""),
+            healthy=False if word else True if figures.answers else None,
             utilisation=figures.utilisation,
             memory_used=figures.memory_used,
             memory_total=figures.memory_total,

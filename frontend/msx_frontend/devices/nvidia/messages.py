@@ -85,6 +85,12 @@ class GpuFigures(msgspec.Struct, frozen=True, omit_defaults=True):
     memory_activity: int | None = None
     """NVML's `utilization.memory`."""
 
+    @property
+    def answers(self) -> bool:
+        """Whether the card gave any figure; memory alone says little, which some cards share with the host."""
+        given = (self.utilisation, self.memory_total, self.temperature, self.processes)
+        return any(figure is not None for figure in given)
+
 
 class Xid(msgspec.Struct, frozen=True):
     """A critical error of a card since the last reading. The numbers of an instance are None where it hit the card."""

@@ -115,6 +115,15 @@ def names_none(listed: str, readable: int) -> GpuProblem:
     )
 
 
+def no_entry(listed: str) -> GpuProblem:
+    """`listed`: the inherited list, of which CUDA takes no entry."""
+    return GpuProblem(
+        f"{VISIBLE}={listed} leaves no GPU: CUDA takes nothing from a list that has a GPU twice, or begins with no "
+        "name of one",
+        "Name each GPU once, by number or by UUID (`nvidia-smi -L`), or unset the variable.",
+    )
+
+
 def not_started(error: OSError) -> GpuProblem:
     return GpuProblem(
         f"the process that reads NVIDIA's GPUs cannot be started ({error})",

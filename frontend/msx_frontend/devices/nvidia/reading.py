@@ -76,6 +76,7 @@ class NvmlReader:
         )
 
     def figures(self) -> GpuReading:
+        self._open_again()
         devices = [figures for uuid, handle in self._opened().items() for figures in _figures(uuid, handle)]
         return GpuReading(tuple(devices), tuple(itertools.islice(self._xids(), MOST_EVENTS)))
 
@@ -92,6 +93,12 @@ class NvmlReader:
             for index in range(count):
                 self._open(index, self._handles)
         return self._handles
+
+    def _open_again(self) -> None:
+        """Open the cards that could not be opened before: one may have been reset."""
+        handles, self._unreadable, failed = self._opened(), [], self._unreadable
+        for one in failed:
+            self._open(one.index, handles)
 
     def _open(self, index: int, handles: dict[str, Handle]) -> None:
         try:

@@ -15,6 +15,9 @@ from msx_frontend.devices.nvidia.messages import Gpu, Inventory
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
 
+NONE = ("-1", "none", "void", "NoDevFiles")
+"""Values by which people and tools of containers give no GPU."""
+
 _NUMBER = re.compile(r"\s*\+?(\d{1,9})")
 """As strtoul reads it: `1x` is 1. `-1` is none, and nor is a name."""
 _NAME = re.compile(r"[A-Za-z0-9/-]{5,96}")

@@ -68,7 +68,7 @@ def test_an_old_driver_with_less(open_gpus: Open, nvml: FakeNvml) -> None:
     gpus.detect()
     assert gpus.status() == {FIRST: DeviceStatus(health="OK", healthy=True, memory_used=527, memory_total=81559)}
     nvml.fail("nvmlDeviceGetMemoryInfo", 13)
-    assert gpus.status() == {FIRST: DeviceStatus(health="OK", healthy=True)}
+    assert gpus.status() == {FIRST: DeviceStatus()}, "nothing tells that it is well"
 
 
 def test_mig_instances_stand_for_their_card(open_gpus: Open, nvml: FakeNvml) -> None:
@@ -141,7 +141,17 @@ def test_a_list_that_names_no_device_of_this_machine(open_gpus: Open, listed: st
     ]
 
 
-@pytest.mark.parametrize("listed", ["", "-1"])
+@pytest.mark.parametrize("listed", ["abc", "0,0", f"{FIRST},{FIRST}"])
+def test_a_list_of_which_cuda_takes_nothing(open_gpus: Open, listed: str) -> None:
+    gpus = open_gpus(CUDA_VISIBLE_DEVICES=listed)
+    assert (ids(gpus), gpus._process) == ([], None)
+    assert sentences(gpus) == [
+        f"CUDA_VISIBLE_DEVICES={listed} leaves no GPU: CUDA takes nothing from a list that has a GPU twice, or begins "
+        "with no name of one. Name each GPU once, by number or by UUID (`nvidia-smi -L`), or unset the variable."
+    ]
+
+
+@pytest.mark.parametrize("listed", ["", "-1", " -1", "none", "NoDevFiles"])
 def test_a_list_that_hides_all_devices_is_no_problem(open_gpus: Open, listed: str) -> None:
     gpus = open_gpus(CUDA_VISIBLE_DEVICES=listed)
     assert (ids(gpus), gpus.problems(), gpus._process) == ([], [], None)

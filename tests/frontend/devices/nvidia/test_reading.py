@@ -67,6 +67,16 @@ def test_mig_instances_and_a_card_that_cannot_be_read(nvml: FakeNvml) -> None:
     assert reader.links() == []
 
 
+def test_a_card_that_could_not_be_opened_is_tried_again(nvml: FakeNvml) -> None:
+    nvml.fail("nvmlDeviceGetUUID", 999, card=0)
+    reader = NvmlReader()
+    assert [one.uuid for one in reader.figures().devices] == [SECOND]
+    assert [one.index for one in reader.inventory().unreadable] == [0]
+    nvml.fail("nvmlDeviceGetUUID", None, card=0)
+    assert sorted(one.uuid for one in reader.figures().devices) == sorted([FIRST, SECOND])
+    assert reader.inventory().unreadable == ()
+
+
 def test_the_error_that_makes_a_card_unusable_is_in_its_figures(nvml: FakeNvml) -> None:
     nvml.fail("nvmlDeviceGetMemoryInfo", 15, card=0)
     nvml.fail("nvmlDeviceGetMemoryInfo_v2", 3)
