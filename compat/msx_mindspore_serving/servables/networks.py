@@ -77,8 +77,9 @@ class ModelFiles:
 
     def _check_format(self, declaration: ModelDeclaration) -> None:
         if declaration.format not in _MINDIR:
+            device = self.context.info.framework_device
             raise HandlerLoadError(
-                f"Raise failed: Not support device type {'None' if self.context.device_id is None else 'Ascend'} and "
+                f"Raise failed: Not support device type {device.target if device else 'None'} and "
                 f"model type {_NAMES[declaration.format]}. Current inference backend: MindSpore. Export the model "
                 "as MindIR."
             )
