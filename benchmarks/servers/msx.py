@@ -109,10 +109,10 @@ def serve(
 
 
 @contextlib.contextmanager
-def serve_stages(service: str, config: str) -> Iterator[Server]:
+def serve_stages(service: str, config: str, program: Path | None = None) -> Iterator[Server]:
     """A server that has the model of this name, ready, whose stages are in this file of benchmarks/handlers."""
-    options = PackOptions(model_name=service, extra_files=str(HANDLERS / f"{service}.py"))
-    with store_of(options, config) as store, started(store, service, tokens=False) as server:
+    options = PackOptions(model_name=service, extra_files=str(handlers_of(program) / f"{service}.py"))
+    with store_of(options, config) as store, started(store, service, tokens=False, program=program) as server:
         yield server
 
 

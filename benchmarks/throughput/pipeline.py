@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 
 import click
 import httpx
 
-from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.cli.benchmark import benchmark
+from benchmarks.contests.before import before_option, compare, name_before
 from benchmarks.contests.contest import Contestant, at, ratio, rotated, table
+from benchmarks.contests.rounds import play_round, settling_rounds
+from benchmarks.contests.verdicts import costs_with_before, pairs_with_before
 from benchmarks.load.wrk import Wrk, wrk_of
 from benchmarks.peers import mosec
 from benchmarks.peers.venv import NotInstalled
@@ -62,6 +67,7 @@ LONGER = {"16 MB": 4}
 @click.option("--size", "sizes", multiple=True, default=tuple(SIZES), type=click.Choice([*SIZES]), help="Of the array.")
 @click.option("--overlap/--no-overlap", default=True, help="Measure how busy a stage is kept by the one before.")
 @click.option("--peer/--no-peer", default=True, help="Compare with mosec.")
+@before_option
 def main(
     report: Report,
     rounds: int,
@@ -71,6 +77,7 @@ def main(
     sizes: tuple[str, ...],
     overlap: bool,
     peer: bool,
+    before: Path | None,
 ) -> None:
     """Requests per second of three stages, by the size of the array that goes from one to the next.
 
@@ -79,14 +86,16 @@ def main(
     report.notes.append(f"Load: {at(connections)}, {rounds} rounds of {seconds:g} s, requests of {BODY} bytes")
     with ExitStack() as stack:
         field = [stack.enter_context(_ours())]
-        field += _peers(stack, report) if peer else []
+        peers = [*_peers(stack, report)] if peer else []
+        field += peers + ([stack.enter_context(_ours(before))] if before else [])
         panels = {}
         for size in sizes:
             _contest(stack, field, size, connections, rounds, seconds, warm_up)
-            report.tables.append(
-                table(f"Arrays of {size}, {at(connections)}", field, connections, [one.name for one in field[1:]])
-            )
-            report.targets += _targets(field, size, connections)
+            title = f"Arrays of {size}, {at(connections)}"
+            report.tables.append(table(title, field, connections, [one.name for one in peers]))
+            report.targets += _targets([field[0], *peers], size, connections)
+            pairs, costs = (find(field, [connections]) for find in (pairs_with_before, costs_with_before))
+            compare(report, pairs, what=title, costs=costs)
             panels[size] = {one.name: one.rates(connections) for one in field}
             for one in field:
                 one.turns.clear()
@@ -112,11 +121,11 @@ def _contest(
         _check(contestant, SIZES[size])
         contestant.warm_up(load, connections, warm_up * LONGER.get(size, 1))
         _check(contestant, SIZES[size])
-    for number in range(rounds):
-        for contestant in rotated(field, number):
-            contestant.take(load, connections, seconds * LONGER.get(size, 1))
+    pairs = partial(pairs_with_before, field, [connections])
+    for number in settling_rounds(f"pipeline: {size}", rounds, pairs):
+        play_round(lambda _: load, rotated(field, number), [connections], seconds * LONGER.get(size, 1))
+        for contestant in field:
             _check(contestant, SIZES[size])
-        progress(f"pipeline: {size}, round {number + 1} of {rounds}")
 
 
 @contextmanager
@@ -138,9 +147,11 @@ def _check(contestant: Contestant, size: int) -> None:
 
 
 @contextmanager
-def _ours() -> Iterator[Contestant]:
-    with serve_stages("pipeline", STAGES) as server:
-        yield Contestant(NAME, server.address, "/predictions/pipeline", server.process.pid)
+def _ours(before: Path | None = None) -> Iterator[Contestant]:
+    with serve_stages("pipeline", STAGES, before) as server:
+        yield Contestant(
+            NAME if before is None else name_before(NAME), server.address, "/predictions/pipeline", server.process.pid
+        )
 
 
 def _peers(stack: ExitStack, report: Report) -> Iterator[Contestant]:
