@@ -1,5 +1,6 @@
 """The devices of a server in the output of `msx-serve --status`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 HEADINGS = ("device", "id", "name", "load", "memory", "temperature", "ECC errors")
@@ -17,9 +18,13 @@ def devices_of(worker: dict[str, Any]) -> str:
     return ",".join(map(_used, worker.get("deviceUsage", []))) or worker.get("devices", "cpu")
 
 
+def count_errors(errors: Mapping[str, int]) -> str:
+    """Counters of ECC errors that are not 0: `3 corrected, 1 uncorrected`."""
+    return ", ".join(f"{count} {name}" for name, count in errors.items() if count)
+
+
 def _row(device: dict[str, Any]) -> tuple[str, ...]:
     errors = device.get("memoryErrors")
-    counted = ", ".join(f"{count} {name}" for name, count in (errors or {}).items() if count)
     return (
         str(device["device"]),
         device["id"],
@@ -27,7 +32,7 @@ def _row(device: dict[str, Any]) -> tuple[str, ...]:
         _figure(device.get("utilization"), "%"),
         _memory(device),
         _figure(device.get("temperature"), "°C"),
-        "-" if errors is None else counted or "0",
+        "-" if errors is None else count_errors(errors) or "0",
     )
 
 

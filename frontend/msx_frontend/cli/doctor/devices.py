@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from msx_frontend.assembly.devices import choose_devices
+from msx_frontend.cli.device_table import count_errors
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.devices import choose
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus
@@ -60,8 +61,7 @@ def _conditions(
 
 
 def _condition(status: DeviceStatus) -> str:
-    counted = [f"{count} {name}" for name, count in status.memory_errors.items() if count]
-    errors = f"ECC errors: {', '.join(counted) or 'none'}" if status.memory_errors else ""
+    errors = f"ECC errors: {count_errors(status.memory_errors) or 'none'}" if status.memory_errors else ""
     warmth = "" if status.temperature is None else f"{status.temperature} °C"
     return ", ".join(filter(None, [warmth, errors]))
 
