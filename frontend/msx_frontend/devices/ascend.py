@@ -85,10 +85,14 @@ class Ascend:
         return [Npu(str(i), "simulated", simulated=True) for i in ids[:count]]
 
     def status(self) -> Mapping[str, DeviceStatus]:
+        """See `Accelerator`. Processes have the host's ids."""
         if not any(npu.key for npu in self._npus):
             return {}
         table, self._detected = self._detected or parse_table(self._tool.read("info")), {}
-        return {npu.id: self._judged(npu, table[npu.key].status) for npu in self._npus if npu.key in table}
+        statuses = {npu.id: self._judged(npu, table[npu.key].status) for npu in self._npus if npu.key in table}
+        if is_of_host(self._namespace):
+            return statuses
+        return {id: replace(status, processes=None) for id, status in statuses.items()}
 
     def links(self) -> Links:
         """Links by `npu-smi info -t topo`."""
@@ -121,9 +125,7 @@ class Ascend:
         return LINKS["PIX"] if row_a == row_b else self._topo[row_a].links.get(row_b)
 
     def _judged(self, npu: Npu, status: DeviceStatus) -> DeviceStatus:
-        """A chip of unknown health is unhealthy if its health was known before. Processes have the host's ids."""
-        if not is_of_host(self._namespace):
-            status = replace(status, processes=None)
+        """A chip of unknown health is unhealthy if its health was known before."""
         if status.healthy is not None:
             self._health_known.add(npu.id)
         elif status.health.lower() == UNKNOWN and npu.id in self._health_known:

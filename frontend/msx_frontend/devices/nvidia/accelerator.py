@@ -69,8 +69,10 @@ class Nvidia:
     def detect(self) -> Sequence[NvidiaGpu]:
         """An inherited CUDA_VISIBLE_DEVICES limits the devices and gives their order, then `limit` limits them."""
         listed = self._env.get(VISIBLE)
-        if self._limit == 0 or (listed is not None and not entries(listed)):
-            self._problems = [no_entry(listed)] if self._limit != 0 and listed and listed.strip() not in NONE else []
+        if self._limit == 0:
+            return ()
+        if listed is not None and not entries(listed):
+            self._problems = [] if listed.strip() in NONE else [no_entry(listed)]
             return ()
         inventory = self._read_inventory()
         if inventory is not None:

@@ -15,7 +15,7 @@ from msx_frontend.devices.nvidia.messages import Gpu, Inventory
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ORDER = "CUDA_DEVICE_ORDER"
 
-NONE = ("-1", "none", "void", "NoDevFiles")
+NONE = ("", "-1", "none", "void", "NoDevFiles")
 """Values by which people and tools of containers give no GPU."""
 
 _NUMBER = re.compile(r"\s*\+?(\d{1,9})")
