@@ -81,7 +81,7 @@ def main(
 
 def take_turns(loads: list[HostLoad], rounds: int, steps: int, step_seconds: float, before: Path | None) -> None:
     with served(step_seconds) as server, served(step_seconds, before) if before else nullcontext() as other:
-        families = [[one.process, *one.workers()] for one in (server, other) if one and other]
+        families = [one.family() for one in (server, other) if one and other]
         with cores_apart(families) if families else nullcontext():
             for number in range(rounds):
                 for load in loads:

@@ -56,6 +56,10 @@ class Server:
     def process(self) -> psutil.Process:
         return psutil.Process(self.info["pid"])
 
+    def family(self) -> list[psutil.Process]:
+        """The server's process, then its workers'."""
+        return [self.process, *self.workers()]
+
     def workers(self) -> list[psutil.Process]:
         return [child for child in self.process.children() if _is_worker(child)]
 

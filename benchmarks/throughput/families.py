@@ -113,7 +113,7 @@ def _take_both(now: Route, before: Route, connections: int, seconds: float) -> N
     routes = (now, before)
     pids = [route.server.process.pid for route in routes]
     starts = [partial(one.load.start, one.server.address, one.call.path, connections=connections) for one in routes]
-    with cores_apart([[route.server.process, *route.server.workers()] for route in routes]):
+    with cores_apart([route.server.family() for route in routes]):
         spent = [-processor_seconds(pid) for pid in pids]
         results = run_in_slices(starts, seconds)
     for route, pid, earlier, result in zip(routes, pids, spent, results, strict=True):
