@@ -8,21 +8,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-FOLDERS = ("sdk", "archiver", "backend", "frontend", "compat", "benchmarks", "scripts", "examples")
-FRAGMENT = re.compile(
-    r"\s*(What|Of|Those|That|Above|Against|Among|At|Behind|Below|Beside|Between|By|During|For|From|In|Into|On|Over|Per|"
-    r"Through|To|Under|With|Within|Without)\b(?!-)"
+FOLDERS = ("sdk", "archiver", "backend", "frontend", "compat", "benchmarks", "scripts", "examples", "tests")
+WORDS = "What|Of|Those|That"
+PREPOSITIONS = (
+    "Above|Against|Among|At|Behind|Below|Beside|Between|By|During|For|From|In|Into|On|Over|Per|Through|To|Under|With|"
+    "Within|Without"
 )
+FRAGMENT = re.compile(rf"\s*({WORDS}|{PREPOSITIONS})\b(?!-)")
+FRAGMENT_OF_TESTS = re.compile(rf"\s*({WORDS})\b(?!-)")
+"""A test's docstring goes on from its name, and may begin with a preposition."""
+TESTS = "tests"
 
 
 def fragments(path: Path) -> list[str]:
     """Return `file:line: first line` of each module, class, function and attribute docstring that is a fragment."""
     statements = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Expr))
+    fragment = FRAGMENT_OF_TESTS if path.parts[0] == TESTS else FRAGMENT
     texts = ((node.lineno, node.value.value) for node in statements if isinstance(node.value, ast.Constant))
     return [
         f"{path}:{line}: {text.strip().splitlines()[0]}"
         for line, text in texts
-        if isinstance(text, str) and FRAGMENT.match(text)
+        if isinstance(text, str) and fragment.match(text)
     ]
 
 

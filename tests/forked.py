@@ -41,7 +41,7 @@ NAME = b"forks"
 _READ_EARLY = ("PYTHON", "LD_", "MALLOC", "GRPC_", "COVERAGE", "TZ", "LC_", "LANG", "MSX_TRACING")
 """Beginnings of variables that an interpreter or a module reads once, before the fork."""
 _READ_LATER = {"PYTHONPATH", "PYTHONUNBUFFERED"}
-"""Those among them that a forked process follows."""
+"""Exceptions: a forked process follows these variables, too."""
 _LIBRARIES = "LD_LIBRARY_PATH"
 _SET_BY_SERVER = {"GRPC_ENABLE_FORK_SUPPORT": "0", "GRPC_VERBOSITY": "ERROR"}
 _STARTS = ("sitecustomize.py", "usercustomize.py")

@@ -48,7 +48,7 @@ _IMPORTED = {
 
 
 def import_modules(kind: str) -> None:
-    """Those of a worker come first: what is there then is what a worker knows."""
+    """Import a worker's modules first, and note them: a forked worker forgets all that come later."""
     inherited = places_of_modules(os.environ)
     _path[:] = [place for place in sys.path[1:] if place not in inherited]
     if kind == "server":
@@ -62,7 +62,7 @@ def import_modules(kind: str) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    """What `python -m` runs."""
+    """Import the module that `python -m NAME` runs."""
     module = importlib.import_module(name)
     return importlib.import_module(f"{name}.__main__") if hasattr(module, "__path__") and name in MODULES else module
 

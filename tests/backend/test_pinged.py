@@ -1,4 +1,4 @@
-"""What a ping finds of a worker that has not loaded its model yet."""
+"""Replies to pings of a worker that has not loaded its model yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker says where its torch sees other GPUs than the server gave it."""
+"""A worker warns where its torch sees other GPUs than the server gave it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_handler_has_changed_the_variable(
 
 
 def test_a_worker_whose_gpus_are_hidden_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That takes time, and may start the driver in it."""
+    """Asking torch takes time, and may start the driver in the worker."""
     install(monkeypatch, cuda := FakeCuda(0))
     compared(NONE_GIVEN, monkeypatch, given="", now="")
     assert cuda.asked == []

@@ -80,7 +80,7 @@ class Scenario:
         return ROUNDING[self._dtype] * largest
 
     def assert_unchanged(self, wanted: Any) -> None:
-        """What is noticed in a step saves the others."""
+        """Compare the logits step by step: the first step that differs ends the test, and saves the others."""
         row = 0
         for logits in self._steps():
             own = wanted[row : row + len(logits)]

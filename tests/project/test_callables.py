@@ -41,7 +41,7 @@ def callables() -> set[str]:
 
 
 def annotated(owner: ast.ClassDef, names: set[str]) -> Iterator[str]:
-    """Those of frozen classes are left out: they cannot be set."""
+    """Names of a class's callables; a frozen class has none that can be set."""
     fixed = any("frozen=True" in ast.unparse(one) for one in owner.decorator_list)
     fixed = fixed or any(ast.unparse(base) == "NamedTuple" for base in owner.bases)
     for node in (node for node in ast.walk(owner) if isinstance(node, ast.AnnAssign) and not fixed):

@@ -29,9 +29,10 @@ def tail():
 '''
 
 
-def check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
-    (folder / "one.py").write_text(text)
-    return subprocess.run([sys.executable, CHECK, "."], cwd=folder, capture_output=True, text=True)
+def check(folder: Path, text: str, place: str = ".") -> subprocess.CompletedProcess[str]:
+    (folder / place).mkdir(exist_ok=True)
+    (folder / place / "one.py").write_text(text)
+    return subprocess.run([sys.executable, CHECK, place], cwd=folder, capture_output=True, text=True)
 
 
 def test_each_fragment_is_named_by_file_and_line(tmp_path: Path) -> None:
@@ -44,6 +45,11 @@ def test_each_fragment_is_named_by_file_and_line(tmp_path: Path) -> None:
         "one.py:9: By the names of both ends.",
         "one.py:12: That of the reply.",
     ]
+
+
+def test_those_of_tests_may_begin_with_a_preposition(tmp_path: Path) -> None:
+    done = check(tmp_path, FRAGMENTS, "tests")
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["What", "Those", "Of", "That"]
 
 
 def test_other_docstrings_and_strings_pass(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_an_error_is_reported_and_the_next_call_made(bench: Bench) -> None:
 
 
 def test_the_worker_hears_of_an_error_before_it_is_reported(bench: Bench) -> None:
-    """Of a message that rank 0's handler sent, too, which no runner calls."""
+    """Errors on a message of rank 0's handler count, too, although no runner makes that call."""
     raised: list[BaseException] = []
 
     def follow(message: bytes) -> None:

@@ -139,7 +139,7 @@ def test_an_onnx_model_runs_on_the_workers_gpu(
 def test_an_exported_model_is_loaded_on_the_workers_gpu(
     given: int | None, chosen: list[Device], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What loads it takes torch's current GPU."""
+    """Torch loads an exported model onto its current GPU."""
     torch, loaded = FakeTorch(), []
     monkeypatch.setitem(sys.modules, "torch._export", SimpleNamespace(aot_load=lambda *args: loaded.append(args)))
     monkeypatch.setitem(sys.modules, "torch", torch)

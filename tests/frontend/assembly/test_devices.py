@@ -65,7 +65,7 @@ def test_a_server_of_a_cluster_needs_none_here(fake: FakeAccelerator, caplog: py
 
 
 def test_simulated_devices(caplog: pytest.LogCaptureFixture) -> None:
-    """Of the first kind that the server knows."""
+    """Simulated devices are of the first kind that the server knows."""
     pool = find(simulate_devices=3).resources.devices
     assert ([device.simulated for device in pool.devices], caplog.records) == ([True] * 3, [])
     assert pool._accelerator.kind == KNOWN[0].kind

@@ -54,7 +54,7 @@ def has(monkeypatch: pytest.MonkeyPatch, near: int, far: int) -> None:
 
 
 def chosen(accelerator: str = "auto", limit: int | None = None, simulate: int = 0, **env: str) -> ChosenDevices:
-    """What was chosen; all others that were made are closed, and it is not."""
+    """Choose, and assert that all accelerators but the chosen one are closed."""
     Near.made.clear()
     Far.made.clear()
     choice = choose_accelerator(DeviceSettings(accelerator, limit, simulate), env)

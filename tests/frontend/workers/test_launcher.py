@@ -171,7 +171,7 @@ def test_a_crash_and_the_next_generation() -> None:
 
 @pytest.mark.parametrize(("ranks", "named"), [(1, ""), (2, " because of rank 1")])
 def test_a_rank_that_cannot_serve_any_more_is_replaced(ranks: int, named: str) -> None:
-    """Those who wait behind the failing call are served by the next group, as after a crash."""
+    """Requests that wait behind the failing call are served by the next group, as after a crash."""
 
     async def test() -> None:
         launcher = FakeLauncher()

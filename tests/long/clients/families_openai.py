@@ -85,7 +85,7 @@ def check_thoughts_before_a_call():
 def check_langchain():
     @tool
     def look_up(word: str) -> str:
-        """What a word means."""
+        """Look up the meaning of a word."""
         return word
 
     place = {"base_url": f"{URL}/v1", "api_key": KEY, "max_retries": 0, "temperature": 0}

@@ -19,7 +19,7 @@ def model(name="llama", **options):
 
 @tool
 def look_up(word: str) -> str:
-    """What a word means."""
+    """Look up the meaning of a word."""
     return "a loop"
 
 

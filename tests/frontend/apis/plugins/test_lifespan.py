@@ -1,4 +1,4 @@
-"""What a lifespan leaves behind."""
+"""Tasks, timers and processes that a lifespan could leave behind."""
 
 from __future__ import annotations
 
