@@ -80,7 +80,8 @@ class Loaded(WireMessage, tag=21):
 
     `capabilities` is a `msx_core.generation.Capabilities`, empty for a handler that only predicts; `signature` a
     `msx_sdk.kserve.Signature`, empty for one that takes any tensors; `methods` are
-    `msx_core.methods.MethodInfo` objects.
+    `msx_core.methods.MethodInfo` objects. `overlap`: preprocess and postprocess of other batches run beside
+    `inference`; `sequential` is a sentence without its full stop that says why not.
     """
 
     is_async: bool
@@ -89,6 +90,8 @@ class Loaded(WireMessage, tag=21):
     signature: dict[str, Any] = {}
     continuous: bool = False
     methods: list[dict[str, Any]] = []
+    overlap: bool = False
+    sequential: str = ""
 
 
 class LoadFailed(WireMessage, tag=22):

@@ -49,9 +49,13 @@ class Broken(WireMessage, tag=33):
 
 
 class Joined(WireMessage, tag=28):
-    """The worker has joined this many batches, the oldest unanswered ones, to one, and runs it now."""
+    """The worker has joined this many batches to one, and begins it now; `first` is the number of its first request.
+
+    A worker that overlaps sends it for each batch, up to two of which are not answered when the next one begins.
+    """
 
     batches: int
+    first: int = 0
 
 
 class Dropped(WireMessage, tag=25):

@@ -6,6 +6,7 @@ from typing import Any
 from msx_core.bodies import JsonBodies
 from msx_core.context import Context
 from msx_core.errors import PredictionError
+from msx_core.steps import three_steps
 
 __all__ = ["Data", "Handler"]
 
@@ -41,6 +42,11 @@ class Handler:
     `lenient`: a body that cannot be parsed arrives as bytes, as in TorchServe. `jsonBodies` in model-config.yaml
     overrides it."""
 
+    overlap: bool | None = None
+    """True: the steps of this class keep nothing of a request on `self`, so that `preprocess` of the next batch and
+    `postprocess` of the last one may run on other threads while `inference` runs. A subclass that overrides a step or
+    `handle` says it anew. `overlap` in model-config.yaml overrides it."""
+
     context: Context
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
@@ -61,6 +67,7 @@ class Handler:
         """Return a list with one entry a request: bytes, str, anything JSON can say, or an exception."""
         return outputs
 
+    @three_steps()
     def handle(self, data: Any, context: Context) -> Any:
         """Answer a batch, which is `Data` or typed: a list as long as `data`."""
         self.context = context

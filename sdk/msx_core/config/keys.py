@@ -153,6 +153,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     use_job_ticket: Switch = False
     batching_policy: Policy = "dynamic"
     isolate_batch_errors: Switch = True
+    overlap: Switch | None = None
     continuous_batching: Switch = False
     stream_batching: Switch = False
     async_communication: Switch = False
