@@ -124,7 +124,7 @@ RULES: dict[str, Rule] = {
 }
 """Rules by a member's name, or a struct's and a member's."""
 
-MADE_BY_SERVER = ("adapter_files", "owner")
+MADE_BY_SERVER = ("adapter_files", "images", "owner")
 
 
 def check(message: msgspec.Struct, limits: TextLimits, sent: int | None = None, prefix: str = "") -> None:

@@ -18,6 +18,7 @@ from msx_sdk.generation import (
     EmbedRequest,
     GenerateDelta,
     GenerateRequest,
+    Image,
     SamplingDefaults,
     SamplingParams,
     Token,
@@ -280,6 +281,33 @@ def test_messages_need_a_template() -> None:
     failure = ask(Bare(), plain({"messages": []})).failure
     assert failure is not None
     assert failure.message == "messages: this model has no chat template; send a prompt"
+
+
+IMAGE = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": "x"}]}]
+
+
+def test_a_worker_refuses_parts_that_are_not_text() -> None:
+    """It neither checks nor fetches images, whatever its handler would do with one."""
+
+    class Seeing(Recorder):
+        def capabilities(self) -> Capabilities:
+            return msgspec.structs.replace(CHATS, max_images=1)
+
+    expected = 'messages[0].content[1]: {} text alone, {{"type": "text", "text": …}}, not \'image_url\'{}'
+    assert refusal(plain({"messages": IMAGE})) == expected.format("this model reads", "")
+    failure = ask(seeing := Seeing(), plain({"messages": IMAGE})).failure
+    remedy = "; /v1/chat/completions takes images"
+    assert failure is not None
+    assert (failure.message, seeing.asked) == (expected.format("a prediction's messages are", remedy), [])
+    assert request_of(plain({"messages": [{"role": "user", "content": ["a", {"text": "b"}]}]})).messages is not None
+
+
+def test_images_come_as_they_are() -> None:
+    image = Image(data=b"\x89PNG\0", media_type="image/png", width=3, height=2, digest="ab", at=0)
+    handler = Recorder()
+    for kind, name in ((GenerateRequest, "generate"), (TokenizeRequest, "tokenize")):
+        assert ask(handler, operation(name, kind(prompt="x", images=(image,)))).status == 200
+        assert handler.asked[-1].images == (image,)
 
 
 def test_a_plain_embedding() -> None:

@@ -12,6 +12,7 @@ from msx_core.generation.classify import ClassifyReply as ClassifyReply
 from msx_core.generation.classify import ClassifyRequest as ClassifyRequest
 from msx_core.generation.embed import EmbedReply as EmbedReply
 from msx_core.generation.embed import EmbedRequest as EmbedRequest
+from msx_core.generation.image import Image as Image
 from msx_core.generation.operations import CLASSIFY as CLASSIFY
 from msx_core.generation.operations import EMBED as EMBED
 from msx_core.generation.operations import GENERATE as GENERATE

@@ -53,4 +53,6 @@ class Capabilities(WireStruct):
     max_best_of: int = 1
     max_stop_sequences: int = 4
     max_top_tokens: int = 5
+    max_images: int = 0
+    """The most images of one request; 0: the model reads text alone, and images are refused by name."""
     embedding_size: int | None = None

@@ -1,5 +1,6 @@
 """Plain predictions of a text model: a JSON object, the fields of a form, or the prompt itself."""
 
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,8 @@ T = TypeVar("T")
 OfText = EmbedRequest | ClassifyRequest
 Q = TypeVar("Q", EmbedRequest, ClassifyRequest)
 
+TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
+"""The types of a content's parts that are text, in OpenAI's words."""
 PROMPTS = ("prompt", "messages", "inputs")
 ALIASES = {"max_new_tokens": "max_tokens", "max_completion_tokens": "max_tokens"}
 SAMPLING = frozenset(SamplingParams.__struct_fields__) - {"n", "best_of", "logprobs", "prompt_logprobs", "prompt_top"}
@@ -67,8 +70,8 @@ def _request(item: dict[str, Any], offered: Capabilities) -> GenerateRequest | O
     if offered.classify and not offered.generate:
         return _of_text(values, ClassifyRequest, "a classification", strict=not are_text)
     request = _prompt(values, of_fields=are_text)
-    if "messages" in request and not offered.chat:
-        raise InvalidInput("messages: this model has no chat template; send a prompt")
+    if "messages" in request:
+        _check_messages(request["messages"], offered)
     given = _flat({name: value for name, value in values.items() if name not in PROMPTS})
     params = _sampling(given, request, msgspec.structs.asdict(offered.sampling))
     request["params"] = _converted(params, SamplingParams, _given_names(given), strict=not are_text)
@@ -139,6 +142,26 @@ def _prompt(values: dict[str, Any], *, of_fields: bool) -> dict[str, Any]:
     if not value or not isinstance(value, (str, list)):
         raise InvalidInput(f"{given[0]}: expected a text of at least one character, or token ids")
     return {"prompt": value}
+
+
+def _check_messages(messages: Any, offered: Capabilities) -> None:
+    """A worker fetches nothing and checks no images, so that a handler never sees a part that is not text."""
+    if not offered.chat:
+        raise InvalidInput("messages: this model has no chat template; send a prompt")
+    kinds = "a prediction's messages are text alone" if offered.max_images else "this model reads text alone"
+    remedy = "; /v1/chat/completions takes images" if offered.max_images else ""
+    for place, kind in _part_kinds(messages):
+        if kind not in TEXT_PARTS:
+            raise InvalidInput(f'{place}: {kinds}, {{"type": "text", "text": …}}, not {kind!r}{remedy}')
+
+
+def _part_kinds(messages: Any) -> Iterator[tuple[str, Any]]:
+    """The places and types of the parts of contents that are lists; a handler refuses what is no message."""
+    for number, message in enumerate(messages if isinstance(messages, list) else ()):
+        content = message.get("content") if isinstance(message, dict) else None
+        for index, part in enumerate(content if isinstance(content, list) else ()):
+            kind = part.get("type", "text") if isinstance(part, dict) else "text"
+            yield f"messages[{number}].content[{index}]", kind
 
 
 def _flat(given: dict[str, Any]) -> dict[str, Any]:

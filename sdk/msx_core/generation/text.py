@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from msx_core.errors import InvalidInput
 from msx_core.generation.adapters import AdapterFiles
+from msx_core.generation.image import Image
 from msx_core.generation.owner import Owner
 from msx_core.generation.sampling import SamplingParams
 from msx_core.generation.wire import Integer, Positive, WireStruct
@@ -28,7 +29,11 @@ class GenerateRequest(WireStruct):
     prompt: str | tuple[Integer, ...] | None = None
     """A text, or token ids."""
     messages: list[dict[str, Any]] | None = None
-    """OpenAI's chat messages with text `content`; the model's chat template makes the prompt of them."""
+    """OpenAI's chat messages; the model's chat template makes the prompt of them. A `content` is a text or, where it
+    has images, a list of `{"type": "text", "text": …}` and `{"type": "image", "digest": …}`."""
+    images: tuple[Image, ...] = ()
+    """The images of `messages`, in the order of their parts, or those of `prompt` (`Image.at`); at most
+    `Capabilities.max_images`."""
     tools: list[dict[str, Any]] | None = None
     """OpenAI's tools, for the chat template."""
     chat_template_kwargs: dict[str, Any] = {}

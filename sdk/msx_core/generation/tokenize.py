@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from msx_core.generation.image import Image
 from msx_core.generation.wire import Tokens, WireStruct
 
 
@@ -12,6 +13,7 @@ class TokenizeRequest(WireStruct):
     ids: Tokens | None = None
     """Instead of a text: the reply has the text of these tokens, special ones too, and no spans."""
     messages: list[dict[str, Any]] | None = None
+    images: tuple[Image, ...] = ()
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
