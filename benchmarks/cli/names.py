@@ -13,6 +13,7 @@ MODULES = {
     "payload": "benchmarks.throughput.payload",
     "pipeline": "benchmarks.throughput.pipeline",
     "batching": "benchmarks.batching.batching",
+    "utilisation": "benchmarks.utilisation.utilisation",
     "grpc": "benchmarks.throughput.grpc",
     "http2": "benchmarks.throughput.http2",
     "stream": "benchmarks.throughput.stream",

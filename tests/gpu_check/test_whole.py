@@ -101,3 +101,4 @@ def test_the_page_goes_on_where_checks_fail(tmp_path: Path) -> None:
     assert (code, "NVIDIA A100-SXM4-40GB" in text) == (1, True)
     assert [row[0] for row in rows] == list(CHECKS), "and none for the server's end"
     assert rows[1][1:] == ["**failed**", "ModuleNotFoundError: No module named 'torch'"]
+    assert text.endswith("## python -m benchmarks utilisation: not run\n\ntorch does not compute on a GPU here.\n")

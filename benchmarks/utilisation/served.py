@@ -1,0 +1,51 @@
+"""A server that takes turns with others, under many connections and under one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.cli.benchmark import progress
+from benchmarks.contests.contest import Contestant, Load, rotated
+from benchmarks.utilisation.figures import Record, Turn
+
+WARM_UP = 1.0
+"""Seconds under all connections before the first round."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    rounds: int
+    connections: int
+    seconds: float
+    """Length of a turn under all connections."""
+    lone: float
+    """Length of a turn under one."""
+
+
+@dataclass(frozen=True)
+class Served:
+    record: Record
+    contestant: Contestant
+    figures: Callable[[], dict[str, Any]]
+    """Asks its worker for the calls since the last question, and for those of a loop (handlers/measured_calls.py)."""
+
+    def play(self, load: Load, plan: Plan) -> None:
+        """Take a turn. Raises click.ClickException when an answer was an error."""
+        bare = self.figures()["bare"]
+        busy = self.contestant.run(load, plan.connections, plan.seconds)
+        after = self.figures()
+        lone = self.contestant.run(load, 1, plan.lone)
+        turn = Turn(busy.per_second, lone.p50 / 1e6, [*bare, *after["bare"]], after["calls"])
+        self.record.turns.append(turn)
+
+
+def play(name: str, field: Sequence[Served], load: Load, plan: Plan) -> None:
+    """Play all rounds of a setting; who is first changes."""
+    for one in field:
+        one.contestant.warm_up(load, plan.connections, WARM_UP)
+    for number in range(plan.rounds):
+        for one in rotated([*field], number):
+            one.play(load, plan)
+        progress(f"utilisation: {name}, round {number + 1} of {plan.rounds}")
