@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from threading import get_ident
 
-from msx_backend.batch_loop import Frames
+from msx_backend.joined_batches import Frames
 from msx_backend.worker_link import WorkerLink
 from msx_protocol import Drain, Predict, ProtocolError
 from msx_sdk.request import InferenceRequest

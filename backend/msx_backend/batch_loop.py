@@ -1,18 +1,16 @@
 """The main thread of a worker whose handler works on batches: read, run, write, nothing else."""
 
-import socket
 import time
 from collections import deque
-from collections.abc import Sequence
+from typing import Protocol
 
+from msx_backend.joined_batches import Frame, Frames, JoinedBatches
 from msx_backend.late_replies import LateReplies
 from msx_backend.worker_link import WorkerLink
-from msx_protocol import Drain, Joined, Predict, ToWorker
+from msx_core.batch import BatchSink
+from msx_core.context import Context
+from msx_protocol import Drain, Joined, Predict
 from msx_sdk.request import InferenceRequest
-from msx_sdk.runner import Runner
-
-Frame = tuple[ToWorker, bytearray]
-Frames = Sequence[Frame]
 
 SHORT = 200e-6
 """Seconds. After a call that took longer than this, replies are sent at once."""
@@ -20,27 +18,40 @@ GATHERED = 500e-6
 """Seconds for which replies of short calls are gathered into one write, while more requests wait."""
 
 
+class RunsBatches(Protocol):
+    """A `Runner`, or what runs the steps of a handler by itself."""
+
+    context: Context
+
+    def run(self, requests: list[InferenceRequest], sink: BatchSink, /) -> None: ...
+
+
 class BatchLoop:
-    def __init__(self, link: WorkerLink, runner: Runner, batch_size: int = 1) -> None:
+    def __init__(self, link: WorkerLink, runner: RunsBatches, batch_size: int = 1) -> None:
         self._sock, self._reader, self._jobs, self._replies, self._clock = link
         self._runner = runner
-        self._batch_size = batch_size
+        self._joining = JoinedBatches(link, batch_size)
         self._late = LateReplies(link.replies)
         self._flushed = 0.0
 
     def serve(self, early: Frames = ()) -> None:
         """Serves until Drain, or until the server is gone. `early` are messages that came together with Load."""
-        self._late.start()
-        going_on = self._handle(early)
+        self.start()
+        going_on = self.handle(early)
         while going_on:
-            going_on = self._receive()
+            going_on = self.receive()
 
-    def _receive(self) -> bool:
+    def start(self) -> None:
+        self._late.start()
+
+    def receive(self) -> bool:
+        """Wait for requests and answer them. False after Drain, or once the server is gone."""
         # Of its own, so that nothing of a large request is referred to while the next one is waited for.
         count = self._sock.recv_into(self._reader.space())
-        return count > 0 and self._handle(self._reader.received(count))
+        return count > 0 and self.handle(self._reader.received(count))
 
-    def _handle(self, frames: Frames) -> bool:
+    def handle(self, frames: Frames) -> bool:
+        """Answer the requests of these frames. False after Drain."""
         self._flushed = time.monotonic()
         try:
             waiting = deque(frames)
@@ -69,26 +80,10 @@ class BatchLoop:
     def _joined(self, requests: list[InferenceRequest], waiting: deque[Frame]) -> list[InferenceRequest]:
         """The requests of this batch with those of the next batches that may join it, also of batches that have come
         since the last read."""
-        waiting += self._more()
-        batches = 1
-        while waiting and self._fits(waiting[0][0], len(requests)):
-            message, body = waiting.popleft()
-            assert isinstance(message, Predict)
-            requests += self._jobs.take(message, body)
-            batches += 1
+        batches = self._joining.extend(requests, waiting)
         if batches > 1:
-            self._replies.send(Joined(batches))
+            self._replies.send(Joined(batches, requests[0].number))
         return requests
-
-    def _more(self) -> Frames:
-        try:
-            count = self._sock.recv_into(self._reader.space(), 0, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return ()
-        return self._reader.received(count)
-
-    def _fits(self, message: ToWorker, size: int) -> bool:
-        return isinstance(message, Predict) and message.joins and size + len(message.requests) <= self._batch_size
 
     def _predict(self, requests: list[InferenceRequest]) -> None:
         if not self._late.watching and self._replies.holds:

@@ -2,7 +2,7 @@
 
 import select
 
-from msx_backend.batch_loop import Frames
+from msx_backend.joined_batches import Frames
 from msx_backend.worker_link import WorkerLink
 from msx_core.continuous import one_shot
 from msx_protocol import Drain, Predict

@@ -1,11 +1,14 @@
 """The thread of the control socket: it answers pings, notes cancels and grants credit while the handler computes."""
 
+from __future__ import annotations
+
 import logging
 import os
 import select
 import socket
 import threading
 import time
+from collections.abc import Sequence
 
 from msx_backend.loop_watch import LOOP_BLOCKED_AFTER
 from msx_backend.open_requests import OpenRequests
@@ -16,10 +19,14 @@ log = logging.getLogger("msx.worker")
 
 
 class CallClock:
-    """Measures how long the current handler call has run."""
+    """Measures how long the current handler call has run.
 
-    def __init__(self) -> None:
+    `beside`: clocks of what runs on other threads at the same time; the longest counts.
+    """
+
+    def __init__(self, beside: Sequence[CallClock] = ()) -> None:
         self.started: float | None = None
+        self.beside = beside
 
     def __enter__(self) -> None:
         self.started = time.monotonic()
@@ -30,7 +37,8 @@ class CallClock:
     @property
     def seconds(self) -> float:
         started = self.started
-        return 0.0 if started is None else time.monotonic() - started
+        own = 0.0 if started is None else time.monotonic() - started
+        return max(own, *(clock.seconds for clock in self.beside)) if self.beside else own
 
 
 class ControlThread(threading.Thread):

@@ -24,10 +24,13 @@ from msx_core.groups import group_refused
 from msx_core.kserve.inference import announced
 from msx_core.methods import announced as announced_methods
 from msx_core.non_finite import COUNTER, HELP, non_finite
+from msx_core.overlap import may_overlap, sequential_reason, steps_of
+from msx_core.overlap_runner import OverlapRunner
 from msx_core.resolve import resolve_packed
 from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_core.runner import Raised
 from msx_core.sequences import SequenceKeys
+from msx_core.step_context import StepContext
 from msx_core.typed.functions import with_types
 from msx_core.warmup import warm_up, warm_up_async, warmup_requests
 from msx_protocol import Load, LoadProgress
@@ -48,11 +51,14 @@ class LoadedModel:
         self._load, self._replies, self._raised = load, replies, raised
         self._model_thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         limit_to(load.max_request_elements)
-        self.context = Context(_model_info(load), _metrics(load), self._model_thread)
-        self.context.report_progress = self._report
-        non_finite.count = self.context.metrics.counter(COUNTER, help=HELP).update
+        self.keys = parse_model_config(load.config)[0]
+        metrics = _metrics(load)
+        non_finite.count = metrics.counter(COUNTER, help=HELP).update
         self._report("importing the handler")
         self.handler = self._resolve()
+        kind = StepContext if may_overlap(self.handler, self.keys, world_size=load.world_size) else Context
+        self.context = kind(_model_info(load), metrics, self._model_thread)
+        self.context.report_progress = self._report
 
     @property
     def is_async(self) -> bool:
@@ -88,7 +94,7 @@ class LoadedModel:
     def check_parallel(self) -> None:
         """Raises HandlerLoadError for a handler that does not support such a group, or that cannot be led."""
         kinds = getattr(self.handler.owner, "parallel_types", None)
-        kind = parse_model_config(self._load.config)[0].parallel_type
+        kind = self.keys.parallel_type
         if kinds is not None and kind not in kinds:
             raise HandlerLoadError(group_refused(self._load.handler, kinds, kind))
         if self.is_async and self.handler.follow is None:
@@ -97,6 +103,18 @@ class LoadedModel:
                 f"{self._load.world_size}: make handle() a plain function or a generator, or lead the other ranks by "
                 f"context.lead(message)"
             )
+
+    def sequential_reason(self) -> str:
+        """Why its batches do not overlap, once it is initialised; "" where they do."""
+        envelope = self._load.service_envelope or ""
+        return sequential_reason(self.handler, self.keys, world_size=self._load.world_size, envelope=envelope)
+
+    def steps(self, runner: Runner) -> OverlapRunner | None:
+        """The steps of a handler that overlaps; None for others."""
+        reason, steps = self.sequential_reason(), steps_of(self.handler)
+        if reason and self.keys.overlap:
+            log.warning("overlap: true has no effect: %s", reason)
+        return OverlapRunner(runner, steps, self._replies) if steps and not reason else None
 
     def capabilities(self) -> dict[str, Any]:
         """Features of the handler besides predictions. Raises HandlerLoadError if it is not a `Capabilities`."""

@@ -16,7 +16,6 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from functools import partial
 
 from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
@@ -27,6 +26,7 @@ from msx_backend.loading import LoadedModel
 from msx_backend.loop_watch import LoopWatch
 from msx_backend.lost_devices import LostDevices
 from msx_backend.open_requests import OpenRequests
+from msx_backend.overlap.loop import OverlapLoop
 from msx_backend.parallel.follower import Follower
 from msx_backend.parallel.leader import Leader
 from msx_backend.pinged import PingedWorker
@@ -110,8 +110,12 @@ class Worker:
         with _loading(self._replies):
             runner = model.start(leader)
         self._announce(model)
-        loop = ContinuousLoop if model.continuous else partial(BatchLoop, batch_size=model.batch_size)
-        loop(self._link, runner).serve(self._early)
+        if steps := model.steps(runner):
+            OverlapLoop(self._link, steps, model.batch_size).serve(self._early)
+        elif model.continuous:
+            ContinuousLoop(self._link, runner).serve(self._early)
+        else:
+            BatchLoop(self._link, runner, model.batch_size).serve(self._early)
         if leader is not None:
             leader.close()
         model.close()
@@ -156,13 +160,15 @@ class Worker:
             graphs.loaded()
         with _loading(self._replies):
             capabilities, signature, methods = model.capabilities(), model.signature(), model.methods()
+            sequential = model.sequential_reason()
         if model.context.local_rank == 0:
             self._seen.compare()
         self._lost.serving = True
         gc.collect()
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
         seconds = time.monotonic() - self._started
-        self._replies.send(Loaded(model.is_async, seconds, capabilities, signature, model.continuous, methods))
+        announced = capabilities, signature, model.continuous, methods
+        self._replies.send(Loaded(model.is_async, seconds, *announced, not sequential, sequential))
 
 
 class _LoadError(Exception):

@@ -66,9 +66,9 @@ class ContinuousRunner(Runner):
                 if state.head is not None and state.head.has_events:
                     alone.expect_events(0)
 
-    def _answer(self, batch: Batch, result: Any, context: Context) -> None:
+    def answer(self, batch: Batch, result: Any, context: Context) -> None:
         if one_shot(batch.requests[0]):
-            return super()._answer(batch, result, context)
+            return super().answer(batch, result, context)
         if isinstance(result, Generator):
             result.close()
             raise InvalidResult(

@@ -8,7 +8,7 @@ from msx_core.config.keys import ModelKeys
 from msx_core.resolved_handler import HandleKind, ResolvedHandler
 from msx_core.steps import MARK, STEPS, ThreeSteps
 
-__all__ = ["sequential_reason", "steps_of"]
+__all__ = ["may_overlap", "sequential_reason", "steps_of"]
 
 
 def steps_of(handler: ResolvedHandler) -> ThreeSteps | None:
@@ -30,6 +30,12 @@ def sequential_reason(handler: ResolvedHandler, keys: ModelKeys, *, world_size: 
         or ("" if keys.overlap else _not_wanted(handler.owner))
         or _own_reason(handler.owner)
     )
+
+
+def may_overlap(handler: ResolvedHandler, keys: ModelKeys, *, world_size: int = 1) -> bool:
+    """Whether the handler may turn out to overlap once it is initialised."""
+    wanted = keys.overlap or bool(getattr(handler.owner, "overlap", False))
+    return wanted and not _cannot(handler, keys, world_size, "")
 
 
 def _cannot(handler: ResolvedHandler, keys: ModelKeys, world_size: int, envelope: str) -> str:

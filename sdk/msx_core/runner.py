@@ -77,14 +77,14 @@ class Runner:
         What a handler raises never leaves here (KeyboardInterrupt apart).
         """
         try:
-            readable = self._read(requests, sink)
+            readable = self.readable(requests, sink)
             if readable:
                 self._run(readable, sink)
         finally:
             self.context.bind(None)  # what the requests hold is free now
 
-    def _read(self, requests: list[InferenceRequest], sink: BatchSink | None) -> list[InferenceRequest]:
-        """A request that cannot be read fails alone, before the other ranks hear of the call."""
+    def readable(self, requests: list[InferenceRequest], sink: BatchSink | None) -> list[InferenceRequest]:
+        """Read the requests. Returns those that can be read; others fail alone, before other ranks hear of the call."""
         readable = []
         for request in requests:
             try:
@@ -100,10 +100,13 @@ class Runner:
         # In a group the other ranks, which send nothing, would go on to a collective without this one.
         batch = Batch(requests, sink, blocks=self.paced and isinstance(self._conductor, Alone))
         error = self._attempt(batch)
-        if error is None:
-            return
-        if self._isolate and len(requests) > 1 and not batch.anything_sent:
-            self._one_by_one(requests, sink)
+        if error is not None:
+            self.recover(batch, error, sink)
+
+    def recover(self, batch: Batch, error: BaseException, sink: BatchSink | None) -> None:
+        """Answer the requests of a batch that failed: each by a call of its own, unless something was sent already."""
+        if self._isolate and len(batch.requests) > 1 and not batch.anything_sent:
+            self._one_by_one(batch.requests, sink)
         else:
             batch.fail(error)
 
@@ -120,14 +123,19 @@ class Runner:
             data = [request.data(decode) for request in batch.requests]
             handler, operation = self.handler, batch.requests[0].operation
             handle = handler.function_for(operation) if operation else handler.handle
-            self._answer(batch, handle(data, context), context)
+            self.answer(batch, handle(data, context), context)
         except RAISED as error:
-            _log(context.logger, error)
-            self._raised(error)
+            self.failed(context, error)
             return error
         return None
 
-    def _answer(self, batch: Batch, result: Any, context: Context) -> None:
+    def failed(self, context: Context, error: BaseException) -> None:
+        """Log what ended a call, and tell who wants to know."""
+        _log(context.logger, error)
+        self._raised(error)
+
+    def answer(self, batch: Batch, result: Any, context: Context) -> None:
+        """Take what a call returned: a list, or a generator of lists. Raises InvalidResult, and what it raises."""
         if not isinstance(result, list) and isinstance(result, Generator):  # which takes longer to find out
             self._stream(batch, result)
         else:

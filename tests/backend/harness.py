@@ -181,6 +181,8 @@ class Peer:
 class Worker(Peer):
     """A worker of this process, in a working folder of its own."""
 
+    loaded: Loaded
+
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.folder, self.cwd = folder, folder / "cwd"
@@ -232,6 +234,7 @@ def serving(folder: Path, code: str, **options: Any) -> Iterator[Worker]:
         worker.send(load_message(model_dir, options.pop("handler", "h.py"), **options))
         loaded = worker.receive_loaded()
         assert isinstance(loaded, Loaded), loaded
+        worker.loaded = loaded
         yield worker
 
 

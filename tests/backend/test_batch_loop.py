@@ -294,7 +294,7 @@ def test_a_cancelled_one_joins_no_call(tmp_path: Path) -> None:
     with serving(tmp_path, "echo", batch_size=4) as worker:
         worker.cancel(2)
         worker.data.sendall(batch(1) + batch(2))
-        assert worker.receive() == (Joined(2), b"")
+        assert worker.receive() == (Joined(2, 1), b"")
         assert worker.receive_all(2) == {1: [b"1", True], 2: [Dropped(2)]}
 
 

@@ -1,0 +1,1 @@
+"""Preprocess of the next batch and postprocess of the last one, on threads beside `inference`."""

@@ -1,0 +1,46 @@
+"""Waits for requests that may still join the next batch while `inference` of the running one leaves time."""
+
+import os
+import select
+import socket
+
+from msx_backend.overlap.pace import Pace
+
+
+class Gathering:
+    """Called on the thread that reads; the main thread calls `device_is_free`."""
+
+    def __init__(self, sock: socket.socket, pace: Pace) -> None:
+        self._pace = pace
+        self._waits = False
+        self._sock_fd = sock.fileno()
+        self._free_fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._poll = select.poll()  # not select(): an inherited descriptor may be beyond its 1024
+        for fd in (self._sock_fd, self._free_fd):
+            self._poll.register(fd, select.POLLIN)
+
+    def more_come(self) -> bool:
+        """Wait for more requests. False when the batch has to begin without them."""
+        self._waits = True
+        try:
+            return self._wait(int(self._pace.seconds_left() * 1000))
+        finally:
+            self._waits = False
+
+    def _wait(self, milliseconds: int) -> bool:
+        """A poll takes whole milliseconds: the last one is not waited for."""
+        if milliseconds < 1:
+            return False
+        ready = [fd for fd, _ in self._poll.poll(milliseconds)]
+        if self._free_fd in ready:
+            os.eventfd_read(self._free_fd)
+            return False
+        return self._sock_fd in ready
+
+    def device_is_free(self) -> None:
+        """Nothing runs any more, and no batch is ready: begin with what is there."""
+        if self._waits:
+            os.eventfd_write(self._free_fd, 1)
+
+    def close(self) -> None:
+        os.close(self._free_fd)

@@ -1,0 +1,46 @@
+"""The steps of a batch one after the other, and how long each takes."""
+
+import time
+
+from msx_backend.overlap.pace import Pace
+from msx_core.batch import BatchSink
+from msx_core.overlap_runner import OverlapRunner, StepBatch
+from msx_sdk.request import InferenceRequest
+
+
+class TimedSteps:
+    """Runs steps, and tells the pace how long they took. Calls of the whole `handle` tell it nothing."""
+
+    def __init__(self, steps: OverlapRunner, pace: Pace) -> None:
+        self.context = steps.context
+        self._steps, self._pace = steps, pace
+
+    def run(self, requests: list[InferenceRequest], sink: BatchSink) -> None:
+        """Answer a batch on the main thread."""
+        step = self.prepare(requests)
+        self.infer(step)
+        self.answer(step)
+        self._steps.recover(step)
+
+    def prepare(self, requests: list[InferenceRequest]) -> StepBatch:
+        started = time.monotonic()
+        step = self._steps.prepare(requests)
+        if step.goes_on:
+            self._pace.prepared(time.monotonic() - started)
+        return step
+
+    def infer(self, step: StepBatch) -> None:
+        started = self._pace.running_since = time.monotonic()
+        self._steps.infer(step)
+        self._pace.running_since = None
+        if step.goes_on:
+            self._pace.inferred(time.monotonic() - started)
+
+    def answer(self, step: StepBatch) -> None:
+        if step.goes_on:
+            started = time.monotonic()
+            self._steps.answer(step)
+            self._pace.answered(time.monotonic() - started)
+
+    def recover(self, step: StepBatch) -> None:
+        self._steps.recover(step)
