@@ -7,6 +7,7 @@ import numpy as np
 
 from msx_backend.handlers._arrays import numpy_dtype
 from msx_backend.handlers._batching import run_all
+from msx_backend.handlers._joined import JoinedRequests, join
 from msx_backend.handlers._replies import encode_reply
 from msx_backend.handlers._requests import RequestParser, TensorRequest, TypeOf
 from msx_core.bodies import JsonBodies
@@ -27,6 +28,8 @@ class TensorHandler(Handler):
 
     json_bodies: JsonBodies = "lenient"  # this handler obeys types itself: an npy file is one whatever is stated
 
+    overlap = True
+
     network: Network
     parallel: Parallel
     platform = "mindspore"
@@ -44,13 +47,14 @@ class TensorHandler(Handler):
         self.example = example_of(inputs)
 
     def preprocess(self, data: list[dict[str, Any]]) -> list[TensorRequest | PredictionError]:
-        if len(data) != len(self.context.request_ids):  # an envelope unpacked them, and decoded them, too
-            return [self._parsed(item) for item in data]
-        return [self._parsed(item, *self._types(idx)) for idx, item in enumerate(data)]
+        """Requests whose rows are joined in common arrays, and the errors of those that cannot be read."""
+        requests = self._read(data)
+        good = [item.arrays for item in requests if isinstance(item, TensorRequest)]
+        return JoinedRequests(requests, join(good)) if self._axis is not None and len(good) > 1 else requests
 
     def inference(self, inputs: list[TensorRequest | PredictionError]) -> list[Answer | Exception]:
         good = [item for item in inputs if isinstance(item, TensorRequest)]
-        results = iter(run_all(self.network, [item.arrays for item in good], self._axis))
+        results = iter(run_all(self.network, [item.arrays for item in good], self._axis, inputs))
         return [self._answer(item, next(results)) if isinstance(item, TensorRequest) else item for item in inputs]
 
     def postprocess(self, outputs: list[Answer | Exception]) -> list[Any]:
@@ -66,6 +70,11 @@ class TensorHandler(Handler):
     def _shown(self, specs: list[TensorSpec]) -> list[TensorSpec]:
         """The inputs or outputs as clients see them."""
         return specs if self._axis is None else [_any_rows(spec) for spec in specs]
+
+    def _read(self, data: list[dict[str, Any]]) -> list[TensorRequest | PredictionError]:
+        if len(data) != len(self.context.request_ids):  # an envelope unpacked them, and decoded them, too
+            return [self._parsed(item) for item in data]
+        return [self._parsed(item, *self._types(idx)) for idx, item in enumerate(data)]
 
     def _parsed(self, item: dict[str, Any], *types: Any) -> TensorRequest | PredictionError:
         try:

@@ -1,7 +1,7 @@
 """`--handler image_classifier`: images in, the most probable labels out, as TorchServe's handler of that name."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from msx_backend.handlers._arrays import Array
 from msx_backend.handlers._batching import run_all
 from msx_backend.handlers._images import ImageOptions, ImageReader, image_reader
+from msx_backend.handlers._joined import JoinedRequests, JoinedRows, RowBuffer, cut
 from msx_core.config import parse_model_config
 from msx_core.json_text import json_text
 from msx_core.kserve.fit import check_values, is_sizes
@@ -25,18 +26,21 @@ LABELS = "index_to_name.json"
 
 @dataclass
 class ImageRequest:
-    """The stacked images of one request. `many`: the reply has `predictions`, one for each image. `tensors`: the
-    request and its reply use the Open Inference Protocol."""
+    """A request for `count` images. `many`: the reply has `predictions`, one for each image. `tensors`: the request and
+    its reply use the Open Inference Protocol."""
 
-    images: Array
+    count: int
     many: bool
     tensors: bool = False
+    images: Array = field(init=False)
+    """The stacked images, a part of the array that has those of the whole batch."""
 
 
 class ImageClassifier(Handler):
     """Runs a MindIR or a checkpoint, with the sizes and the normalisation of the section `image:`."""
 
     parallel_types = ("tp",)
+    overlap = True
     network: Network
     reader: ImageReader
     labels: dict[str, str]
@@ -54,12 +58,19 @@ class ImageClassifier(Handler):
         self.example = {"data": np.zeros(self.reader.shape, np.float32).tolist()}
 
     def preprocess(self, data: list[dict[str, Any]]) -> list[ImageRequest | InvalidInput]:
-        return [self._read(item) for item in data]
+        """Requests whose images follow each other in one array, and the errors of those that cannot be read."""
+        buffer = RowBuffer(self.reader.shape, len(data))
+        requests = [self._read(item, buffer) for item in data]
+        good = [item for item in requests if isinstance(item, ImageRequest)]
+        rows = buffer.rows
+        for request, images in zip(good, cut(rows, [item.count for item in good]), strict=True):
+            request.images = images
+        return JoinedRequests(requests, [JoinedRows([rows], [[item.images] for item in good])])
 
     def inference(self, inputs: list[ImageRequest | InvalidInput]) -> list[Any]:
         """The network's first output for each request, or an exception in its place."""
         good = [item for item in inputs if isinstance(item, ImageRequest)]
-        results = iter(run_all(self.network, [[item.images] for item in good], self._axis))
+        results = iter(run_all(self.network, [[item.images] for item in good], self._axis, inputs))
         return [(item, next(results)) if isinstance(item, ImageRequest) else item for item in inputs]
 
     def postprocess(self, outputs: list[Any]) -> list[Any]:
@@ -74,19 +85,24 @@ class ImageClassifier(Handler):
         labels, scores = TensorMeta("labels", "BYTES", (-1, -1)), TensorMeta("probabilities", "FP32", (-1, -1))
         return Signature((TensorMeta("images", "BYTES", (-1,)),), (labels, scores), "mindspore", enforced=False)
 
-    def _read(self, item: dict[str, Any]) -> ImageRequest | InvalidInput:
+    def _read(self, item: dict[str, Any], buffer: RowBuffer) -> ImageRequest | InvalidInput:
+        """Decode into the buffer; a request that fails leaves no row there."""
+        start = buffer.used
         try:
             given: Any = item["data"] if "data" in item else item["body"]
             tensors = isinstance(given, dict) and isinstance(given.get("inputs"), list)
             values, many = (images_of_tensors(given), True) if tensors else images_of(given)
-            return ImageRequest(np.stack([self.reader.read(value) for value in values]), many, tensors)
+            for value in values:
+                buffer.add(self.reader.read(value))
+            return ImageRequest(len(values), many, tensors)
         except InvalidInput as error:
+            buffer.used = start
             return error
 
     def _reply(self, request: ImageRequest, result: Any) -> Any:
         if isinstance(result, Exception):
             return result
-        scores = np.asarray(result[0], np.float32).reshape(len(request.images), -1)
+        scores = np.asarray(result[0], np.float32).reshape(request.count, -1)
         rows = softmax(scores) if self.options.softmax else scores
         if request.tensors:
             return self._outputs(rows)

@@ -123,6 +123,13 @@ def test_a_bad_image_fails_alone(model: LocalModel, body: Any, message: str) -> 
     assert message in bad.failure.message
 
 
+def test_a_request_that_fails_at_its_second_image_leaves_its_neighbours_alone(model: LocalModel) -> None:
+    encoded = base64.b64encode(picture(1)).decode()
+    good, bad, also_good = model.predict([picture(0), {"instances": [encoded, "no image"]}, picture(2)])
+    assert (winner(good.json()), winner(also_good.json())) == ("upper left", "lower left")
+    assert bad.status == 400
+
+
 def bomb(side: int) -> bytes:
     """A PNG header that promises side x side pixels, with next to no data."""
 
