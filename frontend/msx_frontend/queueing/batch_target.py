@@ -24,12 +24,16 @@ class BatchTarget(Protocol):
     def continuous(self) -> bool:
         """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
 
+    @property
+    def overlaps(self) -> bool:
+        """It preprocesses a batch while inference of the one before it runs."""
+
     def room(self, *, ahead: int = 0) -> int:
         """Jobs that it takes now; up to `ahead` batches may wait behind the running one."""
 
     @property
     def room_to_join(self) -> int:
-        """Jobs that it takes for the batch that its worker begins next, while another one runs."""
+        """Jobs that it takes for the batch that its worker begins next, while others run."""
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
         """Send a batch, or several full ones. They leave with `flush`.
@@ -41,7 +45,7 @@ class BatchTarget(Protocol):
         """Write what `predict` has taken."""
 
     def typical_seconds(self, kind: str) -> float:
-        """How long a batch of this method takes on average; infinity before the first one has finished."""
+        """Seconds of the device for a batch of this method on average; infinity before the first one has finished."""
 
     def holds(self, job: Job) -> bool:
         """The worker has the job and has not sent the last of its reply."""

@@ -66,19 +66,22 @@ class BatchedJobs:
             return best, 0 if best is None else room
         if joins and (room := best.room_to_join):
             return best, room
-        if len(queue) < self._size or not (ahead := self._ahead(queue, best, only=len(groups) == 1)):
+        if len(queue) < self._size or not (ahead := self._ahead(queue, best, len(groups))):
             return None, 0
         most = len(queue) // self._size * self._size if len(groups) == 1 else self._size
         room = min(best.room(ahead=ahead), most)
         return (best, room) if room else (None, 0)
 
-    def _ahead(self, queue: JobQueue, group: BatchTarget, *, only: bool) -> int:
+    def _ahead(self, queue: JobQueue, group: BatchTarget, groups: int) -> int:
         """How many batches of the head's kind may wait behind the running one of the group. One method may take much
-        longer than another."""
+        longer than another; it does not overlap."""
         seconds, kind = self._policy.typical_seconds, queue.ring[0].kind
-        if self._tickets or seconds == INFINITY:
+        overlaps = group.overlaps and kind in OWN
+        if self._tickets or (seconds == INFINITY and not overlaps):
             return 0
-        return batches_ahead(seconds if kind in OWN else group.typical_seconds(kind), only=only)
+        taken = seconds if kind in OWN else group.typical_seconds(kind)
+        plenty = len(queue) >= self._size * groups
+        return batches_ahead(taken, only=groups == 1, overlaps=overlaps, plenty=plenty)
 
 
 def let_pass(gate: Gate, queue: JobQueue, jobs: list[Job]) -> list[Job]:

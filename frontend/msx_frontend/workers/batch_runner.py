@@ -11,7 +11,7 @@ from msx_core.replies.stream_credit import StreamCredit
 from msx_core.service_errors import HandlerFailed, ServiceError
 from msx_frontend.job import Job, answer_all
 from msx_frontend.shared_value import StageJob
-from msx_frontend.workers.in_flight import InFlight
+from msx_frontend.workers.in_flight import Finished, InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames
 from msx_frontend.workers.rank import Rank
@@ -37,15 +37,15 @@ class BatchEvents(Protocol):
 
     def group_has_room(self, group: BatchRunner) -> None: ...
 
-    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
-        """Size and seconds of each."""
+    def batches_finished(self, batches: list[Finished]) -> None: ...
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         """Jobs whose batch had not begun when the group ended."""
 
 
 class BatchRunner:
-    """Runner of a group's batches (the dispatcher's `BatchTarget`). A batch handler runs one batch after the other.
+    """Runner of a group's batches (the dispatcher's `BatchTarget`). A batch handler runs one batch after the other; one
+    that overlaps has up to three begun, whose steps run at once.
 
     An async or continuous handler takes requests one by one, each a batch of its own, up to `slots` at a time.
     """
@@ -65,6 +65,8 @@ class BatchRunner:
         """It takes requests one by one, at any time: an async handler, or a continuous one."""
         self.continuous = False
         """The handler is called again and again, each time with the requests that are there (`continuousBatching`)."""
+        self.overlaps = False
+        """It preprocesses a batch while inference of the one before it runs."""
         self._slots = 0
         self.progressed = time.monotonic()
         """When the leader got its first job after a pause, or a rank sent its last message."""
@@ -76,7 +78,8 @@ class BatchRunner:
     def configure(self, message: Loaded) -> None:
         """The handler has told how it takes requests."""
         self.continuous = message.continuous
-        self.is_async = message.is_async or message.continuous
+        self.is_async = self.in_flight.at_once = message.is_async or message.continuous
+        self.overlaps = message.overlap
         self._slots = self._spec.max_concurrent if message.is_async else self._spec.slots
 
     # -- what the dispatcher asks --
@@ -116,13 +119,13 @@ class BatchRunner:
 
     @property
     def room_to_join(self) -> int:
-        """Jobs that it takes for the batch that its worker begins next, while another one runs."""
+        """Jobs that it takes for the batch that its worker begins next, while others run."""
         if not self.ready or self.is_async or not self._alone:
             return 0
         return max(self._batch_size - self.in_flight.behind, 0)
 
     def typical_seconds(self, kind: str) -> float:
-        """How long a batch of this method takes on average; infinity before the first one has finished."""
+        """Seconds of the device for a batch of this method on average; infinity before the first one has finished."""
         return self.in_flight.typical_seconds(kind)
 
     def holds(self, job: Job) -> bool:
@@ -147,7 +150,7 @@ class BatchRunner:
         for job in jobs:
             job.group = self
         size = 1 if self.is_async else min(self._batch_size, len(jobs))
-        self.in_flight.add(jobs, size, now, at_once=self.is_async, joins=joins)
+        self.in_flight.add(jobs, size, now, joins=joins)
         if rest := len(jobs) % size:
             self._outgoing.add(jobs[:-rest], size, now)
             self._outgoing.add(jobs[-rest:], rest, now)
@@ -247,7 +250,7 @@ class BatchRunner:
             self.port.returned(message.segments)
 
     def joined(self, message: Joined) -> None:
-        self.in_flight.join(message.batches, self.progressed)
+        self.in_flight.join(message.first, message.batches, self.progressed)
         self._events.group_has_room(self)
 
     def failed(self, message: Failed | Dropped) -> None:

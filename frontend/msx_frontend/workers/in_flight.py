@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from math import inf
 
 from msx_frontend.job import OWN, Job
@@ -10,9 +11,13 @@ WEIGHT = 0.1
 """Weight of a batch in the average time of its method."""
 MOST_KINDS = 256
 
+Finished = tuple[int, float, float]
+"""A batch that is over: its requests, its seconds on the device, and its seconds in the worker. A worker that overlaps
+has several batches at once: the device's time for one begins when the batch before it is over."""
+
 
 class SentBatch:
-    """`began` is a `time.monotonic()` instant, 0 while another batch of the group runs before it."""
+    """`began` is a `time.monotonic()` instant, 0 while the worker has not begun it."""
 
     __slots__ = ("began", "joining", "kind", "left", "size")
 
@@ -30,13 +35,18 @@ class SentBatch:
 
 
 class InFlight:
-    """Numbers the jobs of one generation. A batch handler runs one batch after the other, an async one all at once."""
+    """Numbers the jobs of one generation. Batches begin and end in their order: one after the other, or up to three at
+    once in a worker that overlaps them."""
 
     def __init__(self) -> None:
+        self.at_once = False
+        """Each batch begins as it is sent, and has its own time: requests of an async or continuous handler."""
         self.batches: deque[SentBatch] = deque()
         self.open: dict[int, tuple[Job, SentBatch]] = {}
         """Jobs whose replies are not complete, by number."""
         self._number = 0
+        self._freed = 0.0
+        """When a batch was over last."""
         self._seconds: dict[str, float] = {}
         """Seconds that batches take, by method."""
 
@@ -57,18 +67,20 @@ class InFlight:
 
     @property
     def behind(self) -> int:
-        """Open jobs of the batches behind the first."""
-        return len(self.open) - self.batches[0].left if self.batches else 0
+        """Open jobs of the batches that have not begun. Those that have stand before them: a few at most."""
+        waiting = len(self.open)
+        for batch in self.batches:
+            if not batch.began:
+                break
+            waiting -= batch.left
+        return waiting
 
-    def add(self, jobs: list[Job], size: int, now: float, *, at_once: bool, joins: bool = False) -> None:
-        """Batches of `size` jobs, the last of them perhaps smaller. The first begins now if nothing runs before it.
-
-        `at_once`: all begin now.
-        """
+    def add(self, jobs: list[Job], size: int, now: float, *, joins: bool = False) -> None:
+        """Batches of `size` jobs, the last of them perhaps smaller. The first begins now if nothing runs before it."""
         number, opened, batches = self._number, self.open, self.batches
         for start in range(0, len(jobs), size):
             some = jobs[start : start + size]
-            batch = SentBatch(some, now if at_once or not batches else 0.0, joins=joins)
+            batch = SentBatch(some, now if self.at_once or not batches else 0.0, joins=joins)
             batches.append(batch)
             for job in some:
                 number += 1
@@ -76,17 +88,31 @@ class InFlight:
                 opened[number] = job, batch
         self._number = number
 
-    def join(self, batches: int, now: float) -> None:
-        """The worker has begun the first `batches` as one; it began when the batch before it was over."""
-        first, *others = (self.batches.popleft() for _ in range(batches))
-        for batch in others:
+    def join(self, first: int, batches: int, now: float) -> None:
+        """The worker has begun the batch of job `first`, as one with the batches behind it that make it `batches`. It
+        began earlier if the batch before it was over.
+
+        What a worker says is not trusted: a number of no open job is ignored, and so is a batch that may not join.
+        """
+        if first not in self.open:
+            return
+        batch = self.open[first][1]
+        if not batch.began:
             batch.begin(now)
-            first.size += batch.size
-            first.left += batch.left
-            for job in batch.joining:
-                if job.number in self.open:
-                    self.open[job.number] = job, first
-        self.batches.appendleft(first)
+        at = self.batches.index(batch) + 1
+        for other in list(islice(self.batches, at, at + max(batches - 1, 0))):
+            if other.began or not other.joining:
+                break
+            self._merge(other, batch, now)
+
+    def _merge(self, other: SentBatch, batch: SentBatch, now: float) -> None:
+        self.batches.remove(other)
+        other.begin(now)
+        batch.size += other.size
+        batch.left += other.left
+        for job in other.joining:
+            if job.number in self.open:
+                self.open[job.number] = job, batch
 
     def job(self, number: int) -> Job | None:
         found = self.open.get(number)
@@ -95,32 +121,35 @@ class InFlight:
     def jobs(self) -> list[Job]:
         return [job for job, _ in self.open.values()]
 
-    def finish(self, numbers: Iterable[int], now: float) -> list[tuple[int, float]]:
-        """These jobs are over. Returns size and seconds of each batch that ended with them.
+    def finish(self, numbers: Iterable[int], now: float) -> list[Finished]:
+        """These jobs are over. Returns the batches that ended with them, which divide their time equally.
 
-        The next batch begins now. Batches that end together share the time since the first of them began equally.
+        The next batch begins now, if it has not begun.
         """
-        over, opened, batches = [], self.open, self.batches
+        over, opened, batches = list[SentBatch](), self.open, self.batches
         for number in numbers:
             _, batch = opened.pop(number)
             batch.left -= 1
             if not batch.left:
                 batches.remove(batch)
                 over.append(batch)
-        if batches and over and not batches[0].began:
+        if not over:
+            return []
+        if self.at_once:
+            return [(batch.size, now - batch.began, now - batch.began) for batch in over]
+        if batches and not batches[0].began:
             batches[0].begin(now)
+        began, freed, self._freed = over[0].began, self._freed, now
+        seconds = (now - (began if began > freed else freed)) / len(over)
         if len(over) == 1 and over[0].kind in OWN:
-            return [(over[0].size, now - over[0].began)]
-        share = 1 + sum(not batch.began for batch in over)
-        return [self._ended(batch, (now - (batch.began or over[0].began)) / share) for batch in over]
-
-    def _ended(self, batch: SentBatch, seconds: float) -> tuple[int, float]:
-        if batch.kind not in OWN:
-            self._learn(batch.kind, seconds)
-        return batch.size, seconds
+            return [(over[0].size, seconds, now - (began or freed))]
+        for batch in over:
+            if batch.kind not in OWN:
+                self._learn(batch.kind, seconds)
+        return [(batch.size, seconds, seconds) for batch in over]
 
     def typical_seconds(self, kind: str) -> float:
-        """How long a batch of this method takes on average; infinity before the first one has finished."""
+        """Seconds of the device for a batch of this method on average; infinity before the first one has finished."""
         return self._seconds.get(kind, inf)
 
     def _learn(self, kind: str, seconds: float) -> None:

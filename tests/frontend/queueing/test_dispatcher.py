@@ -15,7 +15,7 @@ from msx_core.config import ModelConfig
 from msx_core.service_errors import Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, STREAM, Job
 from msx_frontend.queueing import queue_watch
-from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, PREFETCH_BELOW
+from msx_frontend.queueing.ahead import AHEAD, JOINS_FROM, MOST_AHEAD, ONLY_BELOW, OVERLAPPED, PREFETCH_BELOW
 from msx_frontend.queueing.answer_rate import AnswerRate
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.dispatcher import UNHEARD, Dispatcher
@@ -38,7 +38,7 @@ class FakeGroup:
         self.calls = 0
         """How often batches were handed to it."""
         self.batch_size, self.max_concurrent = batch_size, max_concurrent
-        self.continuous = False
+        self.continuous = self.overlaps = False
         self.seconds: dict[str, float] = {}
         """By method, what a batch takes."""
 
@@ -67,7 +67,7 @@ class FakeGroup:
         return self.batch_size - sum(map(len, self.batches[1:])) if self.batches else 0
 
     def predict(self, jobs: list[Job], *, joins: bool = False) -> None:
-        assert 0 < len(jobs) <= max(self.room(ahead=MOST_AHEAD), self.room_to_join if joins else 0)
+        assert 0 < len(jobs) <= max(self.room(ahead=MOST_AHEAD + OVERLAPPED), self.room_to_join if joins else 0)
         for job in jobs:
             job.group = self
         size = 1 if self.is_async else self.batch_size

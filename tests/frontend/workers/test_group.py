@@ -26,6 +26,7 @@ from msx_frontend.workers import group_end, heartbeat, memory_watch
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_state import GroupState
+from msx_frontend.workers.in_flight import Finished
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank
@@ -47,7 +48,7 @@ def _forked(forked_processes: None) -> None:
 class Owner:
     def __init__(self) -> None:
         self.told: list[str] = []
-        self.batches: list[tuple[int, float]] = []
+        self.batches: list[Finished] = []
         self.returned: list[Job] = []
         self.samples: list[MetricSample] = []
 
@@ -60,7 +61,7 @@ class Owner:
     def group_ended(self, group: WorkerGroup) -> None:
         self.told.append("ended")
 
-    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
+    def batches_finished(self, batches: list[Finished]) -> None:
         self.batches += batches
 
     def jobs_returned(self, jobs: list[Job]) -> None:
@@ -142,8 +143,8 @@ def test_a_batch_and_the_next(tmp_path: Path, loop: str) -> None:
         assert group.memory > 1 << 20
         assert await bench.answers(b"one", b"two") == [[200, b"one", "end"], [200, b"two", "end"]]
         assert await bench.answers(b"three") == [[200, b"three", "end"]]
-        assert [size for size, _ in bench.owner.batches] == [2, 1]
-        assert all(0 < seconds < 30 for _, seconds in bench.owner.batches)
+        assert [size for size, _, _ in bench.owner.batches] == [2, 1]
+        assert all(0 < seconds < 30 for _, seconds, _ in bench.owner.batches)
         assert bench.owner.told == ["replied", "room", "room"]
 
     on(spec_of(tmp_path, "echo"), test, loop)
@@ -186,7 +187,7 @@ def test_requests_that_come_while_it_is_busy_are_its_next_batch(tmp_path: Path) 
         assert (group.runner.busy, group.runner.room_to_join) == (4, 1)
         mark.touch()
         await until(lambda: all(job.done for job in jobs))
-        assert [size for size, _ in bench.owner.batches] in ([1, 3], [4])
+        assert [size for size, _, _ in bench.owner.batches] in ([1, 3], [4])
         assert group.runner.idle
 
     on(spec_of(tmp_path, PATIENT, batch_size=4), test)
@@ -378,7 +379,7 @@ def test_an_async_handler_has_many_at_once(tmp_path: Path) -> None:
         slow[0].cancel()
         await until(lambda: group.runner.room() == 2)
         assert lines_of(mark)[-1] == "cancelled"
-        assert [size for size, _ in bench.owner.batches] == [1, 1]
+        assert [size for size, _, _ in bench.owner.batches] == [1, 1]
 
     on(spec_of(tmp_path, "async_echo", max_concurrent=3), test)
 

@@ -25,6 +25,7 @@ from msx_frontend.workers.backoff import Backoff
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_state import GroupState
+from msx_frontend.workers.in_flight import Finished
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, RankSpec
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import Broken, LoadProgress, MetricInfo, MetricSample
@@ -66,7 +67,7 @@ class Owner:
     def group_ended(self, group: WorkerGroup) -> None:
         self.ended.append(group)
 
-    def batches_finished(self, batches: list[tuple[int, float]]) -> None: ...
+    def batches_finished(self, batches: list[Finished]) -> None: ...
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs

@@ -23,6 +23,7 @@ from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_state import GroupState
+from msx_frontend.workers.in_flight import Finished
 from msx_frontend.workers.replica import Replica, ReplicaState
 from msx_protocol import MetricInfo, MetricSample
 
@@ -140,18 +141,18 @@ class Supervisor:
         self.dispatcher.group_gone(group.runner)
         self.judge()
 
-    def batches_finished(self, batches: list[tuple[int, float]]) -> None:
+    def batches_finished(self, batches: list[Finished]) -> None:
         if batches.count(batches[0]) == len(batches):  # mostly: they are of one size, and share their time equally
             return self._finished(*batches[0], len(batches))
         for one, same in groupby(batches):
             self._finished(*one, len(list(same)))
         return None
 
-    def _finished(self, size: int, seconds: float, count: int) -> None:
+    def _finished(self, size: int, seconds: float, stay: float, count: int) -> None:
         dispatcher = self.dispatcher
         dispatcher.answered += size * count
         dispatcher.policy.finished(size, seconds, count)
-        self._metrics.batch(size, seconds, count)
+        self._metrics.batch(size, stay, count)
 
     def group_replied(self, group: WorkerGroup) -> None:
         for replica in self.replicas.all:
