@@ -54,6 +54,9 @@ FAILED = GroupEnd(
     "The model could not be loaded: no weights", group_end.load_too_slow(1, "").error, traceback="Traceback: no weights"
 )
 
+SEQUENTIAL = "it is a fake"
+"""Why batches of a model do not overlap."""
+
 
 class HarnessRank(FakeRank):
     """Loads at once, unless its model is in `failing` or `loading` of FakeGroup."""
@@ -70,7 +73,8 @@ class HarnessRank(FakeRank):
             self.fail_to_load("no weights", FAILED.traceback)
         elif not self.ended.done():
             offers = FakeGroup.offers.get(model, Capabilities())
-            self.say(Loaded(is_async=False, seconds=0.1, capabilities=msgspec.to_builtins(offers)))
+            overlaps, offered = model in FakeGroup.overlapping, msgspec.to_builtins(offers)
+            self.say(Loaded(False, 0.1, offered, overlap=overlaps, sequential="" if overlaps else SEQUENTIAL))
 
 
 class FakeGroup(WorkerGroup):
@@ -79,6 +83,8 @@ class FakeGroup(WorkerGroup):
     failing: set[str] = set()
     loading: set[str] = set()
     offers: dict[str, Capabilities] = {}
+    overlapping: set[str] = set()
+    """Models whose batches overlap."""
     living: list[FakeGroup] = []
 
     def __init__(self, spec: GroupSpec, launcher: FakeLauncher, events: GroupEvents) -> None:
@@ -213,7 +219,7 @@ async def open_harness(folder: Path, **options: Any) -> AsyncIterator[Harness]:
     """At its end no group may live."""
     with (
         patch.object(replica, "WorkerGroup", FakeGroup),
-        patch.multiple(FakeGroup, failing=set(), loading=set(), offers={}, living=[]),
+        patch.multiple(FakeGroup, failing=set(), loading=set(), offers={}, overlapping=set(), living=[]),
     ):
         harness = Harness(folder, **options)
         try:

@@ -54,6 +54,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         described["capabilities"] = offered
     if named := [method for method in version.schema.methods or () if method.name]:
         described["methods"] = msgspec.to_builtins(named)
+    described |= _overlap(version)
     if version.sleep.level:
         described["sleepLevel"] = version.sleep.level
     if version.figures.traffic_share is not None:
@@ -88,8 +89,17 @@ def _stage(stage: StageConfig, version: ModelVersion) -> dict[str, Any]:
         "workers": [_worker(version, replica) for replica in version.workers.all],
         "jobQueueStatus": version.queue.describe(),
         "state": version.status.state.value,
+        **_overlap(version),
         **({"reason": version.status.reason} if version.status.reason else {}),
     }
+
+
+def _overlap(version: ModelVersion) -> dict[str, Any]:
+    """Empty until a worker has loaded the model, and for a model with stages, each of which has its own."""
+    if (overlap := version.schema.overlap) is None:
+        return {}
+    reason = {} if overlap.enabled else {"reason": overlap.reason}
+    return {"overlap": {"enabled": overlap.enabled, **reason}}
 
 
 def _unhealthy(version: ModelVersion) -> dict[str, Any]:

@@ -77,6 +77,8 @@ class WorkerGroup:
         self.capabilities = Capabilities()
         self.signature = Signature()
         self.methods: Methods = ()
+        self.sequential = ""
+        """Why its batches do not overlap: a sentence without its full stop."""
         self._drained = group_end.asked_to_stop()
         """How it ends when it is drained."""
         self.ranks = RankGroup(spec, self)
@@ -202,6 +204,7 @@ class WorkerGroup:
 
     def _describe_handler(self, message: Loaded) -> None:
         self.runner.configure(message)
+        self.sequential = message.sequential
         self.capabilities = msgspec.convert(message.capabilities, Capabilities)
         self.signature = msgspec.convert(message.signature, Signature)
         self.methods = msgspec.convert(message.methods, Methods)

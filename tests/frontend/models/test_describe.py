@@ -11,7 +11,7 @@ from msx_frontend.models.versions.states import ModelState
 from msx_frontend.resources.device_reading import DeviceReading
 from msx_frontend.workers import group_end
 from tests.contract.torchserve.shapes import MEMBERS
-from tests.frontend.harness import FAILED, FakeGroup, Harness, in_harness, until
+from tests.frontend.harness import FAILED, SEQUENTIAL, FakeGroup, Harness, in_harness, until
 from tests.frontend.workers.fake_launcher import PID
 
 
@@ -85,6 +85,23 @@ def test_a_version_that_has_failed_says_why(tmp_path: Path) -> None:
         assert (worker["status"], worker["memoryUsage"]) == ("FAILED", 0)
         assert "pid" not in worker
         assert "startTime" not in worker
+
+    in_harness(tmp_path, test)
+
+
+def test_whether_batches_overlap(tmp_path: Path) -> None:
+    """It is known once a worker has loaded the handler."""
+
+    async def test(harness: Harness) -> None:
+        FakeGroup.overlapping.add("m")
+        await harness.register("m", initial_workers=0)
+        version = harness.registry.find("m")
+        assert "overlap" not in describe(version)
+        await harness.management.scale("m", None, 1, 1, wait=True)
+        assert describe(version)["overlap"] == {"enabled": True}
+        assert harness.groups()[0].runner.overlaps
+        await harness.register("n")
+        assert describe(harness.registry.find("n"))["overlap"] == {"enabled": False, "reason": SEQUENTIAL}
 
     in_harness(tmp_path, test)
 

@@ -46,6 +46,15 @@ _WORKER: JsonSchema = {
         "deviceUsage": {"type": "array", "items": _DEVICE},
     },
 }
+_OVERLAP: JsonSchema = {
+    "type": "object",
+    "description": "Whether preprocess and postprocess of other batches run beside inference",
+    "required": ["enabled"],
+    "properties": {
+        "enabled": {"type": "boolean"},
+        "reason": {"type": "string", "description": "Why batches run one after the other"},
+    },
+}
 _VERSION: JsonSchema = {
     "type": "object",
     "required": ["modelName", "modelVersion", "workers"],
@@ -59,6 +68,7 @@ _VERSION: JsonSchema = {
         "maxBatchDelay": {"type": "integer", "description": "In milliseconds"},
         "state": {"type": "string"},
         "reason": {"type": "string"},
+        "overlap": _OVERLAP,
         "workers": {"type": "array", "items": _WORKER},
     },
 }

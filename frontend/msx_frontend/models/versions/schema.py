@@ -1,4 +1,6 @@
-"""Interface of a model version's handler: operations, tensors, methods, adapters."""
+"""Interface of a model version's handler: operations, tensors, methods, adapters; and whether its batches overlap."""
+
+from typing import NamedTuple
 
 from msx_core.generation import AdapterFiles, Capabilities
 from msx_core.kserve.types import Signature
@@ -7,6 +9,13 @@ from msx_core.service_errors import HandlerMethodNotFound, NotOffered
 from msx_frontend.job import OPERATIONS
 from msx_frontend.models.versions.sleep import CannotSleep
 from msx_frontend.workers.group import WorkerGroup
+
+
+class Overlap(NamedTuple):
+    """Whether preprocess and postprocess run beside inference of another batch, or why not (without a full stop)."""
+
+    enabled: bool
+    reason: str
 
 
 class VersionSchema:
@@ -19,12 +28,14 @@ class VersionSchema:
         self.signature: Signature | None = None
         """The tensors of its inputs and outputs."""
         self.methods: Methods | None = None
+        self.overlap: Overlap | None = None
         self.adapters: dict[str, AdapterFiles] = {}
         """Adapters that were loaded while the model runs, by name."""
 
     def loaded(self, group: WorkerGroup) -> None:
         """Take what a worker of the version has found in its handler."""
         self.capabilities, self.signature, self.methods = group.capabilities, group.signature, group.methods
+        self.overlap = Overlap(group.runner.overlaps, group.sequential)
 
     @property
     def adapter_names(self) -> tuple[str, ...]:

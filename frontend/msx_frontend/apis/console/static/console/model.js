@@ -40,7 +40,7 @@ class Model extends HTMLElement {
   #head(version, others) {
     const figures = this.store.figures(version);
     const told = [version.state, version.default, version.reason, version.traceback, version.trafficShare, version.queued,
-      version.running, figures?.p50, figures?.p99, others.map((one) => [one.modelVersion, one.default])];
+      version.running, version.overlap, figures?.p50, figures?.p99, others.map((one) => [one.modelVersion, one.default])];
     show(this.head, told, () => [
       h("p", {}, h("a", { href: "#/" }, "Overview"), " / ", version.modelName),
       h("div", { class: "row" }, h("h1", {}, `${version.modelName} ${version.modelVersion}`), badge(version.state),
@@ -53,7 +53,7 @@ class Model extends HTMLElement {
         Archive: version.modelUrl, Device: version.deviceType, Waiting: count(version.queued), Running: count(version.running),
         p50: millis(figures?.p50), p99: millis(figures?.p99), Traffic: version.trafficShare === undefined ? "" : percent(version.trafficShare),
         Workers: `${version.minWorkers} to ${version.maxWorkers}`, "Batch size": `${version.batchSize}, at most ${version.maxBatchDelay} ms of waiting`,
-        "Time limit": `${version.responseTimeout} s`,
+        "Time limit": `${version.responseTimeout} s`, Overlap: overlap(version.overlap),
       }))]);
   }
 
@@ -105,6 +105,11 @@ class Model extends HTMLElement {
     const typing = this.forms.contains(document.activeElement) && document.activeElement.matches("input, select");
     if (!typing) show(this.forms, of, () => actions(version, others, settings, this.told));
   }
+}
+
+/** "" while no worker has loaded the model. */
+function overlap(known) {
+  return known === undefined ? "" : known.enabled ? "preprocess and postprocess run beside inference" : `no: ${known.reason}`;
 }
 
 function nodes(worker) {
