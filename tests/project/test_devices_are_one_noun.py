@@ -21,6 +21,7 @@ TYPED = {
     "--npu": "an option of `msx-serve plan`",
     "CUDA": "a word in errors of torch",
     "/v2/cudasharedmemory": "a path of KServe",
+    "vllm-ascend": "a package of PyPI",
     "hccl_world_group": "a name in MindIR files, and in MindSpore's own table",
 }
 """Names that users type, or that other software wrote."""

@@ -17,7 +17,8 @@ from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
-from msx_frontend.environments.interpreter import find_interpreter
+from msx_frontend.environments.interpreter import default_interpreter
+from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.startup.huggingface_folders import link_checkpoints
@@ -28,6 +29,7 @@ from msx_frontend.models.versions.spawn import Spawner
 from msx_frontend.models.versions.worker_rights import WorkerRights
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
+from msx_frontend.workers.environment import without_blocked
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 from msx_frontend.workers.workplace import Report
@@ -120,15 +122,18 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     config, folder = context.config, context.folder
     devices = await ServerDevices.find(config)
     parts.push_async_callback(devices.close)
-    interpreter = await asyncio.to_thread(find_interpreter, config.python, os.environ)
-    env = without_credentials(os.environ, keep_stores=config.worker_credentials)
-    ready = folder.ready_environments
-    uses = None if ready else folder.uses()
-    environments = Environments(folder.environments, config, env, interpreter, uses=uses, ready=ready)
-    await environments.recover()
+    interpreter = await default_interpreter(config.python, os.environ)
     ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
     rights = WorkerRights(config, folder, store.contents.in_use)
+    env = without_credentials(os.environ, keep_stores=config.worker_credentials)
+    interpreters = Interpreters(
+        config, without_blocked(env, config.blacklist_env_vars), interpreter, rights.of_any().command
+    )
+    ready = folder.ready_environments
+    uses = None if ready else folder.uses()
+    environments = Environments(folder.environments, config, env, interpreters, uses=uses, ready=ready)
+    await environments.recover()
     local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
     workplace = open_workplace(config, devices.resources, local, parts)
     cluster = workplace.cluster

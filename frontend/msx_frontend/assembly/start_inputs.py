@@ -26,9 +26,8 @@ from msx_frontend.models.startup.servable_folders import servables_in
 from msx_frontend.models.state.file import check_state
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.versions import OWN_PACKAGE
 from msx_frontend.workers.workplace import LAUNCHERS
-
-OWN_PACKAGE = "msx-serve"
 
 Env = Mapping[str, str]
 
@@ -92,7 +91,7 @@ def _snapshot(config: ServerConfig, env: Env) -> str:
 
 def _interpreter(config: ServerConfig, env: Env) -> str:
     found = find_interpreter(config.python, env)
-    return f"{found.path}, {found.version.split()[0]}" if config.python else ""
+    return str(found) if config.python else ""
 
 
 def _models(config: ServerConfig, env: Env) -> str:

@@ -39,6 +39,7 @@ def ignored_in_cluster(config: ServerConfig) -> Iterator[str]:
         ("max_worker_processes", "it counts processes of this machine, and workers are on nodes"),
         ("parallel_starts", "workers start on their nodes as Ray places them"),
         ("python", "workers run with the Python that Ray has on their node"),
+        ("pythons", "workers run with the Python that Ray has on their node"),
     ):
         if getattr(config, name):
             yield f"{name}: has no effect with cluster_address: {reason}"

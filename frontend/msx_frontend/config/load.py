@@ -13,6 +13,7 @@ from msx_core.values import ConfigError, convert, show
 from msx_frontend.config.cluster import check_cluster, ignored_in_cluster
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
 from msx_frontend.config.properties import PropertiesError, read_properties
+from msx_frontend.config.pythons import absent_interpreters
 from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.state_folder import ENV
 from msx_frontend.config.unknown_keys import MOST_LOOKED_UP, UnknownKey, check_unknown, unknown_key, unknown_variables
@@ -80,7 +81,8 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
         )
     worker_limits(config.worker_limits)
     check_cluster(config)
-    notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config)]
+    absent = absent_interpreters(config)
+    notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config), *absent]
     return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file)
 
 
@@ -172,6 +174,7 @@ def _read(key: str, name: str, value: Any) -> Any:
         "plugins_path",
         "servables",
         "huggingface",
+        "pythons",
         "worker_groups",
         "worker_limits",
     ):

@@ -186,6 +186,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     install_py_dep_per_model: Switch = False
     install_py_dep_timeout: Positive = 1800
     python: PathName | None = None
+    pythons: Names = ()
     allowed_urls: Regexes = (
         re.compile("file://.*"),
         re.compile("http(s)?://.*"),

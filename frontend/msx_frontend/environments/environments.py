@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +14,10 @@ from msx_archiver.uses import Uses
 from msx_core.config import ModelConfig
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.build import Build, WorkerPython, is_unfinished, key_of, remove
-from msx_frontend.environments.interpreter import Interpreter, own
+from msx_frontend.environments.interpreter import Interpreter
+from msx_frontend.environments.interpreters import InterpreterChoice, Interpreters
 from msx_frontend.environments.requirements import Requirements
-from msx_frontend.management_errors import RequirementsFailed
+from msx_frontend.management_errors import InvalidModel, RequirementsFailed
 
 log = logging.getLogger("msx.models")
 
@@ -43,8 +44,10 @@ class RequiringModel(Protocol):
 class Environment:
     """The environment of a version without requirements: the interpreter alone."""
 
-    def __init__(self, python: str = sys.executable) -> None:
-        self.place = WorkerPython(python)
+    def __init__(self, model: str, interpreter: InterpreterChoice) -> None:
+        self._model = model
+        self.interpreter = interpreter
+        self.place = WorkerPython(interpreter.path)
         self.failure: RequirementsFailed | None = None
         """Why the last attempt to install failed."""
 
@@ -58,8 +61,13 @@ class Environment:
         """All that it requires is there."""
         return True
 
+    async def check(self) -> Interpreter:
+        """Check that its interpreter can run workers, unless that is known. Raises InvalidModel."""
+        return await self.interpreter.check(self._model)
+
     async def ready(self) -> None:
-        """Wait until workers can be started with `place`. Raises RequirementsFailed."""
+        """Wait until workers can be started with `place`. Raises InvalidModel, RequirementsFailed."""
+        await self.check()
 
     def give_up(self) -> None:
         """The version is being unregistered: calls that wait in `ready` end."""
@@ -75,10 +83,15 @@ class Environment:
 class RequiredEnvironment(Environment):
     """The environment of a version whose archive has requirements."""
 
-    def __init__(self, environments: Environments, model: str, requirements: Requirements) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        model: str,
+        interpreter: InterpreterChoice,
+        environments: Environments,
+        requirements: Callable[[Interpreter], Requirements],
+    ) -> None:
+        super().__init__(model, interpreter)
         self._environments = environments
-        self._model = model
         self._requirements = requirements
         self._build: Build | None = None
         self._is_ready = False
@@ -97,6 +110,7 @@ class RequiredEnvironment(Environment):
         return self._is_ready
 
     async def ready(self) -> None:
+        await self.check()
         try:
             await self._ready()
         except RequirementsFailed as error:
@@ -124,9 +138,10 @@ class RequiredEnvironment(Environment):
             given_up.cancel()
 
     async def _acquired(self) -> Build:
+        requirements = self._requirements(await self.check())
         if key := await self.key():
-            return await self._environments.acquire(key, self._requirements)
-        raise RequirementsFailed(f"{self._requirements.file.name} cannot be read")
+            return await self._environments.acquire(key, requirements)
+        raise RequirementsFailed(f"{requirements.file.name} cannot be read")
 
     def give_up(self) -> None:
         if not self._is_ready:
@@ -139,8 +154,8 @@ class RequiredEnvironment(Environment):
             await self._environments.release(build)
 
     async def key(self) -> str:
-        with contextlib.suppress(OSError):
-            self._key = self._key or await asyncio.to_thread(self._requirements.key)
+        with contextlib.suppress(OSError, InvalidModel):
+            self._key = self._key or await asyncio.to_thread(self._requirements(await self.check()).key)
         return self._key
 
 
@@ -152,7 +167,7 @@ class Environments:
         folder: Path,
         config: ServerConfig,
         env: Mapping[str, str],
-        interpreter: Interpreter | None = None,
+        interpreters: Interpreters | None = None,
         *,
         uses: Uses | None = None,
         ready: Path | None = None,
@@ -164,22 +179,23 @@ class Environments:
         self._ready = ready
         self._config = config
         self._env = env
-        self._interpreter = interpreter or own()
+        self._interpreters = interpreters or Interpreters(config, env)
         self._builds: dict[str, Build] = {}
         self._removing = asyncio.Lock()
 
     def of(self, source: RequiringModel) -> Environment:
-        """The environment for workers of `source`; nothing is installed yet."""
+        """The environment for workers of `source`; nothing is checked or installed yet. Raises InvalidModel for an
+        interpreter that the server does not have."""
+        interpreter = self._interpreters.of(source.name, source.config.python)
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:
-            return Environment(self._interpreter.path)
+            return Environment(source.name, interpreter)
         if not self._config.install_py_dep_per_model:
             log.warning("%s: %s is not installed: install_py_dep_per_model is false", source.name, name)
-            return Environment(self._interpreter.path)
-        file = source.model_dir / name
-        venv = source.config.use_venv
-        requirements = Requirements(file, source.model_dir, source.digest, venv, self._interpreter)
-        return RequiredEnvironment(self, source.name, requirements)
+            return Environment(source.name, interpreter)
+        file, venv = source.model_dir / name, source.config.use_venv
+        requirements = partial(Requirements, file, source.model_dir, source.digest, venv)
+        return RequiredEnvironment(source.name, interpreter, self, requirements)
 
     async def acquire(self, key: str, requirements: Requirements) -> Build:
         limit = float(self._config.install_py_dep_timeout)

@@ -37,6 +37,7 @@ def describe(version: ModelVersion) -> dict[str, Any]:
         "continuousBatching": config.continuous_batching,
         "useJobTicket": config.use_job_ticket,
         "useVenv": config.use_venv,
+        **_interpreter(version),
         "stateful": sequences,
         "sequenceMaxIdleMSec": config.sequence_max_idle_msec,
         "sequenceTimeoutMSec": config.sequence_timeout_msec,
@@ -100,6 +101,12 @@ def _overlap(version: ModelVersion) -> dict[str, Any]:
         return {}
     reason = {} if overlap.enabled else {"reason": overlap.reason}
     return {"overlap": {"enabled": overlap.enabled, **reason}}
+
+
+def _interpreter(version: ModelVersion) -> dict[str, Any]:
+    """The interpreter of its workers; empty where it is the server's own."""
+    described = version.environment.interpreter.describe()
+    return {"interpreter": described} if described else {}
 
 
 def _unhealthy(version: ModelVersion) -> dict[str, Any]:

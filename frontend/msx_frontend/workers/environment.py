@@ -32,7 +32,7 @@ def worker_environment(
     are MindSpore's. `devices` is what the accelerator adds for the group's devices. `fewer_cores`: so many threads
     are enough, where `omp_threads` does not say how many.
     """
-    env = {name: value for name, value in inherited.items() if not (blocked and blocked.fullmatch(name))}
+    env = without_blocked(inherited, blocked)
     mine, all_ranks = str(rank), str(world_size)
     env = _with_torchrun(env, (mine, mine, all_ranks, all_ranks), meets=meets)
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": mine}
@@ -64,8 +64,7 @@ def node_environment(
     `devices` is what shows the group's devices on that machine. RANK and WORLD_SIZE count the whole group, LOCAL_RANK,
     LOCAL_WORLD_SIZE and DEVICE_ID the ranks on its node.
     """
-    env = {name: value for name, value in inherited.items() if _travels(name)}
-    env = {name: value for name, value in env.items() if not (blocked and blocked.fullmatch(name))}
+    env = without_blocked({name: value for name, value in inherited.items() if _travels(name)}, blocked)
     mine, local, all_ranks = str(rank), str(place.local_rank), str(world_size)
     env = _with_torchrun(env, (mine, local, all_ranks, str(place.local_ranks)), meets=meets)
     env |= {"RANK_ID": mine, "RANK_SIZE": all_ranks, "DEVICE_ID": local, "PYTHONUNBUFFERED": "1"}
@@ -74,6 +73,11 @@ def node_environment(
     if omp_threads is not None:
         env[THREADS] = str(omp_threads)
     return env
+
+
+def without_blocked(env: Mapping[str, str], blocked: re.Pattern[str] | None) -> dict[str, str]:
+    """Variables that workers inherit, where `blocked` matches names of those that they do not."""
+    return {name: value for name, value in env.items() if not (blocked and blocked.fullmatch(name))}
 
 
 def _with_torchrun(env: Mapping[str, str], values: tuple[str, ...], *, meets: bool) -> dict[str, str]:

@@ -15,6 +15,7 @@ from msx_core.config.sections import (
     Ids,
     ImageRange,
     Inputs,
+    InterpreterName,
     Isa,
     JsonBodies,
     Mode,
@@ -185,6 +186,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     json_bodies: JsonBodies | None = None
     image_range: ImageRange | None = None
     use_venv: Switch = False
+    python: InterpreterName | None = None
     max_batch_prefill_tokens: Positive | None = None
     max_batch_total_tokens: Positive | None = None
     max_input_tokens: Positive | None = None

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from msx_core import bodies
+from msx_core.names import INTERPRETER_NAME
 from msx_core.reasoning import FORMATS as REASONING_PARSERS
 from msx_core.tool_calls import FORMATS as TOOL_PARSERS
 from msx_core.values import ConfigError, Count, Positive, convert, near_miss, show
@@ -19,6 +20,14 @@ def _one_of(names: Iterable[str]) -> str:
 
 
 Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an instruction set")]
+InterpreterName = Annotated[
+    str,
+    Meta(
+        pattern=INTERPRETER_NAME,
+        description="the name of an interpreter in the server's key pythons (at most 64 letters, digits, '_', '-' and "
+        "'.'), not a path",
+    ),
+]
 Ids = Annotated[tuple[Count, ...], Meta(min_length=1, description="a list of device numbers")]
 Buckets = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=12, description="a list of 1 to 12 sizes")]
 MOST_CAPTURES = 19

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import resource
 import socket
@@ -32,6 +33,7 @@ from tests.frontend.assembly.test_instance import info
 from tests.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator, add_accelerator
 from tests.frontend.devices.test_ascend import env as env
 from tests.frontend.devices.test_ascend import install_sample
+from tests.interpreters import runs, stub_interpreter
 
 ROOT = Path(__file__).parents[3]
 
@@ -93,6 +95,19 @@ def test_mindspore_that_is_missing_or_other() -> None:
         (Level.WARNING, "2.7.1"),
         (Level.WARNING, "2.1.0"),
     ]
+
+
+def test_other_interpreters_are_shown_with_what_they_have(tmp_path: Path) -> None:
+    there, gone = stub_interpreter(tmp_path / "python", site_dirs=["/there"]), tmp_path / "gone"
+    machine = Machine(ServerConfig(pythons=(f"there={there}", f"gone={gone}")))
+    found = [(one.level, one.found) for one in software.check_interpreters(machine)]
+    version = platform.python_version()
+    assert found == [
+        (Level.OK, f"there: Python {version}, msx-serve 0.2, torch 2.13.0, {there}"),
+        (Level.FAILED, f"gone: {gone} cannot be run: No such file or directory"),
+    ]
+    assert Path("/there") in machine.worker_packages()
+    assert runs(there) == 1
 
 
 def test_ray_is_needed_with_a_cluster_only() -> None:

@@ -51,7 +51,7 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_has_no_effect() -> None:
-    config = ServerConfig(cluster_address="auto", number_of_npu=4, simulate_devices=4, parallel_starts=2)
-    lines = list(ignored_in_cluster(config))
-    assert [line.partition(":")[0] for line in lines] == ["number_of_npu", "simulate_devices", "parallel_starts"]
+    given: dict[str, Any] = {"number_of_npu": 4, "simulate_devices": 4, "parallel_starts": 2, "pythons": ("a=/b",)}
+    lines = list(ignored_in_cluster(ServerConfig(cluster_address="auto", **given)))
+    assert [line.partition(":")[0] for line in lines] == [*given]
     assert not list(ignored_in_cluster(ServerConfig(number_of_npu=4)))

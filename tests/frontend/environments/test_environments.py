@@ -17,12 +17,13 @@ from msx_core.config import ModelConfig
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments import build as build_module
 from msx_frontend.environments.environments import Environment, Environments
-from msx_frontend.environments.interpreter import Interpreter, PythonError, find_interpreter, own
+from msx_frontend.environments.interpreter import Interpreter, own
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
-from msx_frontend.management_errors import RequirementsFailed
+from msx_frontend.management_errors import InvalidModel, RequirementsFailed
 from msx_frontend.models.versions.model_source import ModelSource
 from tests.backend.harness import wait_until
+from tests.interpreters import stub_interpreter
 from tests.loops import run
 
 Pip = Callable[[Path], Awaitable[None]]
@@ -105,6 +106,41 @@ def test_nothing_is_installed_for_who_requires_nothing(tmp_path: Path, pip: Fake
 
     run(test())
     assert pip.commands == []
+
+
+def test_packages_are_installed_by_the_interpreter_of_the_model_and_apart_from_others(
+    tmp_path: Path, pip: FakePip
+) -> None:
+    other = stub_interpreter(tmp_path / "python")
+
+    async def test() -> None:
+        environments = environments_of(tmp_path, pythons=(f"other={other}",))
+        source = source_of(tmp_path)
+        usual = environments.of(source)
+        chosen = environments.of(replace(source, config=ModelConfig(python="other")))
+        await asyncio.gather(usual.ready(), chosen.ready())
+        assert (usual.place.python, chosen.place.python) == (sys.executable, str(other))
+        assert usual.place.site_dir != chosen.place.site_dir
+
+    run(test())
+    assert sorted(command[0] for command in pip.commands) == sorted([sys.executable, str(other)])
+
+
+def test_an_interpreter_that_breaks_later_is_told_before_a_worker_starts(tmp_path: Path, pip: FakePip) -> None:
+    other = stub_interpreter(tmp_path / "python")
+
+    async def test() -> None:
+        environments = environments_of(tmp_path, pythons=(f"other={other}",))
+        required = replace(source_of(tmp_path), config=ModelConfig(python="other"))
+        both = [environments.of(one) for one in (required, replace(required, manifest={"model": {}}))]
+        for environment in both:
+            await environment.ready()
+        other.unlink()
+        for environment in both:
+            with pytest.raises(InvalidModel, match=r"^m: python: other \(.*/python\) cannot be run: No such file"):
+                await environment.ready()
+
+    run(test())
 
 
 def test_two_versions_share_one_and_the_last_takes_it_away(tmp_path: Path, pip: FakePip) -> None:
@@ -247,32 +283,6 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
 
     child = run(test())
     wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
-
-
-# The key `python`.
-
-
-def test_the_servers_own_interpreter() -> None:
-    assert find_interpreter(None, {}) == own()
-    found = find_interpreter(Path(sys.executable), os.environ)
-    assert (found.path, found.version) == (sys.executable, sys.version)
-    assert found.site_dirs == own().site_dirs
-
-
-@pytest.mark.parametrize(
-    ("script", "words"),
-    [
-        ("#!/bin/sh\necho 'bad luck' >&2; exit 3\n", "cannot run workers: bad luck. Install msx-serve"),
-        ("#!/bin/sh\nexit 3\n", "cannot run workers: it exited with code 3. Install msx-serve"),
-        ("no program", "cannot be run: "),
-    ],
-)
-def test_an_interpreter_that_is_none(tmp_path: Path, script: str, words: str) -> None:
-    path = tmp_path / "python"
-    path.write_text(script)
-    path.chmod(0o755)
-    with pytest.raises(PythonError, match=words):
-        find_interpreter(path, {})
 
 
 # With other servers on one folder (`cache_dir`): each has its own locks.

@@ -20,11 +20,13 @@ from msx_frontend.management_errors import (
     UnregisterTimedOut,
     WorkersNotStarted,
 )
+from msx_frontend.models.describe import describe
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.versions.states import ModelState
 from msx_frontend.workers import group_end
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.frontend.jobs import error_of, make_job
+from tests.interpreters import stub_interpreter
 
 
 def assert_nothing_is_left(harness: Harness) -> None:
@@ -47,6 +49,31 @@ def test_a_registration_waits_for_its_workers_and_is_kept(tmp_path: Path) -> Non
         assert stored.options == {"url": "m.mar", "initial_workers": 2, "batch_size": 4, "rows_compared": True}
 
     in_harness(tmp_path, test)
+
+
+def test_a_model_on_an_interpreter_that_cannot_run_workers_is_refused(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        with pytest.raises(InvalidModel, match=r"^m: python: vllm is not an interpreter of this server's key pythons"):
+            await harness.register("m", config="python: vllm")
+        with pytest.raises(InvalidModel, match=r"^m: python: gone \(.*/gone\) cannot be run: No such file"):
+            await harness.register("m", config="python: gone")
+        assert_nothing_is_left(harness)
+
+    in_harness(tmp_path, test, pythons=(f"gone={tmp_path / 'gone'}",))
+
+
+def test_at_the_start_its_workers_try_again_until_the_interpreter_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "python"
+
+    async def test(harness: Harness) -> None:
+        await harness.register("m", config="python: other", at_startup=True, synchronous=False)
+        version = harness.registry.find("m")
+        await until(lambda: "cannot be run: No such file" in version.status.reason)
+        stub_interpreter(path)
+        await until(lambda: version.status.state is ModelState.READY)
+        assert describe(version)["interpreter"]["name"] == "other"
+
+    in_harness(tmp_path, test, pythons=(f"other={path}",))
 
 
 def test_one_that_is_not_synchronous_does_not_wait(tmp_path: Path) -> None:

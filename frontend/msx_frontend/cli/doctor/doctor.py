@@ -12,7 +12,7 @@ from msx_frontend.cli.doctor.devices import check_devices
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
-from msx_frontend.cli.doctor.software import check_mindspore, check_python, check_ray
+from msx_frontend.cli.doctor.software import check_interpreters, check_mindspore, check_python, check_ray
 from msx_frontend.cli.doctor.system import check_descriptors, check_disk, check_ports, check_time
 from msx_frontend.cli.options import Options
 from msx_frontend.config.load import GivenSettings, load_settings
@@ -21,6 +21,7 @@ from msx_frontend.findings import Finding, Level, failed
 
 CHECKS = (
     check_python,
+    check_interpreters,
     check_mindspore,
     check_devices,
     check_ports,

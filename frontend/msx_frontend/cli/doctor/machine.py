@@ -1,16 +1,25 @@
 """Machine that the checks look at."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.config.pythons import named_interpreters
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.environments.build import package_folders
-from msx_frontend.environments.interpreter import PythonError, find_interpreter
+from msx_frontend.environments.interpreter import (
+    Interpreter,
+    PythonError,
+    UnfitInterpreter,
+    check_interpreter,
+    find_interpreter,
+)
 
 
 @dataclass(frozen=True)
@@ -28,7 +37,7 @@ class Machine:
             return None
 
     def worker_packages(self) -> list[Path]:
-        """Folders that workers import packages from: those of their interpreter, and of models' environments. An
+        """Folders that workers import packages from: those of their interpreters, and of models' environments. An
         interpreter that cannot run workers has none, which another check reports."""
         folder = state_folder(self.config)
         roots = [root for root in (folder.environments, folder.ready_environments) if root is not None]
@@ -36,4 +45,17 @@ class Machine:
             own = find_interpreter(self.config.python, self.env).site_dirs
         except PythonError:
             own = ()
-        return [*map(Path, own), *(path for root in roots for path in package_folders(root))]
+        named = [one.site_dirs for one in self.interpreters.values() if isinstance(one, Interpreter)]
+        sites = dict.fromkeys([*own, *(site for sites in named for site in sites)])
+        return [*map(Path, sites), *(path for root in roots for path in package_folders(root))]
+
+    @cached_property
+    def interpreters(self) -> Mapping[str, Interpreter | UnfitInterpreter]:
+        """Interpreters of the key `pythons` by name, or why one cannot run workers."""
+        return {name: self._checked(path) for name, path in named_interpreters(self.config).items()}
+
+    def _checked(self, path: Path) -> Interpreter | UnfitInterpreter:
+        try:
+            return asyncio.run(check_interpreter(path, self.env))
+        except UnfitInterpreter as error:
+            return error

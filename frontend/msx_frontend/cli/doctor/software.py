@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 
 from msx_frontend.cli.doctor.machine import Machine
+from msx_frontend.config.pythons import named_interpreters
+from msx_frontend.environments.interpreter import UnfitInterpreter
 from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.versions import PACKAGES, PYTHON
 
@@ -19,6 +21,17 @@ def check_python(machine: Machine) -> Iterator[Finding]:
         yield ok("Python", found)
     else:
         yield failed("Python", found, f"Install MSX in a Python {PYTHON}.")
+
+
+def check_interpreters(machine: Machine) -> Iterator[Finding]:
+    """Other interpreters, by their names: models without `python` do without them."""
+    paths = named_interpreters(machine.config)
+    for name, found in machine.interpreters.items():
+        if isinstance(found, UnfitInterpreter):
+            remedy = f"Models with `python: {name}` cannot be served until it can: mend it, or change the key pythons."
+            yield failed("interpreters", f"{name}: {paths[name]} {found}", remedy)
+        else:
+            yield ok("interpreters", f"{name}: {found}")
 
 
 def check_mindspore(machine: Machine) -> Iterator[Finding]:

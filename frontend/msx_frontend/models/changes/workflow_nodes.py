@@ -32,7 +32,7 @@ class WorkflowNodes:
     async def add(self, source: ModelSource, least: int, most: int, *, wait: bool) -> ModelVersion:
         """Serve `source`, whose content the caller has unpacked. Raises ServiceError; then it is released."""
         try:
-            version = self._factory.make(source)
+            version = await self._factory.made(source)
             async with self._operations.only(*version.labels):
                 await self._start(version, least, most, wait)
         except BaseException:

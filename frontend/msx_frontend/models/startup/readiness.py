@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from msx_frontend.management_errors import RequirementsFailed
+from msx_core.service_errors import ServiceError
 from msx_frontend.models.versions.model_version import ModelVersion
 
 
@@ -46,7 +46,7 @@ async def _why_not(version: ModelVersion) -> str:
             if shortage.resource not in ("cluster", "memory"):
                 return f"{shortage.reason}."
             await version.status.wait()
-    except RequirementsFailed as error:
+    except ServiceError as error:
         return error.message
     return "" if end is None else end.reason
 

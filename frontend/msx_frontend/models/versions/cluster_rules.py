@@ -6,14 +6,19 @@ from msx_core.config import ConfigError, ModelConfig
 
 
 def check_for_cluster(config: ModelConfig, *, clustered: bool) -> list[str]:
-    """Raises ConfigError for ranks on several nodes where the server has no cluster; returns a warning for each key
-    that means something else in one."""
+    """Raises ConfigError for ranks on several nodes where the server has no cluster, and for an interpreter by name
+    where it has one; returns a warning for each key that means something else in one."""
     pipeline = config.pipeline
     parts = [config, *(stage.config for stage in pipeline.stages.values())] if pipeline else [config]
     if not clustered:
         for part in parts:
             _needs_no_cluster(part)
         return []
+    if config.python is not None:
+        raise ConfigError(
+            f"python: {config.python} is an interpreter of the server's machine, and in a cluster workers run with the "
+            "Python that Ray has on their node: leave it out"
+        )
     return list(dict.fromkeys(warning for part in parts for warning in _otherwise(part)))
 
 

@@ -53,12 +53,20 @@ class VersionFactory:
         """A version of the archive at `path`, which is unpacked; the content is released if the block fails."""
         unpacked = await self._store.contents.unpack(path)
         try:
-            yield self.make(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
+            yield await self.made(await asyncio.to_thread(make_source, path, unpacked, wanted, self._config))
         except BaseException:
             await asyncio.shield(self._store.contents.release(unpacked.digest))
             raise
 
-    def make(self, source: ModelSource) -> ModelVersion:
+    async def made(self, source: ModelSource) -> ModelVersion:
+        """Raises InvalidModel where its interpreter is none of the server's, or, unless this is the start, which its
+        workers try again, cannot run workers now."""
+        version = self._make(source)
+        if not source.at_startup:
+            await version.environment.check()
+        return version
+
+    def _make(self, source: ModelSource) -> ModelVersion:
         recipe, pipeline = self._recipe(source), source.config.pipeline
         return _set(ModelVersion(self._plain(recipe) if pipeline is None else self._staged(recipe, pipeline)))
 

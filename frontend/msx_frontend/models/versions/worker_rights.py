@@ -42,6 +42,11 @@ class WorkerRights:
         user = None if self._users is None else self._users.user(self._taken[digest])
         return Confinement(user, self._limits, self._no_new_privileges)
 
+    def of_any(self) -> Confinement:
+        """The rights that some worker has, to check what all of them need."""
+        user = None if self._users is None else self._users.user(self._users.uids[0])
+        return Confinement(user, (), self._no_new_privileges)
+
     def open(self, python: str, env: Mapping[str, str]) -> None:
         """Open the state folder, at the start, so far that workers reach their own folders only.
 
@@ -56,7 +61,7 @@ class WorkerRights:
         for name in _CLOSED:
             if (self._folder.path / name).is_dir():
                 (self._folder.path / name).chmod(0o700)
-        self._try(self._users, python, env)
+        self._try(self._users.uids[0], python, env)
 
     async def prepare(self, digest: str) -> None:
         """Call this before a worker starts. Raises ServiceUnavailable when there are more archives than users."""
@@ -94,13 +99,11 @@ class WorkerRights:
             "unregister a model, or widen the range."
         )
 
-    def _try(self, users: Users, python: str, env: Mapping[str, str]) -> None:
-        user = users.user(users.uids[0])
-        confined = Confinement(user, (), self._no_new_privileges)
+    def _try(self, user: int, python: str, env: Mapping[str, str]) -> None:
         run = str(self._folder.run)
         code = f"import os, sys; os.chdir(sys.argv[1]); import {WORKER}"
         done = subprocess.run(
-            confined.command([python, "-c", code, run]),
+            self.of_any().command([python, "-c", code, run]),
             env={**env, "HOME": run},
             cwd="/",
             capture_output=True,
@@ -111,7 +114,7 @@ class WorkerRights:
         if done.returncode != 0:
             why = (done.stderr.strip().splitlines() or [f"it exited with code {done.returncode}"])[-1]
             raise ServerConfigError(
-                f"worker_user: user {user.uid} cannot run workers: {why}. It must be able to read {python} with its "
+                f"worker_user: user {user} cannot run workers: {why}. It must be able to read {python} with its "
                 f"packages, and to pass through the folders above {self._folder.path}."
             )
 

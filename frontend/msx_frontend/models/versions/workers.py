@@ -118,7 +118,7 @@ class VersionWorkers:
         """Wait until all are ready or wait for resources: returns None. Returns the end of a worker whose first load
         failed; one that was killed and starts again at once has not.
 
-        Raises RequirementsFailed when there is none and the requirements cannot be installed.
+        Raises InvalidModel or RequirementsFailed when there is none and none could start: see `Environment.ready`.
         """
         if not self.all:
             await self._environment.ready()

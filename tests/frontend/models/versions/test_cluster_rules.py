@@ -41,3 +41,10 @@ def test_other_keys_in_a_cluster() -> None:
         "bindCores",
     ]
     assert check_for_cluster(config_of().with_defaults(bind_cores=True), clustered=True) == []
+
+
+def test_an_interpreter_is_one_of_the_servers_machine() -> None:
+    config = config_of(python="vllm")
+    assert check_for_cluster(config, clustered=False) == []
+    with pytest.raises(ConfigError, match="python: vllm is an interpreter of the server's machine, and in a cluster"):
+        check_for_cluster(config, clustered=True)
