@@ -23,19 +23,19 @@ class Gathering:
         """Wait for more requests. False when the batch has to begin without them."""
         self._waits = True
         try:
-            return self._wait(int(self._pace.seconds_left() * 1000))
+            return self._wait()
         finally:
             self._waits = False
 
-    def _wait(self, milliseconds: int) -> bool:
-        """A poll takes whole milliseconds: the last one is not waited for."""
-        if milliseconds < 1:
-            return False
-        ready = [fd for fd, _ in self._poll.poll(milliseconds)]
-        if self._free_fd in ready:
-            os.eventfd_read(self._free_fd)
-            return False
-        return self._sock_fd in ready
+    def _wait(self) -> bool:
+        """Poll for whole milliseconds, as it takes no others: the last one is not waited for."""
+        while (milliseconds := int(self._pace.seconds_left() * 1000)) >= 1:
+            ready = [fd for fd, _ in self._poll.poll(milliseconds)]
+            if self._free_fd in ready:
+                os.eventfd_read(self._free_fd)  # it may be of an earlier wait: the pace knows
+            elif self._sock_fd in ready:
+                return True
+        return False
 
     def device_is_free(self) -> None:
         """Nothing runs any more, and no batch is ready: begin with what is there."""

@@ -18,9 +18,9 @@ from msx_backend.worker_link import WorkerLink
 from msx_core.overlap_runner import OverlapRunner, StepBatch
 from msx_protocol import Joined
 
-SWITCH_INTERVAL = 100e-6
+SWITCH_INTERVAL = 10e-6
 """Seconds that a thread may keep the interpreter while another one wants it, instead of Python's 5 ms: the thread that
-drives the device needs it between two kernels."""
+drives the device needs it between two kernels (docs/internals/decisions.md has what was measured)."""
 
 OnMain = Callable[[], bool | None]
 """Work for the main thread: True where requests are read there again, False where the worker ends."""
