@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from msx_backend.overlap import pace as module
 from msx_backend.overlap.pace import Pace
 
 
@@ -51,7 +52,7 @@ def test_the_next_batch_begins_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = paced(0.002, 0.020, 0.001)
     assert pace.seconds_left() == 0  # nothing runs
     pace.running_since = 100.0
-    monkeypatch.setattr(module.time, "monotonic", lambda: 100.005)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.005)
     assert pace.seconds_left() == pytest.approx(0.019 - 0.002 - 0.005)
 
 
