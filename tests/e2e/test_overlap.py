@@ -1,4 +1,4 @@
-"""A model that overlaps, under load: every client gets its own answer, and a crash is told to those whom it concerns."""
+"""A model that overlaps, under load: every client gets its own answer."""
 
 from __future__ import annotations
 
