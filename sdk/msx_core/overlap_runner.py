@@ -42,7 +42,7 @@ class OverlapRunner:
 
     def __init__(self, runner: Runner, steps: ThreeSteps, sink: BatchSink) -> None:
         self.context = runner.context
-        self._runner, self._metric, self._sink = runner, steps.metric, sink
+        self._runner, self._steps, self._sink = runner, steps, sink
         self._owner = runner.handler.owner
         self._owner.context = runner.context  # `handle`, which is not called, would set it
         self._decode = runner.context.info.decode_input
@@ -84,21 +84,22 @@ class OverlapRunner:
 
     def _preprocess(self, step: StepBatch, batch: Batch) -> Any:
         data = [request.data(self._decode) for request in batch.requests]
-        return self._timed(step, self._owner.preprocess, data)
+        return self._timed(step, 0, data)
 
     def _inference(self, step: StepBatch, batch: Batch) -> Any:
-        return self._timed(step, self._owner.inference, step.value)
+        return self._timed(step, 1, step.value)
 
     def _postprocess(self, step: StepBatch, batch: Batch) -> None:
-        result = self._timed(step, self._owner.postprocess, step.value)
-        if self._metric:
-            self.context.metrics.add_time(self._metric, step.seconds * 1000)
+        result = self._timed(step, 2, step.value)
+        if self._steps.metric:
+            self.context.metrics.add_time(self._steps.metric, step.seconds * 1000)
         self._runner.answer(batch, result, self.context)
 
-    def _timed(self, step: StepBatch, function: Callable[[Any], Any], value: Any) -> Any:
-        started = time.monotonic()
+    def _timed(self, step: StepBatch, place: int, value: Any) -> Any:
+        """Call the step at this place."""
+        call, started = getattr(self._owner, self._steps.names[place]), time.monotonic()
         try:
-            return function(value)
+            return call(value)
         finally:
             step.seconds += time.monotonic() - started
 

@@ -16,16 +16,18 @@ MARK = "three_steps"
 
 class ThreeSteps(NamedTuple):
     """A `handle` that calls `preprocess`, `inference` and `postprocess`, and does nothing else but to report the
-    milliseconds that they took as `metric`, if that is a name."""
+    milliseconds that they took as `metric`, if that is a name. `names`: the methods that a worker calls for them, where
+    `handle` does so, too: they call the steps."""
 
     metric: str = ""
+    names: tuple[str, str, str] = STEPS
 
 
-def three_steps(metric: str = "") -> Callable[[Handle], Handle]:
+def three_steps(metric: str = "", names: tuple[str, str, str] = STEPS) -> Callable[[Handle], Handle]:
     """Mark the `handle` of a base class as nothing but its three steps (see `ThreeSteps`)."""
 
     def mark(handle: Handle) -> Handle:
-        setattr(handle, MARK, ThreeSteps(metric))
+        setattr(handle, MARK, ThreeSteps(metric, names))
         return handle
 
     return mark

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
 
 
 def timed(func: Function) -> Function:
@@ -19,10 +23,26 @@ def timed(func: Function) -> Function:
             return func(self, *args, **kwargs)
         started = time.perf_counter()
         result = func(self, *args, **kwargs)
-        self.context.metrics.add_time(f"ts_handler_{func.__name__}", (time.perf_counter() - started) * 1000)
+        report(self, func.__name__, (time.perf_counter() - started) * 1000)
         return result
 
     return call  # type: ignore[return-value]
+
+
+def report(handler: Any, step: str, milliseconds: float) -> None:
+    """Report the time of a step, unless it is one that `measured_elsewhere` encloses."""
+    if _profiles(handler) and not _elsewhere.get():
+        handler.context.metrics.add_time(f"ts_handler_{step}", milliseconds)
+
+
+@contextlib.contextmanager
+def measured_elsewhere() -> Iterator[None]:
+    """Enclose a step that goes on after it has returned."""
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
 
 
 def _profiles(handler: Any) -> bool:

@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from msx_core.steps import three_steps
 from msx_sdk import HandlerLoadError, PredictionError
 
 from .._extras import need
 from ..handler_utils.micro_batching import MicroBatching, profiled
-from ..handler_utils.timer import timed
+from ..handler_utils.timer import measured_elsewhere, report, timed
 from ..utils.util import load_label_mapping
+from ._copies import DeviceRun, on_gpu, to_device
 from ._loading import compiled, load_eager, load_exported, load_onnx, run_onnx, use_tensor_cores
 
 log = logging.getLogger(__name__)
@@ -30,6 +32,9 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
     Where the server has given the worker a device (`gpu_id`) and torch sees a GPU, models run on the GPU of that
     number, as under TorchServe; else on the CPU.
     """
+
+    overlap: bool | None = True
+    """No step keeps anything of a request on `self`: see `overlap` in MSX's handlers."""
 
     # Of the class, because some handlers have an `__init__` that does not call this one.
     model: Any = None
@@ -105,6 +110,8 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
 
     @timed
     def preprocess(self, data: Any) -> Any:
+        if on_gpu(self.device):
+            return to_device(need("torch").as_tensor(data), self.device)
         return need("torch").as_tensor(data, device=self.device)
 
     @timed
@@ -117,8 +124,34 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
     @timed
     def postprocess(self, data: Any) -> Any:
         """One entry a request."""
-        return data.tolist()
+        return results(data, self, BaseHandler).tolist()
 
+    def _reduced(self, data: Any) -> Any:
+        """Part of `postprocess` that is computed where the model is: what it returns is copied from there."""
+        return data
+
+    # -- the steps as workers call them: `inference` does not wait for a GPU, nor for what comes back from it --
+
+    def _start_inference(self, data: Any) -> Any:
+        if not on_gpu(self.device) or not _are_built_in(self):
+            return self.inference(data)
+        run = DeviceRun(self.device)
+        with measured_elsewhere():
+            run.copy(self._reduced(self.inference(data)))
+        return run
+
+    def _end_postprocess(self, data: Any) -> Any:
+        if isinstance(data, DeviceRun):
+            report(self, "inference", data.wait())
+        return self.postprocess(data)
+
+    def sequential_reason(self) -> str:
+        """Why a worker runs batches one after the other, a sentence without its full stop; "" for no such reason."""
+        if self._micro_batching:
+            return "micro_batching runs the steps of a batch's parts side by side"
+        return "ENABLE_TORCH_PROFILER profiles each call as a whole" if profiled() else ""
+
+    @three_steps("HandlerTime", ("preprocess", "_start_inference", "_end_postprocess"))
     def handle(self, data: Any, context: Any) -> Any:
         """Answer a batch, an explanation, or what the model is."""
         started = time.perf_counter()
@@ -136,7 +169,7 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
             return self._micro_batching.handle(data)
         if profiled():
             return self._infer_with_profiler(data)[0]
-        return self.postprocess(self.inference(self.preprocess(data)))
+        return self._end_postprocess(self._start_inference(self.preprocess(data)))
 
     def _infer_with_profiler(self, data: Any) -> tuple[Any, Any]:
         """The answers under torch's profiler, and the profile, whose traces go to the worker's folder, or where
@@ -176,6 +209,22 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
 
     def _is_describe(self) -> bool:
         return bool(self.context and self.context.get_request_header(0, "describe") == "True")
+
+
+def results(data: Any, handler: BaseHandler, kind: type[BaseHandler]) -> Any:
+    """The tensors of which the `postprocess` of this class makes answers."""
+    return data.values if isinstance(data, DeviceRun) else kind._reduced(handler, data)
+
+
+def _are_built_in(handler: BaseHandler) -> bool:
+    """Whether `inference` and `postprocess` are of these modules: no others know of a `DeviceRun`."""
+    return all(_module(handler, step).startswith(f"{__package__}.") for step in ("inference", "postprocess"))
+
+
+def _module(handler: BaseHandler, step: str) -> str:
+    """Name of the module that defines the step; "" where the object has one of its own."""
+    kinds = () if step in vars(handler) else type(handler).__mro__
+    return next((kind.__module__ for kind in kinds if step in vars(kind)), "")
 
 
 def setup_ort_session(model_pt_path: str, map_location: str) -> Any:

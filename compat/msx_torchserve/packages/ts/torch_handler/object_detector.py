@@ -4,18 +4,23 @@ from typing import Any
 
 from ..utils.util import map_class_to_label
 from ._image_processing import ImageProcessing
+from .base_handler import results
 from .vision_handler import VisionHandler
 
 
 class ObjectDetector(VisionHandler):
     """`[{label: [left, top, right, bottom], "score": probability}, …]` of the objects above `threshold`."""
 
+    overlap = True
     image_processing: Any = ImageProcessing()
     threshold = 0.5
 
     def postprocess(self, data: Any) -> list[list[dict[Any, Any]]]:
         """`data` is one dict an image, of `boxes`, `labels` and `scores`, as torchvision's detectors give."""
-        return [self._objects(found) for found in data]
+        return [self._objects(found) for found in results(data, self, ObjectDetector)]
+
+    def _reduced(self, data: Any) -> Any:
+        return [{name: found[name] for name in ("boxes", "labels", "scores")} for found in data]
 
     def _objects(self, found: dict[str, Any]) -> list[dict[Any, Any]]:
         objects = []

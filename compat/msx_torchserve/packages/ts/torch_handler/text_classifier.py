@@ -7,7 +7,9 @@ from msx_sdk import InvalidInput
 from .._extras import need
 from ..handler_utils.text_utils import ngrams_iterator
 from ..utils.util import map_class_to_label
+from ._copies import to_device
 from ._insights import layer_gradients
+from .base_handler import results
 from .text_handler import TextHandler
 
 
@@ -17,23 +19,26 @@ class TextClassifier(TextHandler):
     TorchServe's takes one text a call; this one takes as many as the batch has.
     """
 
+    overlap = True
     ngrams = 2
 
     def preprocess(self, data: Any) -> tuple[Any, Any]:
         """The tokens' numbers, and the offsets of the texts."""
         torch = need("torch")
         rows = [self._numbers(_text(row)) for row in data]
-        offsets = torch.as_tensor([0, *(len(row) for row in rows)][:-1], device=self.device).cumsum(dim=0)
-        tokens = torch.as_tensor([number for row in rows for number in row], device=self.device)
-        return tokens, offsets
+        offsets = torch.as_tensor([0, *(len(row) for row in rows)][:-1]).cumsum(dim=0)
+        tokens = torch.as_tensor([number for row in rows for number in row])
+        return to_device(tokens, self.device), to_device(offsets, self.device)
 
     def inference(self, data: Any, *args: Any, **kwargs: Any) -> Any:
         tokens, offsets = data
         return super().inference(tokens, offsets)
 
     def postprocess(self, data: Any) -> list[dict[Any, float]]:
-        probabilities = need("torch").nn.functional.softmax(data, dim=1)
-        return map_class_to_label(probabilities.tolist(), self.mapping)
+        return map_class_to_label(results(data, self, TextClassifier).tolist(), self.mapping)
+
+    def _reduced(self, data: Any) -> Any:
+        return need("torch").nn.functional.softmax(data, dim=1)
 
     def get_insights(self, text_preprocess: Any, _: Any, target: Any = 0) -> list[dict[str, Any]]:
         """The tokens of the first text and what each counts for `target`; the model's layer must be `embedding`."""

@@ -11,6 +11,7 @@ from msx_sdk import InvalidInput
 
 from .._extras import need
 from ..handler_utils.timer import timed
+from ._copies import stacked, to_device
 from ._image_processing import ImageProcessing, image_decoder
 from ._insights import attributions, integrated_gradients
 from .base_handler import BaseHandler
@@ -23,6 +24,8 @@ class VisionHandler(BaseHandler, ABC):
     the mode of its file: "L" where it is greyscale, "I;16" where that has 16 bits. The processing of the handlers here
     scales samples of more than 8 bits by `imageRange` of model-config.yaml.
     """
+
+    overlap = True
 
     image_processing: Any
     _decoder: Any = None
@@ -43,8 +46,8 @@ class VisionHandler(BaseHandler, ABC):
         """One tensor of all images, on the device; a list where their sizes differ."""
         images = [self._tensor(row) for row in data]
         if len({image.shape for image in images}) > 1:
-            return [image.to(self.device) for image in images]
-        return need("torch").stack(images).to(self.device)
+            return [to_device(image, self.device) for image in images]
+        return stacked(images, self.device)
 
     def _tensor(self, row: Any) -> Any:
         value = row.get("data") or row.get("body")
