@@ -18,7 +18,8 @@ FIGURES = b"figures"
 """The body of a request that is answered with the figures, where a server has no other way to ask for them."""
 
 Figures = dict[str, Any]
-"""`calls`: begin, end and size of each since the last question; `bare`: seconds of each call of the loop."""
+"""`calls`: begin, end and size of each since the last question. Seconds of each call of a loop: `bare` with a full
+batch, `alone` with one request."""
 
 
 class MeasuredCalls:
@@ -34,10 +35,11 @@ class MeasuredCalls:
         self._calls.append((began, time.monotonic(), size))
         return result
 
-    def figures(self, call: Callable[[], Any]) -> Figures:
-        """Forget the calls so far, and make those of a loop."""
+    def figures(self, bare: Callable[[], Any], alone: Callable[[], Any] | None = None) -> Figures:
+        """Forget the calls so far, and make those of a loop. `alone`: the call for one request, if that is another."""
         calls, self._calls = self._calls, []
-        return {"calls": calls, "bare": self._loop(call)}
+        seconds = self._loop(bare)
+        return {"calls": calls, "bare": seconds, "alone": self._loop(alone) if alone else seconds}
 
     def _loop(self, call: Callable[[], Any]) -> list[float]:
         seconds: list[float] = []
@@ -47,3 +49,29 @@ class MeasuredCalls:
             call()
             seconds.append(time.perf_counter() - began)
         return seconds
+
+
+class MeasuredNetwork:
+    """A network whose calls are noted."""
+
+    def __init__(self, network: Any, bare: float = BARE) -> None:
+        """`network` takes one array, or a list of arrays, with a row a request. `bare`: see `MeasuredCalls`."""
+        self.network, self._measured = network, MeasuredCalls(bare)
+        self._size = 0
+        self.batch: Any = None
+        """The largest batch that it has seen."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+    def __call__(self, batch: Any) -> Any:
+        size = len(batch[0] if isinstance(batch, list) else batch)
+        if size > self._size:
+            self._size, self.batch = size, batch
+        return self._measured.run(size, lambda: self.network(batch))
+
+    def figures(self, call: Callable[[Any], Any] | None = None) -> Figures:
+        """As `MeasuredCalls.figures`, with the largest batch. `call` of a batch, if the loop does more than compute."""
+        batch, run = self.batch, call or self.network
+        one = [array[:1] for array in batch] if isinstance(batch, list) else batch[:1]
+        return self._measured.figures(lambda: run(batch), lambda: run(one))

@@ -15,7 +15,7 @@ COLUMNS = (
     "of the loop",
     "lowest – highest",
     "full batches",
-    "device busy",
+    "in full calls",
     "p50 of one, ms",
     "more than the call, ms",
 )
@@ -27,12 +27,13 @@ EDGE = 0.5
 class Turn:
     """A server's turn under many connections and under one, and the same calls of its device in a loop.
 
-    Seconds; `bare` of each call.
+    Seconds; `bare` and `alone` of each call, with a full batch and with one request.
     """
 
     rate: float
     p50: float
     bare: Sequence[float]
+    alone: Sequence[float]
     calls: Calls
 
 
@@ -56,13 +57,13 @@ class Record:
 
     @property
     def busy(self) -> float:
-        """Median of the share of the time in which the device had a full batch."""
+        """Median of the share of the time in which a call with a full batch ran, or waited at its end."""
         return median(share_of_full(turn.calls, self.batch, EDGE)[0] for turn in self.turns)
 
     @property
     def more(self) -> float:
         """Seconds of a lone request beyond the call of its device."""
-        return median(turn.p50 - median(turn.bare) for turn in self.turns)
+        return median(turn.p50 - median(turn.alone) for turn in self.turns)
 
     def row(self) -> Sequence[str]:
         rates, p50 = [turn.rate for turn in self.turns], median(turn.p50 for turn in self.turns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,16 +28,17 @@ class Plan:
 class Served:
     record: Record
     contestant: Contestant
-    figures: Callable[[], dict[str, Any]]
+    figures: Callable[[], Mapping[str, Any]]
     """Asks its worker for the calls since the last question, and for those of a loop (handlers/measured_calls.py)."""
 
     def play(self, load: Load, plan: Plan) -> None:
         """Take a turn. Raises click.ClickException when an answer was an error."""
-        bare = self.figures()["bare"]
+        before = self.figures()
         busy = self.contestant.run(load, plan.connections, plan.seconds)
         after = self.figures()
         lone = self.contestant.run(load, 1, plan.lone)
-        turn = Turn(busy.per_second, lone.p50 / 1e6, [*bare, *after["bare"]], after["calls"])
+        bare, alone = ([*before[one], *after[one]] for one in ("bare", "alone"))
+        turn = Turn(busy.per_second, lone.p50 / 1e6, bare, alone, after["calls"])
         self.record.turns.append(turn)
 
 

@@ -9,12 +9,12 @@ import click
 from benchmarks.cli.benchmark import benchmark
 from benchmarks.contests.contest import at
 from benchmarks.reports.table import Report
-from benchmarks.utilisation import clock, lone
+from benchmarks.utilisation import clock, lone, networks
 from benchmarks.utilisation.served import Plan
 
 QUICK = ("--rounds", "1", "--seconds", "2", "--alone", "1", "--call", "5", "--python", "1", "--requests", "200")
 
-PARTS = ("clock", "lone")
+PARTS = ("clock", "networks", "encoder", "lone")
 CALLS = tuple(f"{call:g}" for call in clock.BATCHES)
 
 
@@ -52,5 +52,17 @@ def main(
     settings = [clock.Setting(*one) for one in product(map(float, calls), python)]
     if "clock" in parts:
         clock.measure(report, settings, plan, peer=peer)
+    if "networks" in parts:
+        networks.measure(report, networks.mindspore_models(), plan)
+    if "encoder" in parts:
+        _measure_encoders(report, plan)
     if "lone" in parts:
         lone.measure(report, requests)
+
+
+def _measure_encoders(report: Report, plan: Plan) -> None:
+    for gpu, encoder in ((False, networks.encoder_on_cpu()), (True, networks.encoder_on_gpu())):
+        if why_not := networks.missing_torch(gpu=gpu):
+            report.notes.append(why_not)
+            return
+        networks.measure(report, [encoder], plan)

@@ -14,7 +14,7 @@ CALL = 0.02
 def record(*rates: float, sizes: tuple[int, ...] = (16,), name: str = "msx") -> Record:
     """A server with turns of these rates, whose calls have had these sizes for ten seconds."""
     calls = [(CALL * number, CALL * (number + 1), sizes[number % len(sizes)]) for number in range(500)]
-    return Record(name, 16, [Turn(rate, 0.0235, [CALL, CALL], calls) for rate in rates])
+    return Record(name, 16, [Turn(rate, 0.0235, [CALL, CALL], [CALL], calls) for rate in rates])
 
 
 def test_a_ratio_is_that_to_full_batches_one_behind_the_other() -> None:
