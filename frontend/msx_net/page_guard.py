@@ -46,7 +46,7 @@ class PageGuard:
             raise ForeignPage("Origin", origin, origin)
 
     def _is_own(self, name: str) -> bool:
-        return not name or is_address(name) or any(_matches(name, host) for host in self._hosts)
+        return not name or is_address(name) or any(matches_host(name, host) for host in self._hosts)
 
 
 def is_loopback(host: str) -> bool:
@@ -74,7 +74,8 @@ def host_name(host: str) -> str:
     return name.strip().removesuffix(".").lower()
 
 
-def _matches(name: str, host: str) -> bool:
+def matches_host(name: str, host: str) -> bool:
+    """Whether a name is that of a list, which may have a `*` at its beginning for any text. Both are in lower case."""
     return name.endswith(host[1:]) if host.startswith("*") else name == host
 
 

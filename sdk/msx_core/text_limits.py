@@ -74,7 +74,8 @@ class Rule(NamedTuple):
                 if len(text) > most:
                     raise TooMuch(name, too_much("characters", len(text), most, self.length))
         if self.size and (sent is None or sent > getattr(limits, self.size)):
-            _check_size(name, value, getattr(limits, self.size), self.size)
+            measured = _without_images(value) if self.parts and isinstance(value, list) else value
+            _check_size(name, measured, getattr(limits, self.size), self.size)
 
     def _check_items(self, name: str, value: Any, limits: TextLimits) -> None:
         if self.ids and value and isinstance(value[0], int):
@@ -190,6 +191,20 @@ def _alternatives(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     if isinstance(kind, inspect.Metadata):
         return _alternatives(kind.type)
     return tuple(kind.types) if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _without_images(messages: list[Any]) -> list[Any]:
+    """Messages without images' URLs, which have limits of their own (`max_image_size`)."""
+    return [
+        {name: [_no_image(part) for part in value] if isinstance(value, list) else value for name, value in one.items()}
+        if isinstance(one, dict)
+        else one
+        for one in messages
+    ]
+
+
+def _no_image(part: Any) -> Any:
+    return {**part, "image_url": None} if isinstance(part, dict) and "image_url" in part else part
 
 
 def _check_count(name: str, value: Any, limits: TextLimits, key: str, unit: str) -> None:

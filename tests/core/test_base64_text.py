@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from msx_core.base64_text import decode_base64
+from msx_core import base64_text
+from msx_core.base64_text import decode_base64, decode_long_base64
 from msx_core.typed.codec import Misfit, codec_of
 
 DATA = bytes(range(256)) * 2
@@ -30,6 +31,19 @@ def test_white_space_is_skipped(text: str) -> None:
 def test_what_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r".+"):
         decode_base64(text)
+
+
+@pytest.mark.parametrize("text", [*FORMS, "", "QQ=="])
+def test_long_texts_in_slices(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base64_text, "SLICE", 8)
+    assert decode_long_base64(text) == decode_base64(text)
+
+
+@pytest.mark.parametrize("text", [*REFUSED, "QUJDQQ==QUJD", "QUJDQUJDQ"])
+def test_long_texts_that_are_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base64_text, "SLICE", 8)
+    with pytest.raises(ValueError, match=r".+"):
+        decode_long_base64(text)
 
 
 @dataclass

@@ -79,6 +79,14 @@ def test_what_is_shorter_as_a_whole_is_not_measured() -> None:
         check(Asked(prompt="abcd"), SMALL, sent=4)
 
 
+def test_the_urls_of_images_are_no_texts() -> None:
+    limits = TextLimits(max_texts_size=150)
+    parts = [{"type": "image_url", "image_url": {"url": "x" * 200}}, {"type": "text", "text": "a"}, 5]
+    check(Asked(messages=[{"role": "user", "content": parts}]), limits)
+    with pytest.raises(TooMuch, match="at most 150 bytes of JSON are allowed"):
+        check(Asked(messages=[{"role": "user", "content": [*parts, {"type": "text", "text": "x" * 100}]}]), limits)
+
+
 def test_integers_of_any_size_are_measured() -> None:
     check(Asked(suffix=10**400), TextLimits())
 

@@ -21,6 +21,7 @@ from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
 from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.tls_listeners import HTTP
+from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.key import KINDS
 from msx_frontend.keys.tokens import Tokens
@@ -72,7 +73,9 @@ class HttpFront:
                 tokens=context.keys.tokens,
                 repository=self.repository,
                 predictions=self.predictions,
-                texts=TextModels(registry, config.default_llm or "", config.text_limits, self._heartbeats),
+                texts=TextModels(
+                    registry, config.default_llm or "", config.text_limits, self._heartbeats, ImageLimits.of(config)
+                ),
                 adapters=LoadedAdapters(management, AdapterFolder(config)),
                 apis=context.apis,
                 models=self.model_api,

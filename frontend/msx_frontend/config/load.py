@@ -169,6 +169,7 @@ def _read(key: str, name: str, value: Any) -> Any:
         return _json(key, value, _JSON[name])
     if name in (
         "allowed_hosts",
+        "allowed_image_hosts",
         "load_models",
         "allowed_urls",
         "plugins_path",

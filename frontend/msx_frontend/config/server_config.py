@@ -21,7 +21,7 @@ __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerC
 
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
 Interval = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds, or 0 for never")]
-AppSeconds = Annotated[float, Meta(gt=0, le=3600, description="a number of seconds above 0, at most 3600")]
+UpToAnHour = Annotated[float, Meta(gt=0, le=3600, description="a number of seconds above 0, at most 3600")]
 PathName = Annotated[Path, Meta(description="a path")]
 Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of folders")]
 Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
@@ -207,8 +207,8 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     default_response_timeout: Positive = 120
     default_startup_timeout: Positive = 120
     unregister_model_timeout: Positive = 120
-    app_startup_timeout: AppSeconds = 60.0
-    app_shutdown_timeout: AppSeconds = 10.0
+    app_startup_timeout: UpToAnHour = 60.0
+    app_shutdown_timeout: UpToAnHour = 10.0
     drain_timeout: Seconds = 30.0
     readyz_strict: Switch = False
     ready_when: ReadyWhen = "all"
@@ -241,6 +241,10 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     decompress_requests: Switch | None = None
     compress_replies: Switch = False
     limit_max_image_pixels: Switch = True
+    allowed_image_hosts: HostNames = ()
+    max_images: Positive = 16
+    max_image_size: Positive = 6553500
+    image_fetch_timeout: UpToAnHour = 10.0
     blacklist_env_vars: Regex | None = None
     worker_credentials: Switch = False
     ts_header_key_sequence_id: Text = "ts_request_sequence_id"

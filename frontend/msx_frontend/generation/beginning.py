@@ -1,11 +1,11 @@
 """Beginning of a prompt, without a tokenizer: as it was sent, or as the words of its messages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from msx_core.generation import GenerateRequest
+from msx_core.generation import GenerateRequest, Image
 from msx_frontend.job import Beginning
 
 
@@ -14,9 +14,21 @@ def beginning_of(message: msgspec.Struct) -> Beginning:
     if not isinstance(message, GenerateRequest):
         return Beginning("", "")
     if message.messages is None:
-        return Beginning(message.adapter, message.prompt or "")
+        prompt = message.prompt or ""
+        if message.images and isinstance(prompt, str):
+            prompt = _seen(prompt, message.images)
+        return Beginning(message.adapter, prompt)
     tools = repr(message.tools) if message.tools else ""  # templates write them before the conversation
     return Beginning(f"{message.adapter}\0{tools}", "\0".join(_words(message.messages)))
+
+
+def _seen(prompt: str, images: Sequence[Image]) -> str:
+    """The prompt with images' digests in their places; those of messages stand in their parts."""
+    pieces, begin = [], 0
+    for image in images:
+        pieces += [prompt[begin : image.at], image.digest]
+        begin = image.at or 0
+    return "\0".join([*pieces, prompt[begin:]])
 
 
 def _words(messages: list[dict[str, Any]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from msx_frontend.generation.calls import keeps_special
 from msx_frontend.generation.constraint import check_offered
 from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
 from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
@@ -57,9 +58,15 @@ def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> lis
 
 
 def chat_generation(
-    asked: ChatRequest, version: ModelVersion, tools: Tools, adapter: str = "", *, temperature: float = 1.0
+    asked: ChatRequest,
+    version: ModelVersion,
+    tools: Tools,
+    images: ImageFinder,
+    adapter: str = "",
+    *,
+    temperature: float = 1.0,
 ) -> GenerateRequest:
-    """Raises WrongParameter and NoChatTemplate."""
+    """Raises WrongParameter and NoChatTemplate; ImagesWanted for images that are not ready."""
     offered = version.schema.capabilities or Capabilities()
     check_template(asked, version)
     if tools.constraint is not None:
@@ -78,7 +85,8 @@ def chat_generation(
         keep_special=keeps_special(tools, offered),
     )
     return GenerateRequest(
-        messages=template_messages(asked.messages),
+        messages=template_messages(asked.messages, images),
+        images=images.images(),
         adapter=adapter,
         tools=tools.for_template,
         chat_template_kwargs=asked.template_values,

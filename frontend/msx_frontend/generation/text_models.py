@@ -4,11 +4,16 @@ from collections.abc import Callable
 
 from msx_core.service_errors import ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
+from msx_frontend.config import ServerConfig
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
+from msx_frontend.generation.images.limits import ImageLimits
+from msx_frontend.generation.images.preparing import ImagePreparer
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
 from msx_net.heartbeats import OFF, StreamHeartbeats
+
+DEFAULT_IMAGE_LIMITS = ImageLimits.of(ServerConfig())
 
 
 class TextModels:
@@ -20,10 +25,12 @@ class TextModels:
         default_llm: str = "",
         limits: TextLimits = DEFAULT_LIMITS,
         heartbeats: StreamHeartbeats = OFF,
+        images: ImageLimits = DEFAULT_IMAGE_LIMITS,
     ) -> None:
         self._registry, self.directory = registry, Directory(registry, default_llm)
         self.limits, self._heartbeats = limits, heartbeats
+        self._images = ImagePreparer(images)
 
     def api(self, failure: Callable[[ServiceError], TextFailure]) -> TextApi:
         """`failure` makes the API's reply to an error."""
-        return TextApi(self._registry.submit, self.directory, failure, self.limits, self._heartbeats)
+        return TextApi(self._registry.submit, self.directory, failure, self._images, self.limits, self._heartbeats)

@@ -1,12 +1,13 @@
 """One request to language models: its jobs, which end together, and its reply."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from msx_core.generation import GenerateRequest, Owner
+from msx_core.generation import Capabilities, GenerateRequest, Image, Owner
 from msx_core.generation.long_texts import encode_long
 from msx_core.generation.wire import encode
 from msx_core.replies.sink import Sink
@@ -17,6 +18,8 @@ from msx_frontend.generation.beginning import beginning_of
 from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure, WrongParameter
+from msx_frontend.generation.images.finder import ImageFinder, ImageSource
+from msx_frontend.generation.images.preparing import ImagePreparer
 from msx_frontend.generation.parameter_names import client_name, renamed
 from msx_frontend.job import Beginning, Field, Job
 from msx_frontend.metrics.timed_sink import TimedSink
@@ -49,6 +52,7 @@ class TextApi(NamedTuple):
     submit: Callable[[Job], None]
     directory: Directory
     failure: Callable[[ServiceError], TextFailure]
+    images: ImagePreparer
     limits: TextLimits = DEFAULT_LIMITS
     heartbeats: StreamHeartbeats = OFF
 
@@ -97,9 +101,13 @@ class TextRequest:
         "_first_load",
         "_headers",
         "_heartbeat",
+        "_hold",
+        "_images",
         "_jobs",
         "_key",
         "_left",
+        "_preparation",
+        "_read",
         "api",
         "body",
         "id",
@@ -123,14 +131,19 @@ class TextRequest:
         key: ClientKey | None,
         sink: Sink,
         owner: Owner,
+        hold: Callable[[int], None],
     ) -> None:
-        """`headers` are the client's; `key` is None where it is good for all models."""
+        """`headers` are the client's; `key` is None where it is good for all models; `hold` counts the request's
+        bytes."""
         self.api, self.id, self.body, self.path, self.sink = api, id, body, path, sink
         self.owner = owner
-        self._headers, self._key = headers, key
+        self._headers, self._key, self._hold = headers, key, hold
         self._jobs: list[Job] = []
         self._left = False
         self._first_load: LoadWait | None = None
+        self._images: tuple[Image, ...] | None = None
+        self._preparation: asyncio.Task[None] | None = None
+        self._read: msgspec.Struct | None = None
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
         self.session = ""
@@ -147,12 +160,34 @@ class TextRequest:
 
     def read(self, kind: type[M]) -> M:
         """Its body as this struct. Raises MalformedJson, and WrongParameter, for more than a limit allows, too."""
+        if type(self._read) is kind:  # the request is read again, now that its images are ready
+            return self._read
         asked = decode(self.body, kind)
         try:
             check(asked, self.api.limits, len(self.body))
         except TooMuch as error:
             raise WrongParameter(error.name, error.text) from None
+        self._read = asked
         return asked
+
+    def image_finder(self, version: ModelVersion) -> ImageFinder:
+        """Finder of images for a model, which reads as many in a request as it says."""
+        offered = version.schema.capabilities or Capabilities()
+        return ImageFinder(offered.max_images, self.api.images.limits, self._images)
+
+    def prepare_images(self, sources: Sequence[ImageSource], begin: Callable[[], None]) -> None:
+        """`begin` is called when they are ready; the request fails if one cannot be had."""
+        self._preparation = asyncio.get_running_loop().create_task(self._prepare(sources, begin))
+
+    async def _prepare(self, sources: Sequence[ImageSource], begin: Callable[[], None]) -> None:
+        try:
+            self._images = await self.api.images.prepare(sources, self._hold_fetched)
+        except Exception as error:
+            self._preparation = None
+            self.fail(error)
+        else:
+            self._preparation = None
+            begin()
 
     def check_stays(self) -> None:
         """Raises RequestCancelled after `cancel`."""
@@ -182,6 +217,14 @@ class TextRequest:
     def _encode(self, message: msgspec.Struct) -> bytes:
         return encode_long(message) if len(self.body) > LARGE else encode(message)
 
+    def _hold_fetched(self, size: int) -> None:
+        self._hold(len(self.body) + size)
+
+    def ignore(self, places: Sequence[str]) -> None:
+        """Further places of the request have no effect."""
+        if places:
+            self.ignored = [*self.ignored, *places]
+
     def wait_for_load(self, version: ModelVersion, begin: Callable[[], None]) -> None:
         """`begin` is called when the model's handler is known. Raises Overloaded when too many wait."""
         self._first_load = version.queue.wait_for_load(begin, self.fail)
@@ -197,6 +240,8 @@ class TextRequest:
         self._heartbeat.close()
         if self._first_load is not None:
             self._first_load.leave()
+        if self._preparation is not None:
+            self._preparation.cancel()
         jobs, self._jobs = self._jobs, []  # ends the reference cycle of jobs and sinks
         for job in jobs:
             job.cancel(error)

@@ -176,7 +176,7 @@ class DirectReply:
     # -- what a version of HTTP does --
 
     def hold(self, size: int) -> None:
-        """Count the bytes of the request, or refuse it, until it is answered."""
+        """Count the bytes of the request until it is answered; it fails where there is no room for them."""
         raise NotImplementedError
 
     @property

@@ -57,6 +57,9 @@ class ReplySink(Sink, Protocol):
 
     job: Cancellable | None
 
+    def hold(self, size: int) -> None:
+        """Count the bytes of the request, until it is answered; it fails where there is no room for them."""
+
 
 class JobTemplate(Protocol):
     """Parts of a request's job that its head decides: made once for all requests that have the same head."""

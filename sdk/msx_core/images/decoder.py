@@ -18,6 +18,7 @@ from msx_core.context import Context
 from msx_core.errors import InvalidInput
 from msx_core.images.deep import DeepImage, ImageSamples, Range, planes
 from msx_core.images.formats import deep_by_mode, deep_image
+from msx_core.images.heads import MAX_PIXELS as MAX_PIXELS
 from msx_core.images.rawmodes import upright
 from msx_core.images.readers import Array
 
@@ -37,9 +38,6 @@ _DAMAGED = (
 """Errors that Pillow raises for damaged files, by format."""
 
 log = logging.getLogger("msx.images")
-
-MAX_PIXELS = 89_478_485
-"""Pillow's own limit: a larger image would fill the memory."""
 
 
 class Picture:

@@ -88,8 +88,9 @@ def test_a_file_written_for_torchserve(write: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "hosts"), [("none", ()), ("*", ("*",)), ("msx.lan, *.example.org", ("msx.lan", "*.example.org"))]
 )
-def test_allowed_hosts(write: Write, text: str, hosts: tuple[str, ...]) -> None:
-    assert quiet(file=write(f"allowed_hosts={text}")).allowed_hosts == hosts
+def test_lists_of_hosts(write: Write, text: str, hosts: tuple[str, ...]) -> None:
+    config = quiet(file=write(f"allowed_hosts={text}\nallowed_image_hosts={text}"))
+    assert (config.allowed_hosts, config.allowed_image_hosts) == (hosts, hosts)
 
 
 @pytest.mark.parametrize(("text", "models"), [("none", ()), ("", ()), ("all", ("all",)), ("a.mar,", ("a.mar",))])
@@ -212,6 +213,9 @@ def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
         ("allowed_hosts", "http://a", "['http://a'] is not a comma-separated list of up to 100 host names"),
         ("allowed_hosts", "a:80,b", "['a:80', 'b'] is not a comma-separated list of up to 100 host names"),
         ("allowed_hosts", "a.*", "['a.*'] is not a comma-separated list of up to 100 host names without ports"),
+        ("allowed_image_hosts", "a/x", "['a/x'] is not a comma-separated list of up to 100 host names without ports"),
+        ("max_images", "0", "'0' is not an integer of 1 or more"),
+        ("image_fetch_timeout", "3601", "'3601' is not a number of seconds above 0, at most 3600"),
         ("models", "{", "'{' is not JSON of models and their versions: Input data was truncated"),
         ("models", '{"m": {"1": {"batchSize": "x"}}}', '\'{"m": {"1": {"batchSize": "x"}}}\' is not JSON of models'),
     ],

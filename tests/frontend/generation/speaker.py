@@ -11,13 +11,15 @@ from typing import Any, cast
 import msgspec
 
 from msx_core.generation.wire import decode, encode
+from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
-from msx_frontend.generation.text_models import TextModels
+from msx_frontend.generation.images.limits import ImageLimits
+from msx_frontend.generation.text_models import DEFAULT_IMAGE_LIMITS, TextModels
 from msx_frontend.job import Job
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
@@ -111,6 +113,8 @@ class Speaker:
     limits: TextLimits = DEFAULT_LIMITS
     size: int = 10_000
     heartbeats: StreamHeartbeats = OFF
+    image_limits: ImageLimits = DEFAULT_IMAGE_LIMITS
+    held: HeldBytes = field(default_factory=HeldBytes)
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -119,12 +123,17 @@ class Speaker:
             for name, offered in self.models.items()
         }
         self.log = FakeAccessLog()
-        texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats)
+        texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
         families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
         self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
         self.app = exchange_of(
-            *families, log=cast(AccessLog, self.log), limit=self.size, tokens=tokens, heartbeats=self.heartbeats
+            *families,
+            log=cast(AccessLog, self.log),
+            limit=self.size,
+            tokens=tokens,
+            held=self.held,
+            heartbeats=self.heartbeats,
         )
 
     # -- as the server's keys --

@@ -6,10 +6,11 @@ import pytest
 
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.messages import template_messages
+from tests.frontend.generation.images.samples import finder
 
 
 def one(**message: Any) -> dict[str, Any]:
-    return template_messages([message])[0]
+    return template_messages([message], finder())[0]
 
 
 def test_contents_become_texts() -> None:
@@ -57,10 +58,10 @@ def test_arguments_become_objects() -> None:
 )
 def test_a_wrong_message_is_named(message: dict[str, Any], text: str) -> None:
     with pytest.raises(WrongParameter) as wrong:
-        template_messages([message])
+        template_messages([message], finder())
     assert wrong.value.message.startswith(text)
 
 
 def test_none_at_all() -> None:
     with pytest.raises(WrongParameter, match="messages: at least one"):
-        template_messages([])
+        template_messages([], finder())

@@ -38,7 +38,9 @@ def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextRe
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
     request.session = asked.prompt_cache_key or ""
-    generation = Generation(version, [chat_generation(asked, version, tools, adapter)], request.api.limits)
+    images = request.image_finder(version)
+    generation = Generation(version, [chat_generation(asked, version, tools, images, adapter)], request.api.limits)
+    request.ignore(images.ignored)
     shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
     if asked.stream:
         return StreamedTextReply(generation, _ChatStream(shape, generation, told_usage))

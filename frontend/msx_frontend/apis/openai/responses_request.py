@@ -8,7 +8,8 @@ from msx_core.generation.wire import Natural, Positive
 from msx_frontend.generation.chat_request import ChatRequest, chat_names
 from msx_frontend.generation.conversation_fields import ConversationFields
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.messages import text_of
+from msx_frontend.generation.images.finder import ImageFinder
+from msx_frontend.generation.messages import content_of
 from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.tools import Tools
 
@@ -70,7 +71,7 @@ def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
     return {ours: client_name(theirs, NAMES) for ours, theirs in chat_names(chat, tools).items()}
 
 
-def chat_request(asked: ResponsesRequest) -> ChatRequest:
+def chat_request(asked: ResponsesRequest, images: ImageFinder) -> ChatRequest:
     """Raises WrongParameter."""
     _check(asked)
     sampling = {name: getattr(asked, name) for name in ConversationFields.__struct_fields__}
@@ -82,7 +83,7 @@ def chat_request(asked: ResponsesRequest) -> ChatRequest:
         sampling["response_format"] = asked.text.format
     return ChatRequest(
         **sampling,
-        messages=_messages(asked),
+        messages=_messages(asked, images),
         max_completion_tokens=asked.max_output_tokens,
         tools=[_tool(f"tools[{number}]", tool) for number, tool in enumerate(asked.tools or [])],
         tool_choice=asked.tool_choice,
@@ -106,25 +107,26 @@ def responses_ignored(asked: ResponsesRequest) -> list[str]:
     return [*cut, "context_management"] if asked.context_management else cut
 
 
-def _messages(asked: ResponsesRequest) -> list[dict[str, Any]]:
+def _messages(asked: ResponsesRequest, images: ImageFinder) -> list[dict[str, Any]]:
     messages = [{"role": "system", "content": asked.instructions}] if asked.instructions else []
     if isinstance(asked.input, str):
         return [*messages, {"role": "user", "content": asked.input}]
     for number, item in enumerate(asked.input):
-        messages += _item(f"input[{number}]", item)
+        messages += _item(f"input[{number}]", item, images)
     return messages
 
 
-def _item(place: str, item: dict[str, Any]) -> list[dict[str, Any]]:
+def _item(place: str, item: dict[str, Any], images: ImageFinder) -> list[dict[str, Any]]:
     kind = item.get("type", "message")
     if kind == "message":
-        return [{"role": item.get("role"), "content": text_of(f"{place}.content", item.get("content"))}]
+        content = content_of(f"{place}.content", item.get("content"), images)
+        return [{"role": item.get("role"), "content": content}]
     if kind == "function_call":
         function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
         call = {"id": item.get("call_id"), "type": "function", "function": function}
         return [{"role": "assistant", "content": None, "tool_calls": [call]}]
     if kind == "function_call_output":
-        output = text_of(f"{place}.output", item.get("output"))
+        output = content_of(f"{place}.output", item.get("output"), images)
         return [{"role": "tool", "tool_call_id": item.get("call_id"), "content": output}]
     if kind == "reasoning":
         return []  # of another model, or another turn: no template takes it

@@ -41,7 +41,8 @@ def _generation(request: TextRequest, asked: TgiRequest, *, stream: bool) -> tup
         checked(version, asked.asked.adapter_id)
     request.names = {"n": "best_of"}
     request.ignored = ignored(held_schemas(asked), offered.unheld_keywords)
-    return version, Generation(version, [generate_request(asked, offered, stream=stream)], request.api.limits)
+    message = generate_request(asked, offered, request.image_finder(version), stream=stream)
+    return version, Generation(version, [message], request.api.limits)
 
 
 def _whole(request: TextRequest, asked: TgiRequest, *, in_list: bool = False) -> CompleteTextReply:

@@ -6,8 +6,10 @@ import msgspec
 
 from msx_core.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
 from msx_core.generation.wire import Integer
+from msx_frontend.apis.tgi.markdown import prompt_of
 from msx_frontend.generation.constraint import check_offered, held_by_format, response_format
 from msx_frontend.generation.errors import Invalid, WrongParameter
+from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.schemas import Held
 
 
@@ -58,7 +60,9 @@ def check(request: TgiRequest, offered: Capabilities, *, stream: bool) -> None:
             raise Invalid(text)
 
 
-def generate_request(request: TgiRequest, offered: Capabilities, *, stream: bool) -> GenerateRequest:
+def generate_request(
+    request: TgiRequest, offered: Capabilities, images: ImageFinder, *, stream: bool
+) -> GenerateRequest:
     """Greedy unless sampling was asked for. All of `best_of` come back: which is best is told from their tokens."""
     asked = request.asked
     params = SamplingParams(
@@ -77,8 +81,14 @@ def generate_request(request: TgiRequest, offered: Capabilities, *, stream: bool
         prompt_logprobs=bool(asked.decoder_input_details),
         constraint=_grammar(asked.grammar, offered),
     )
+    prompt = prompt_of(request.inputs, images)
     return GenerateRequest(
-        prompt=request.inputs, params=params, stream=stream, truncate=asked.truncate, adapter=asked.adapter_id or ""
+        prompt=prompt.text,
+        images=prompt.images,
+        params=params,
+        stream=stream,
+        truncate=asked.truncate,
+        adapter=asked.adapter_id or "",
     )
 
 

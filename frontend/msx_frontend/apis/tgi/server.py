@@ -65,7 +65,12 @@ def chat_tokenize(request: TextRequest) -> OperationReply[TokenizeReply]:
     version = request.directory.find_for_tokens(asked.model)
     if version.schema.capabilities and not version.schema.capabilities.chat:
         raise NoChatTemplate(version.source.name)
-    message = TokenizeRequest(messages=template_messages(asked.messages), tools=asked_tools(asked).for_template)
+    images = request.image_finder(version)
+    message = TokenizeRequest(
+        messages=template_messages(asked.messages, images),
+        images=images.images(),
+        tools=asked_tools(asked).for_template,
+    )
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
         return JsonReply(

@@ -62,8 +62,10 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
     asked, strings = request.read(ChatRequest), request.read(_TokenStrings)
     version = request.directory.find_for_tokens(asked.model)
     check_template(asked, version)
+    images = request.image_finder(version)
     message = TokenizeRequest(
-        messages=template_messages(asked.messages),
+        messages=template_messages(asked.messages, images),
+        images=images.images(),
         tools=asked_tools(asked).for_template,
         chat_template_kwargs=asked.template_values,
         add_generation_prompt=asked.add_generation_prompt,

@@ -70,7 +70,7 @@ class Http1Reply(DirectReply):
         try:
             connection.held.resize(size)
         except ServiceError as error:
-            self.refuse(error)
+            self.fail(error)
 
     def request_complete(self, request: IncomingRequest) -> None:
         if self.response_complete:

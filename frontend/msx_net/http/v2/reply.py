@@ -65,12 +65,14 @@ class Http2Reply(DirectReply):
             self._http2.consumed(size)
 
     def hold(self, size: int) -> None:
+        if self.response_complete:
+            return
         if self._hold is None:
             self._hold = self.direct.held.hold()
         try:
             self._hold.resize(size)
         except ServiceError as error:
-            self.refuse(error)
+            self.fail(error)
 
     # -- the reply --
 

@@ -130,6 +130,9 @@ class KeptReply:
         self.status, self.data = status, data
         self.told.set()
 
+    def hold(self, size: int) -> None:
+        raise AssertionError("nothing is fetched")
+
     def fail(self, error: ServiceError) -> None:
         assert self.data is None
         self.error = error

@@ -9,6 +9,7 @@ import pytest
 from msx_frontend.apis.tgi.request import Parameters, TgiRequest, check, generate_request
 from msx_frontend.generation.errors import Invalid
 from msx_sdk.generation import Capabilities, Constraint, GenerateRequest, SamplingParams
+from tests.frontend.generation.images.samples import finder
 from tests.frontend.generation.speaker import ALL
 
 
@@ -17,14 +18,14 @@ def asked(inputs: str = "x", **parameters: Any) -> TgiRequest:
 
 
 def params(**parameters: Any) -> SamplingParams:
-    return generate_request(asked(**parameters), ALL, stream=False).params
+    return generate_request(asked(**parameters), ALL, finder(), stream=False).params
 
 
 def test_nothing_given_is_greedy() -> None:
     expected = GenerateRequest(
         prompt="x", params=SamplingParams(temperature=0, logprobs=0, keep_stop=True), stream=True
     )
-    assert generate_request(TgiRequest(inputs="x"), ALL, stream=True) == expected
+    assert generate_request(TgiRequest(inputs="x"), ALL, finder(), stream=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_all_of_them() -> None:
         grammar={"type": "regex", "value": "a+"},
     )
     check(request, ALL, stream=False)
-    made = generate_request(request, ALL, stream=False)
+    made = generate_request(request, ALL, finder(), stream=False)
     assert made.truncate == 9
     assert made.params == SamplingParams(
         temperature=0.5,
@@ -151,4 +152,4 @@ def test_a_grammar_that_is_none() -> None:
     with pytest.raises(Invalid, match=r"grammar is not valid: grammar\.type: expected"):
         params(grammar={"type": "xml"})
     with pytest.raises(Invalid, match="grammar is not valid: grammar: the model cannot keep to"):
-        generate_request(asked(grammar={"type": "regex", "value": "a"}), Capabilities(), stream=False)
+        generate_request(asked(grammar={"type": "regex", "value": "a"}), Capabilities(), finder(), stream=False)
