@@ -18,6 +18,9 @@ COMPLETE = "_MSX_SERVE_COMPLETE"
 PATH = click.Path(path_type=Path)
 _ACTION = "msx_frontend.action"
 _SCRIPT_ARGUMENTS = "msx_frontend.script_arguments"
+_FIRST = "msx_frontend.first"
+"""The first of the arguments."""
+DOCTOR = "doctor"
 
 T = TypeVar("T")
 
@@ -58,7 +61,7 @@ class _Command(click.Command):
         typed = os.environ.get("COMP_WORDS", "").split()[1:] if COMPLETE in os.environ else given
         if typed and typed[0] in WORDS:
             return words.main(given, *more, **options)
-        if given[:1] == ["doctor"] and {*given[1:]} & {"-h", "--help"}:
+        if given[:1] == [DOCTOR] and {*given[1:]} & {"-h", "--help"}:
             click.echo(DOCTOR_HELP)
             return 0
         return super().main(args, *more, **options)
@@ -66,6 +69,7 @@ class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         from msx_frontend.cli.script_arguments import divided
 
+        ctx.meta[_FIRST] = args[0] if args else ""
         own, ctx.meta[_SCRIPT_ARGUMENTS] = divided(args)
         return super().parse_args(ctx, own)
 
@@ -74,7 +78,7 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     """Words where the first argument stands, and files."""
     from msx_frontend.cli.subcommands.group import WORDS
 
-    words = (*WORDS, "doctor") if not ctx.params.get("more_models") else ()
+    words = (*WORDS, DOCTOR) if not ctx.params.get("more_models") else ()
     return [CompletionItem(one) for one in words if one.startswith(incomplete)] + [CompletionItem(incomplete, "file")]
 
 
@@ -182,7 +186,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
         click.echo(f"MSX Version is {__version__} ({describe_commit()})")
         return
     flags = {name: options.pop(name) for name in ("host", "port", "weights", "workers", "reload")}
-    if options["more_models"][:1] == ("doctor",) and not options["models"]:
+    if options["more_models"][:1] == (DOCTOR,) and (ctx.meta[_FIRST] == DOCTOR or not options["models"]):
         sys.exit(_doctor(ctx, options))
     served = _served(ctx, action, options, flags)
     if action == "start" and is_first_process():
@@ -264,10 +268,12 @@ def _doctor(ctx: click.Context, options: dict[str, Any]) -> int:
     from msx_frontend.cli.doctor.doctor import doctor
     from msx_frontend.cli.options import Options
 
-    if _ACTION in ctx.meta or len(options["more_models"]) != 1:
+    others = options["more_models"][1:]
+    if _ACTION in ctx.meta or (others and not options["models"]):
         raise click.UsageError("`msx-serve doctor` checks the machine, and does nothing else; flags may follow.", ctx)
     other = ("cpp_log_config", "more_models", "script", "script_channel")
     known = {name: value for name, value in options.items() if name not in other}
+    known["models"] = (*options["models"], *others)
     return doctor(Options(**known, argv=sys.argv[1:], env=os.environ))
 
 

@@ -33,6 +33,7 @@ from tests.frontend.assembly.test_instance import info
 from tests.frontend.devices.fake_accelerator import VISIBLE, FakeAccelerator, add_accelerator
 from tests.frontend.devices.test_ascend import env as env
 from tests.frontend.devices.test_ascend import install_sample
+from tests.frontend.packing import pack_model
 from tests.interpreters import runs, stub_interpreter
 
 ROOT = Path(__file__).parents[3]
@@ -399,6 +400,15 @@ def test_a_mistyped_key_is_a_failure(tmp_path: Path) -> None:
     file.write_text("disable_token_authorization=true\n")
     done = CliRunner().invoke(main, ["doctor", "--ts-config", str(file), "--state-dir", str(tmp_path), *FREE])
     assert (done.exit_code, done.stdout.split()[:3]) == (0, ["ok", "configuration", str(file)])
+
+
+def test_models_of_the_flags_are_looked_at(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pack_model(tmp_path, name)
+    store = ["--model-store", str(tmp_path), "--state-dir", str(tmp_path / "state")]
+    done = CliRunner().invoke(main, ["doctor", *store, *FREE, "--models", "a.mar", "b.mar"])
+    assert (done.exit_code, re.findall(r"overlap +(\w+):", done.stdout)) == (0, ["a", "b"])
+    assert "2 to load" in done.stdout
 
 
 @pytest.mark.parametrize("args", [["doctor", "a"], ["--stop", "doctor"]])

@@ -12,6 +12,7 @@ from msx_frontend.cli.doctor.devices import check_devices
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
+from msx_frontend.cli.doctor.overlap import check_overlap
 from msx_frontend.cli.doctor.software import check_interpreters, check_mindspore, check_python, check_ray
 from msx_frontend.cli.doctor.system import check_descriptors, check_disk, check_ports, check_time
 from msx_frontend.cli.options import Options
@@ -30,6 +31,7 @@ CHECKS = (
     check_time,
     check_ray,
     check_inputs,
+    check_overlap,
     check_left,
 )
 WIDTH = 80
