@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 FLOOR = Path(__file__).with_name("coverage-floor")
 PACKAGES = (
-    "msx_core", "msx_sdk", "msx_client", "msx_archiver", "msx_protocol", "msx_backend", "msx_llm", "msx_net",
-    "msx_frontend", "msx_ray", "msx_torchserve", "msx_mindspore_serving",
+    "msx_core", "msx_sdk", "msx_client", "msx_archiver", "msx_protocol", "msx_backend", "msx_llm", "msx_vllm",
+    "msx_net", "msx_frontend", "msx_ray", "msx_torchserve", "msx_mindspore_serving",
 )  # fmt: skip
 
 

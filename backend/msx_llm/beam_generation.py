@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
+from msx_core.generation.counts import texts_asked
 from msx_llm.beams import Beam, BeamRounds, BeamToken, EndedBeam, Tops, wanted
-from msx_llm.checks import limit_of, prompt_of, texts_of
+from msx_llm.checks import limit_of, prompt_of
 from msx_llm.engine import Engine
 from msx_llm.limits import EngineLimits
 from msx_llm.replies import ReplyTokens
@@ -63,7 +64,7 @@ class BeamGeneration:
         """Raises InvalidInput."""
         params, prompt = request.params, prompt_of(request, self._tokenizer, self._limits, self._vocab_size)
         assert params.beam_search is not None
-        width, eos = texts_of(request), frozenset() if params.ignore_eos else self._tokenizer.eos
+        width, eos = texts_asked(request), frozenset() if params.ignore_eos else self._tokenizer.eos
         self._check(request, width, len(eos))
         most = limit_of(params, len(prompt), self._limits) - len(prompt)
         return BeamRounds(width, eos, most, params.beam_search), prompt

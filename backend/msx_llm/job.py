@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from msx_llm.checks import limit_of, prompt_of, texts_of
+from msx_core.generation.counts import texts_asked
+from msx_llm.checks import limit_of, prompt_of
 from msx_llm.handle import RequestHandle
 from msx_llm.limits import EngineLimits
 from msx_llm.replies import ReplyText, ReplyTokens, RequestDeltas, TextEnd
@@ -97,7 +98,7 @@ class GenerationJobFactory:
         return job
 
     def _checked(self, request: GenerateRequest) -> tuple[list[int], SamplingParams, int]:
-        count = texts_of(request)
+        count = texts_asked(request)
         return prompt_of(request, self._tokenizer, self._limits, self._vocab_size), request.params, count
 
     def _seeds(self, params: SamplingParams, count: int) -> list[int]:

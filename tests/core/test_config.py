@@ -18,6 +18,7 @@ from msx_core.config import (
     parse_model_config,
 )
 from msx_core.config.sections import names_of
+from msx_core.config.vllm_section import vllm_arguments
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "model-configs").glob("*.yaml"))
@@ -446,3 +447,23 @@ def test_placement_without_a_group() -> None:
     assert parse_model_config({"placement": "spread"})[1] == [
         "placement: spread has no effect without parallelType: a worker of one process is on one node anyway"
     ]
+
+
+@pytest.mark.parametrize(
+    ("section", "told"),
+    [
+        (5, "vllm: 5 is not a mapping of arguments of vLLM's engine to their values"),
+        ({1: 2}, "vllm: 1 is not the name of an argument"),
+        ({"model": "m"}, "vllm.model: a model cannot give it: the server fetches"),
+        ({"trust-remote-code": True}, "vllm.trust-remote-code: a model cannot give it: it would run code"),
+        ({"kv_transfer_config.kv_port": 5}, "vllm.kv_transfer_config.kv_port: a model cannot give it: the server says"),
+        ({"max-model-len": 1, "max_model_len": 2}, "vllm.max_model_len: is given twice, with dashes"),
+    ],
+)  # fmt: skip
+def test_arguments_of_vllm_that_a_model_cannot_give(section: Any, told: str) -> None:
+    assert message(vllm=section).startswith(told)
+
+
+def test_arguments_of_vllm_may_have_dashes() -> None:
+    config = parse(vllm={"--max-model-len": "8k", "enforce_eager": None, "compilation-config.mode": 3})
+    assert vllm_arguments(config.vllm) == {"max_model_len": "8k", "compilation_config.mode": 3}

@@ -16,6 +16,7 @@ PACKAGES = (
     "backend/msx_protocol",
     "backend/msx_backend",
     "backend/msx_llm",
+    "backend/msx_vllm",
     "frontend/msx_net",
     "frontend/msx_frontend",
     "frontend/msx_ray",

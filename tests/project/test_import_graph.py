@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 CLEAN = [
     "msx_core", "msx_sdk", "msx_archiver", "msx_torchserve", "msx_mindspore_serving",
-    "msx_protocol", "msx_backend", "msx_llm", "msx_net", "msx_frontend", "msx_ray",
+    "msx_protocol", "msx_backend", "msx_llm", "msx_vllm", "msx_net", "msx_frontend", "msx_ray",
 ]  # fmt: skip
 """The packages of which it has nothing to say."""
 

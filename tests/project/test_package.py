@@ -59,7 +59,8 @@ def test_the_wheel_has_what_git_has(wheel: zipfile.Path) -> None:
     packages = (
         "sdk/msx_core", "sdk/msx_sdk", "sdk/msx_client", "archiver/msx_archiver",
         "compat/msx_torchserve", "compat/msx_mindspore_serving", "backend/msx_protocol",
-        "backend/msx_backend", "backend/msx_llm", "frontend/msx_net", "frontend/msx_frontend", "frontend/msx_ray",
+        "backend/msx_backend", "backend/msx_llm", "backend/msx_vllm",
+        "frontend/msx_net", "frontend/msx_frontend", "frontend/msx_ray",
     )  # fmt: skip
     code = {name.partition("/")[2] for name in tracked(*packages)}
     shipped = {f"msx_frontend/shipped/{name}" for name in tracked("examples", "model-configs", "docs")}

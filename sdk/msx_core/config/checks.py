@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msx_core.config.env import check_env
 from msx_core.config.keys import ModelKeys
 from msx_core.config.layout import ParallelLayout, declared_size, find_layout, find_nodes, launcher_of
+from msx_core.config.vllm_section import vllm_arguments
 from msx_core.values import ConfigError
 
 MOST_GRAPHS = 12
@@ -24,6 +25,7 @@ def check(config: ModelKeys) -> list[str]:
     _check_image_range(config.image_range)
     _check_example(config)
     check_env(config.env, config.min_workers)
+    vllm_arguments(config.vllm)
     return list(_without_effect(config))
 
 

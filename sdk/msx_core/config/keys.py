@@ -209,6 +209,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     env: Variables = None
     stages: Section = None
     routes: Section = None
+    vllm: Section = None
     edge_capacity: Positive | None = None
     edge_memory: Positive = 256
     shared_memory: Count = 256

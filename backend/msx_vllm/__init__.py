@@ -1,0 +1,1 @@
+"""vLLM's engine behind the server's archives, routes and limits; nothing here needs MindSpore."""

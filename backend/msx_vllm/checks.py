@@ -1,0 +1,89 @@
+"""Checks of a request before it reaches vLLM; each error is one sentence with the parameter's name."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingParams, TokenizeRequest
+
+GREEDY = 1e-5
+"""vLLM takes a lower temperature for 0."""
+HOTTEST = 2.0
+SEEDS = 1 << 64
+LIMIT = "vllm.max_model_len"
+
+
+def is_greedy(params: SamplingParams) -> bool:
+    return params.temperature < GREEDY
+
+
+def check_sampling(params: SamplingParams, *, drafts: bool) -> None:
+    """Raises InvalidInput for what vLLM's engine does not do. `drafts`: it decodes speculatively."""
+    if params.temperature > HOTTEST:
+        raise InvalidInput(f"temperature: {params.temperature} is more than {HOTTEST}, the most that vLLM samples with")
+    if params.typical_p != 1:
+        raise InvalidInput("typical_p: vLLM has no typical sampling; leave it out, or send top_p or min_p")
+    if params.beam_search is not None:
+        raise InvalidInput("use_beam_search: vLLM's engine samples only; leave it out")
+    if params.seed is not None and params.seed >= SEEDS:
+        raise InvalidInput(f"seed: {params.seed} is not below 2**64")
+    if drafts and not params.speculative:
+        raise InvalidInput(
+            "speculative: this model drafts tokens of all its texts (vllm.speculative_config); leave it out"
+        )
+
+
+def check_room(params: SamplingParams, prompt: int, context: int) -> None:
+    """Whether prompt and text fit the model's context. Raises ContextLengthExceeded."""
+    if prompt >= context:
+        raise ContextLengthExceeded(too_long(prompt, context - 1))
+    if params.max_tokens is not None and prompt + params.max_tokens > context:
+        raise ContextLengthExceeded(
+            f"max_tokens: This model's maximum context length is {context} tokens ({LIMIT}); {prompt} of the prompt "
+            f"and {params.max_tokens} to be generated are {prompt + params.max_tokens}. At most {context - prompt} can "
+            "be generated."
+        )
+
+
+def too_long(tokens: int | None, limit: int) -> str:
+    """The error for a prompt that is too long; None: its tokens were not counted. Its sentences are OpenAI's, which
+    clients recognise."""
+    has = f"more than {limit}" if tokens is None else tokens
+    return (
+        f"prompt: This model's maximum context length is {limit} tokens ({LIMIT}); the prompt has {has}. "
+        "Input tokens exceed the configured limit: shorten or truncate it."
+    )
+
+
+def check_ids(ids: Sequence[int], vocab_size: int) -> None:
+    """Raises InvalidInput."""
+    if not ids:
+        raise InvalidInput("prompt: it has no tokens; give at least one")
+    if wrong := [token for token in (min(ids), max(ids)) if not 0 <= token < vocab_size]:
+        raise InvalidInput(f"prompt: {wrong[0]} is not a token of this model, which has {vocab_size}")
+
+
+def check_messages(request: GenerateRequest | TokenizeRequest, *, chats: bool) -> list[dict[str, Any]]:
+    """The messages of a request that has some. Raises InvalidInput for what is not text: vLLM would fetch it."""
+    messages = request.messages or []
+    if request.prompt is not None:
+        raise InvalidInput("prompt: expected either a prompt or messages, not both")
+    if not chats:
+        raise InvalidInput("messages: this model has no chat template; send a prompt")
+    for number, message in enumerate(messages):
+        _check_content(message.get("content"), f"messages[{number}].content")
+    return messages
+
+
+def _check_content(content: Any, place: str) -> None:
+    if content is None or isinstance(content, str):
+        return
+    if not isinstance(content, list):
+        raise InvalidInput(f"{place}: expected a text or a list of parts")
+    for number, part in enumerate(content):
+        is_text = isinstance(part, dict) and part.get("type", "text") == "text" and isinstance(part.get("text"), str)
+        if not is_text:
+            kind = part.get("type") if isinstance(part, dict) else part
+            raise InvalidInput(
+                f'{place}[{number}]: this model reads text alone, {{"type": "text", "text": …}}, not {kind!r}'
+            )

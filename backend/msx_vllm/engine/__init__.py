@@ -1,0 +1,1 @@
+"""The modules that import vLLM: nothing else knows its names."""

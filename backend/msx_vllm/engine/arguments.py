@@ -1,0 +1,55 @@
+"""The engine's arguments, read by vLLM's own parser."""
+
+import argparse
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+from msx_core.values import near_miss, show
+from msx_sdk.errors import HandlerLoadError
+
+
+class _Parser(FlexibleArgumentParser):  # type: ignore[misc]
+    """Raises HandlerLoadError where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise HandlerLoadError(f"vllm: {message.removeprefix('argument ')}")
+
+
+def engine_arguments(section: Mapping[str, Any], decided: Mapping[str, Any]) -> Any:
+    """`AsyncEngineArgs` with the members of `vllm:` and those that MSX decides. Raises HandlerLoadError for a name that
+    vLLM does not know, and for a value that it does not take."""
+    parser = AsyncEngineArgs.add_cli_args(_Parser(add_help=False, allow_abbrev=False))
+    fields = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
+    actions = {action.dest: action for action in parser._actions if action.dest in fields}
+    words = [word for name, value in section.items() for word in _words(name, value, actions)]
+    return AsyncEngineArgs.from_cli_args(parser.parse_args(words, argparse.Namespace(**decided)))
+
+
+def _words(written: str, value: Any, actions: Mapping[str, argparse.Action]) -> list[str]:
+    name, dot, members = written.partition(".")
+    action = actions.get(name)
+    if action is None:
+        meant = near_miss(name, actions)
+        hint = f"did you mean {meant}?" if meant else "see the arguments of its AsyncEngineArgs"
+        raise HandlerLoadError(f"vllm.{written}: vLLM's engine has no such argument; {hint}")
+    option = f"--{name.replace('_', '-')}"
+    if isinstance(action, argparse.BooleanOptionalAction):
+        return [_switch(name, option, value)]
+    if isinstance(value, list) and action.nargs in ("+", "*"):
+        return [option, *map(_text, value)]
+    return [f"{option}{dot}{members}={_text(value)}"]
+
+
+def _switch(name: str, option: str, value: Any) -> str:
+    if not isinstance(value, bool):
+        raise HandlerLoadError(f"vllm.{name}: {show(value)} is not true or false")
+    return option if value else f"--no-{option.removeprefix('--')}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,96 @@
+"""One engine of vLLM: started, asked, watched and shut down."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import vllm
+from vllm.platforms import current_platform
+from vllm.v1.engine.async_llm import AsyncLLM
+
+from msx_sdk.generation import GenerateRequest, SamplingDefaults, SamplingParams
+from msx_vllm.checks import check_room, check_sampling
+from msx_vllm.engine.arguments import engine_arguments
+from msx_vllm.engine.failures import told
+from msx_vllm.engine.prompts import EnginePrompts
+from msx_vllm.engine.sampling import sampling_params
+from msx_vllm.memory import host_cache_bytes
+from msx_vllm.outputs import EngineOutput
+
+DEFAULTS = {"scheduling_policy": "priority", "structured_outputs_config": {"backend": "guidance"}}
+"""Where `vllm:` does not say another: requests have priorities, and the grammars of MSX's own engine are understood."""
+
+DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
+
+
+def started(folder: str, section: Mapping[str, Any], *, workers: int, generation_config: str) -> AsyncLLM:
+    """An engine whose processes run, on the running loop. Raises HandlerLoadError, and what vLLM raises."""
+    decided = {"model": folder, "served_model_name": None, "generation_config": generation_config}
+    arguments = engine_arguments({**DEFAULTS, **section}, decided)
+    if current_platform.is_cpu() and "kv_cache_memory_bytes" not in section:
+        ranks = arguments.tensor_parallel_size * arguments.pipeline_parallel_size
+        arguments.kv_cache_memory_bytes = host_cache_bytes(workers, ranks)
+    return AsyncLLM.from_engine_args(arguments)
+
+
+class Llm:
+    """Texts by one engine. `longest` prompt and whole `context` in tokens."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine, self._config = engine, engine.model_config
+        self.context: int = engine.model_config.max_model_len
+        self.longest = self.context - 1
+        self.vocab_size: int = engine.model_config.get_vocab_size()
+        self.tokenizer = engine.get_tokenizer()
+        self.prompts = EnginePrompts(engine, self.context)
+        self._drafts = engine.vllm_config.speculative_config is not None
+        self._has_priorities = engine.vllm_config.scheduler_config.policy == "priority"
+
+    async def texts(self, request: GenerateRequest, texts: int, id: str) -> AsyncGenerator[EngineOutput, None]:
+        """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
+        PredictionError."""
+        with told(self.longest, constrained=request.params.constraint is not None):
+            check_sampling(request.params, drafts=self._drafts)
+            prompt = await self.prompts.render(request)
+            check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
+            asked = sampling_params(request.params, texts, stream=request.stream)
+            priority = request.priority if self._has_priorities else 0
+            async with aclosing(self._engine.generate(prompt, asked, id, priority=priority)) as outputs:
+                async for output in outputs:
+                    yield output
+
+    @property
+    def is_dead(self) -> bool:
+        return bool(self._engine.errored)
+
+    @property
+    def sampling(self) -> SamplingDefaults:
+        """The model's defaults, as vLLM reads them from generation_config.json."""
+        found = self._config.get_diff_sampling_param()
+        return SamplingDefaults(**{name: value for name, value in found.items() if name in DEFAULTED})
+
+    @property
+    def model_type(self) -> str:
+        return str(self._config.hf_config.model_type)
+
+    def describe(self) -> dict[str, Any]:
+        """The engine's settings that follow from the model and the machine."""
+        cache = self._engine.vllm_config.cache_config
+        return {
+            "vllm_version": vllm.__version__,
+            "dtype": str(self._config.dtype).removeprefix("torch."),
+            "context_length": self.context,
+            "concurrent_texts": self._engine.vllm_config.scheduler_config.max_num_seqs,
+            "kv_cache_memory_bytes": cache.kv_cache_memory_bytes,
+            "device": current_platform.device_type,
+        }
+
+    async def warm_up(self) -> None:
+        """Make one token: what is compiled or loaded at the first request is there afterwards."""
+        request = GenerateRequest(prompt=(0,), params=SamplingParams(max_tokens=1, temperature=0), stream=False)
+        async for _ in self.texts(request, 1, "warm-up"):
+            pass
+
+    def shutdown(self, timeout: float) -> None:
+        """Blocks until the processes of the engine have ended, `timeout` seconds at most before they are killed."""
+        self._engine.shutdown(timeout=timeout)

@@ -1,0 +1,72 @@
+"""Variables that vLLM and the compilers below it read; they are set before vLLM is imported, and its processes inherit
+them."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+ALWAYS = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "DO_NOT_TRACK": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a worker has threads, and a fork of them may hang
+    "VLLM_CONFIGURE_LOGGING": "1",
+}
+"""Not to be changed by `env:` or the server's own environment: nothing is reported, and nothing fetched, since all
+files of a model are there."""
+CACHES = {
+    "VLLM_CACHE_ROOT": "vllm",
+    "VLLM_CONFIG_ROOT": "vllm-config",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "NUMBA_CACHE_DIR": "numba",
+    "FLASHINFER_WORKSPACE_BASE": "flashinfer",
+}
+"""Folders below the model's cache folder, which outlives the worker; their usual places are in a home, which
+`worker_user` does not have."""
+LOG_FILE = "vllm-logging.json"
+LONGEST_SOCKET = 107
+"""Bytes of the path of a Unix socket."""
+SOCKET_NAME = 37
+"""Bytes that vLLM adds to VLLM_RPC_BASE_PATH: a slash and a UUID."""
+
+
+def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) -> dict[str, str]:
+    """Variables that are added to `env`. `work_dir`: the worker's own folder, which the server removes with the worker;
+    `cache_dir`: as in `ModelInfo`, or else `work_dir`."""
+    base = cache_dir or work_dir
+    caches = {name: str(base / folder) for name, folder in CACHES.items() if name not in env}
+    return {
+        **caches,
+        **ALWAYS,
+        "VLLM_RPC_BASE_PATH": str(socket_folder(work_dir)),
+        "VLLM_LOGGING_CONFIG_PATH": str(work_dir / LOG_FILE),
+    }
+
+
+def prepare(work_dir: Path, cache_dir: Path | None) -> None:
+    """Set the variables of this process, and write the configuration of vLLM's logging."""
+    os.environ.update(variables(os.environ, work_dir, cache_dir))
+    (work_dir / LOG_FILE).write_text(json.dumps(log_configuration()))
+
+
+def socket_folder(work_dir: Path) -> Path:
+    """The worker's folder, or a new temporary one where paths in that would be too long for sockets."""
+    if len(os.fsencode(work_dir)) + SOCKET_NAME <= LONGEST_SOCKET:
+        return work_dir
+    return Path(tempfile.mkdtemp(prefix="msx-vllm-"))
+
+
+def log_configuration() -> dict[str, object]:
+    """`logging.config`'s dictionary: records of vLLM's processes reach the server as those of the worker do."""
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"records": {"()": "msx_core.log_records.RecordFormatter"}},
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "records", "level": "INFO"}},
+        "loggers": {"vllm": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
+    }

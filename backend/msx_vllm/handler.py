@@ -1,0 +1,138 @@
+"""`--handler vllm`: a language model in Hugging Face's layout, by vLLM's engine."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msx_core.config import parse_model_config
+from msx_core.config.vllm_section import vllm_arguments
+from msx_core.generation.counts import texts_asked
+from msx_core.tool_calls import DEFAULT, format_of_template
+from msx_sdk import Context
+from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
+from msx_sdk.generation import (
+    Capabilities,
+    GenerateDelta,
+    GenerateRequest,
+    TokenizeReply,
+    TokenizeRequest,
+)
+from msx_sdk.text_generation import TextGenerationHandler
+from msx_vllm.checks import is_greedy
+from msx_vllm.deltas import OutputDeltas
+from msx_vllm.environment import prepare
+from msx_vllm.keys import check_keys
+from msx_vllm.spans import spans_of, text_of
+from msx_vllm.token_texts import TokenTexts
+from msx_vllm.watch import EngineWatch
+
+if TYPE_CHECKING:
+    from msx_vllm.engine.llm import Llm
+
+OVERLOADED = 429
+CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
+MOST_TEXTS, MOST_STOPS, MOST_TOP_TOKENS = 128, 16, 20
+ORDERLY = 5.0
+"""Seconds for the engine's processes to end by themselves."""
+
+
+class VllmHandler(TextGenerationHandler):
+    packed_with = ("config.json",)
+    parallel_types = ()
+
+    llm: "Llm"
+
+    async def initialize(self, context: Context) -> None:
+        super().initialize(context)
+        self.yaml = parse_model_config(context.model_yaml_config)[0]
+        check_keys(self.yaml)
+        prepare(Path.cwd(), context.info.cache_dir)
+        context.report_progress("starting vLLM")
+        self.llm = await self._started()
+        self.tokens = TokenTexts(self.llm.tokenizer)
+        self._running = 0
+        context.report_progress("warming up")
+        await self.llm.warm_up()
+        self._watch = EngineWatch(lambda: self.llm.is_dead)
+
+    async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
+        self._check_room()
+        if request.adapter:
+            raise PredictionError(404, f"The model has no adapter {request.adapter!r}; it has none.")
+        texts = texts_asked(request)
+        deltas = OutputDeltas(request, self.tokens, texts, request.params.n if is_greedy(request.params) else 1)
+        self._running += 1
+        try:
+            async with aclosing(self.llm.texts(request, texts, context.get_request_id(0))) as outputs:
+                async for output in outputs:
+                    for delta in deltas.read(output):
+                        yield delta
+        finally:
+            self._running -= 1
+
+    async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
+        tokenizer = self.llm.tokenizer
+        if request.ids is not None:
+            return await asyncio.to_thread(text_of, tokenizer, request, self.llm.vocab_size)
+        if request.messages is not None:
+            written = await self.llm.prompts.written(request)
+            return await asyncio.to_thread(spans_of, tokenizer, written, add_special=False)
+        if request.prompt is None:
+            raise InvalidInput("prompt: expected a text")
+        return await asyncio.to_thread(spans_of, tokenizer, request.prompt, add_special=request.add_special_tokens)
+
+    def capabilities(self) -> Capabilities:
+        prompts = self.llm.prompts
+        return Capabilities(
+            generate=True,
+            chat=prompts.chats,
+            template_variables=prompts.variables if prompts.chats else (),
+            tokenize=True,
+            constraints=CONSTRAINTS,
+            sampling=self.llm.sampling,
+            tool_parser=self.yaml.tool_parser or self._tool_parser(prompts.template),
+            reasoning_parser=self.yaml.reasoning_parser or "",
+            model_id=self.context.model_name,
+            model_type=self.llm.model_type,
+            max_input_tokens=self.llm.longest,
+            max_total_tokens=self.llm.context,
+            max_concurrent=self.yaml.max_concurrent,
+            max_best_of=MOST_TEXTS,
+            max_stop_sequences=MOST_STOPS,
+            max_top_tokens=MOST_TOP_TOKENS,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        return {**super().describe(), **self.llm.describe()}
+
+    async def close(self) -> None:
+        self._watch.stop()
+        await asyncio.to_thread(self.llm.shutdown, ORDERLY)
+
+    async def _started(self) -> "Llm":
+        """Raises HandlerLoadError where vLLM is not installed, or does not take the model or its arguments."""
+        try:
+            from msx_vllm.engine.llm import Llm, started
+        except ModuleNotFoundError as error:
+            raise HandlerLoadError(
+                f"--handler vllm needs vLLM in the worker's environment, which has no module {error.name}: name an "
+                "interpreter with it by python: in model-config.yaml (docs/interpreters.md)"
+            ) from None
+        section = vllm_arguments(self.yaml.vllm)
+        config = "vllm" if self.yaml.generation_config == "none" else "auto"
+        workers = self.yaml.max_workers or self.yaml.min_workers or 1
+        return Llm(started(str(self.context.model_dir), section, workers=workers, generation_config=config))
+
+    @staticmethod
+    def _tool_parser(template: str | None) -> str:
+        return format_of_template(template) if template else DEFAULT.NAME
+
+    def _check_room(self) -> None:
+        if self._running >= self.yaml.max_concurrent:
+            raise PredictionError(
+                OVERLOADED,
+                f"The model is overloaded: {self._running} requests are in progress, as many as maxConcurrent allows; "
+                "try again later.",
+            )

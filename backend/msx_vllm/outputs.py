@@ -1,0 +1,60 @@
+"""Members of vLLM's outputs that are read here. Its own classes have them; tests make others."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Score(Protocol):
+    """`rank`: place among all tokens, 1 is the likeliest."""
+
+    @property
+    def logprob(self) -> float: ...
+
+    @property
+    def rank(self) -> int | None: ...
+
+
+Scores = Mapping[int, Score]
+"""The scored tokens of one place, by id."""
+
+
+class TextOutput(Protocol):
+    """The growth of one text; a whole text where no stream was asked for."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def token_ids(self) -> Sequence[int]: ...
+
+    @property
+    def logprobs(self) -> Sequence[Scores] | None: ...
+
+    @property
+    def cumulative_logprob(self) -> float | None: ...
+
+    @property
+    def finish_reason(self) -> str | None: ...
+
+    @property
+    def stop_reason(self) -> str | int | None: ...
+
+
+class EngineOutput(Protocol):
+    @property
+    def prompt_token_ids(self) -> Sequence[int] | None: ...
+
+    @property
+    def prompt_logprobs(self) -> Sequence[Scores | None] | None: ...
+
+    @property
+    def outputs(self) -> Sequence[TextOutput]: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def num_cached_tokens(self) -> int | None: ...

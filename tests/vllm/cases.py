@@ -1,0 +1,126 @@
+"""Requests that every engine of texts answers alike, whatever the model writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from msx_core.generation.wire import decode, encode
+from msx_sdk.generation import GENERATE, GenerateDelta, GenerateRequest, SamplingParams, Usage
+from msx_sdk.request import InferenceRequest, Part
+from msx_sdk.testing import LocalModel
+
+Deltas = list[GenerateDelta]
+
+
+class Refusal(NamedTuple):
+    status: int
+    message: str
+
+
+class Case(NamedTuple):
+    name: str
+    request: dict[str, Any]
+    params: dict[str, Any]
+    holds: Callable[[Deltas], object]
+
+
+class Refused(NamedTuple):
+    name: str
+    request: dict[str, Any]
+    params: dict[str, Any]
+    message: str
+    """A regular expression for its beginning."""
+
+
+def text(deltas: Deltas, index: int = 0) -> str:
+    return "".join(delta.text for delta in deltas if delta.index == index)
+
+
+def tokens(deltas: Deltas) -> list[Any]:
+    return [token for delta in deltas for token in delta.tokens]
+
+
+def used(deltas: Deltas) -> Usage:
+    return deltas[-1].usage or Usage(prompt=-1, completion=-1)
+
+
+def same(values: list[str]) -> bool:
+    return len(set(values)) == 1
+
+
+GREEDY = {"temperature": 0.0, "max_tokens": 4}
+WHOLE = {"prompt": "abc", "stream": False}
+
+CASES = [
+    Case("a delta a token", {"prompt": "abc"}, GREEDY, lambda it: [len(one.tokens) for one in it] == [1, 1, 1, 1]),
+    Case("one delta without a stream", WHOLE, GREEDY, lambda it: len(it) == 1 and len(it[0].tokens) == 4),
+    Case("usage is the last", {"prompt": "abc"}, GREEDY, lambda it: it[-1].usage is not None and it[0].usage is None),
+    Case("completion is counted", WHOLE, GREEDY, lambda it: used(it).completion == 4),
+    Case("the limit ends it", WHOLE, GREEDY, lambda it: it[-1].finish_reason == "length"),
+    Case("prompts of ids", {"prompt": (97, 98), "stream": False}, GREEDY, lambda it: used(it).prompt == 2),
+    Case(
+        "prompt ids are told",
+        {"prompt": (97, 98, 99), "return_prompt_ids": True},
+        GREEDY,
+        lambda it: it[0].prompt_ids == (97, 98, 99) and not it[1].prompt_ids,
+    ),
+    Case(
+        "the last tokens are kept",
+        {"prompt": (97, 98, 99), "truncate": 2, "return_prompt_ids": True},
+        GREEDY,
+        lambda it: it[0].prompt_ids == (98, 99),
+    ),
+    Case("greedy texts are equal", WHOLE, {**GREEDY, "n": 3}, lambda it: same([text(it, at) for at in range(3)])),
+    Case("n texts, each with its end", WHOLE, {"n": 3, "max_tokens": 4, "seed": 1}, lambda it: len(ends(it)) == 3),
+    Case("the tokens of n texts", WHOLE, {"n": 3, "max_tokens": 4}, lambda it: used(it).completion == 12),
+    Case("the best of", WHOLE, {"best_of": 3, "max_tokens": 4}, lambda it: len(it) == 1 and it[0].index == 0),
+    Case(
+        "log-probabilities",
+        WHOLE,
+        {**GREEDY, "logprobs": 2},
+        lambda it: all(one.logprob is not None and len(one.top) == 2 and one.bytes for one in tokens(it)),
+    ),
+    Case("no others asked for", WHOLE, {**GREEDY, "logprobs": 0}, lambda it: all(not one.top for one in tokens(it))),
+    Case(
+        "log-probabilities of prompts",
+        {"prompt": (97, 98, 99), "stream": False},
+        {**GREEDY, "prompt_logprobs": True, "prompt_top": 1},
+        lambda it: [one.logprob is None for one in it[0].prompt_tokens] == [True, False, False],
+    ),
+    Case(
+        "messages",
+        {"messages": [{"role": "user", "content": "abc"}], "add_special_tokens": False},
+        GREEDY,
+        lambda it: it[-1].finish_reason == "length",
+    ),
+]
+
+REFUSED = [
+    Refused("a long prompt", {"prompt": "a b " * 5000}, GREEDY, r"prompt: This model's maximum context length is \d+"),
+    Refused("too many tokens", {"prompt": "a"}, {"max_tokens": 9999}, r"max_tokens: This model's maximum context"),
+    Refused("an unknown token", {"prompt": (97, 99_999)}, GREEDY, r"prompt: 99999 is not a token of this model"),
+    Refused("no token", {"prompt": ()}, GREEDY, r"prompt: it has no tokens; give at least one"),
+    Refused("the best in a stream", {"prompt": "a"}, {"best_of": 3}, r"best_of: the best 1 of 3 texts cannot be"),
+    Refused("fewer than n", WHOLE, {"n": 3, "best_of": 2}, r"best_of: 2 is less than n, 3"),
+    Refused("too few tokens", WHOLE, {"min_tokens": 5, "max_tokens": 4}, r"min_tokens: 5 is more than max_tokens, 4"),
+    Refused(
+        "pictures",
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/"}}]}]},
+        GREEDY,
+        r"messages\[0\]\.content\[0\]: this model reads text alone",
+    ),
+]
+
+
+def ends(deltas: Deltas) -> set[int]:
+    return {delta.index for delta in deltas if delta.finish_reason is not None}
+
+
+def ask(model: LocalModel, request: dict[str, Any], params: dict[str, Any]) -> Deltas | Refusal:
+    message = GenerateRequest(params=SamplingParams(**params), **request)
+    parts = {"body": Part(encode(message), "application/msgpack")}
+    reply = model.predict([InferenceRequest("r", parts, operation=GENERATE)])[0]
+    if reply.failure is not None:
+        return Refusal(reply.failure.status, reply.failure.message)
+    return [decode(chunk, GenerateDelta) for chunk in reply.chunks if chunk]

@@ -1,0 +1,47 @@
+import argparse
+import json
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+
+def human(value: str) -> int:
+    return int(value[:-1]) * 1000 if value.endswith("k") else int(value)
+
+
+@dataclass
+class AsyncEngineArgs:
+    model: str = ""
+    served_model_name: str | None = None
+    generation_config: str = "auto"
+    dtype: str = "auto"
+    max_model_len: int = 64
+    max_num_seqs: int = 8
+    enforce_eager: bool = False
+    kv_cache_memory_bytes: int | None = None
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    scheduling_policy: str = "fcfs"
+    cudagraph_capture_sizes: list[int] | None = None
+    structured_outputs_config: dict[str, Any] = field(default_factory=dict)
+    speculative_config: dict[str, Any] | None = None
+
+    @staticmethod
+    def add_cli_args(parser: FlexibleArgumentParser) -> FlexibleArgumentParser:
+        parser.add_argument("--enforce-eager", action=argparse.BooleanOptionalAction, default=False)
+        for name in ("max-model-len", "max-num-seqs", "kv-cache-memory-bytes"):
+            parser.add_argument(f"--{name}", type=human, default=64 if name == "max-model-len" else None)
+        for name in ("tensor-parallel-size", "pipeline-parallel-size"):
+            parser.add_argument(f"--{name}", type=int, default=1)
+        for name in ("structured-outputs-config", "speculative-config"):
+            parser.add_argument(f"--{name}", type=json.loads)
+        parser.add_argument("--dtype", choices=["auto", "float32"], default="auto")
+        parser.add_argument("--scheduling-policy", default="fcfs")
+        parser.add_argument("--cudagraph-capture-sizes", type=int, nargs="+")
+        return parser
+
+    @classmethod
+    def from_cli_args(cls, args: argparse.Namespace) -> "AsyncEngineArgs":
+        names = [one.name for one in fields(cls) if getattr(args, one.name, None) is not None]
+        return cls(**{name: getattr(args, name) for name in names})

@@ -1,0 +1,8 @@
+class _Platform:
+    device_type = "cpu"
+
+    def is_cpu(self) -> bool:
+        return True
+
+
+current_platform = _Platform()

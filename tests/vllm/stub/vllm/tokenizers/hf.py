@@ -1,0 +1,22 @@
+from typing import Any
+
+
+class HfTokenizer:
+    """A token a character: its code, below 128. 0 begins a prompt, and 1 ends a text."""
+
+    is_fast = True
+    chat_template: str | None = "{% for m in messages %}{{ m.content }}{% endfor %}{{ flag }}"
+    all_special_ids = (0, 1)
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
+        return "".join({0: "<s>", 1: "</s>"}.get(id, chr(id)) for id in ids if id > 1 or not skip_special_tokens)
+
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+        return [0] * add_special_tokens + [ord(one) for one in text]
+
+    def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
+        return [self.decode([id]) for id in ids]
+
+    def __call__(self, text: str, add_special_tokens: bool = True, **options: bool) -> dict[str, list[Any]]:
+        places: list[Any] = [(0, 0)] * add_special_tokens + [(at, at + 1) for at in range(len(text))]
+        return {"input_ids": list(self.encode(text, add_special_tokens)), "offset_mapping": places}

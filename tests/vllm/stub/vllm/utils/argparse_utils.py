@@ -1,0 +1,4 @@
+import argparse
+
+
+class FlexibleArgumentParser(argparse.ArgumentParser): ...

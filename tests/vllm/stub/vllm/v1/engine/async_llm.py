@@ -1,0 +1,130 @@
+"""An engine that writes the letters after the last one of the prompt, and remembers what it was asked."""
+
+from collections.abc import AsyncGenerator, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.exceptions import VLLMValidationError
+from vllm.renderers.params import ChatParams, TokenizeParams
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.tokenizers.hf import HfTokenizer
+
+VOCABULARY = 128
+
+
+def scores(id: int, top: int) -> dict[int, SimpleNamespace]:
+    """The token itself is the likeliest."""
+    return {id + at: SimpleNamespace(logprob=-0.5 - at, rank=at + 1) for at in range(max(top, 1))}
+
+
+class Renderer:
+    def __init__(self, tokenizer: HfTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def get_tokenizer(self) -> HfTokenizer:
+        return self._tokenizer
+
+    async def render_cmpl_async(self, prompts: list[dict[str, Any]], params: TokenizeParams) -> list[dict[str, Any]]:
+        return [self._made(prompt, params) for prompt in prompts]
+
+    async def render_messages_async(
+        self, messages: list[dict[str, Any]], params: ChatParams
+    ) -> tuple[Any, dict[str, Any]]:
+        if any(message.get("role") == "bad" for message in messages):
+            raise VLLMValidationError("roles must alternate")
+        flag = str(params.chat_template_kwargs.get("flag", ""))
+        return messages, {"prompt": "".join(str(message["content"]) for message in messages) + flag}
+
+    async def render_chat_async(
+        self, conversations: list[list[dict[str, Any]]], chat: ChatParams, params: TokenizeParams
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        _, prompt = await self.render_messages_async(conversations[0], chat)
+        return conversations, [self._made(prompt, params)]
+
+    def _made(self, prompt: dict[str, Any], params: TokenizeParams) -> dict[str, Any]:
+        ids = prompt.get("prompt_token_ids")
+        ids = self._tokenizer.encode(prompt["prompt"], params.add_special_tokens) if ids is None else ids
+        if params.truncate_prompt_tokens is not None:
+            ids = ids[-params.truncate_prompt_tokens :]
+        if params.max_total_tokens is not None and len(ids) > params.max_total_tokens:
+            raise VLLMValidationError("too long", parameter="input_tokens", value=len(ids))
+        return {"type": "token", "prompt_token_ids": ids}
+
+
+class AsyncLLM:
+    made: list["AsyncLLM"] = []
+
+    def __init__(self, args: AsyncEngineArgs) -> None:
+        self.args = args
+        self.asked: list[SamplingParams] = []
+        self.priorities: list[int] = []
+        self.aborted = 0
+        self.errored = False
+        self.ended: float | None = None
+        self._tokenizer = HfTokenizer()
+        self.renderer = Renderer(self._tokenizer)
+        self.model_config = SimpleNamespace(
+            max_model_len=args.max_model_len,
+            dtype="torch.float32" if args.dtype == "float32" else "torch.bfloat16",
+            hf_config=SimpleNamespace(model_type="llama"),
+            get_vocab_size=lambda: VOCABULARY,
+            get_diff_sampling_param=lambda: {"temperature": 0.5, "max_tokens": 9},
+        )
+        self.vllm_config = SimpleNamespace(
+            speculative_config=args.speculative_config,
+            scheduler_config=SimpleNamespace(policy=args.scheduling_policy, max_num_seqs=args.max_num_seqs),
+            cache_config=SimpleNamespace(kv_cache_memory_bytes=args.kv_cache_memory_bytes),
+        )
+
+    @classmethod
+    def from_engine_args(cls, engine_args: AsyncEngineArgs) -> "AsyncLLM":
+        cls.made.append(cls(engine_args))
+        return cls.made[-1]
+
+    def get_tokenizer(self) -> HfTokenizer:
+        return self._tokenizer
+
+    async def generate(
+        self, prompt: dict[str, Any], sampling_params: SamplingParams, request_id: str, *, priority: int = 0
+    ) -> AsyncGenerator[SimpleNamespace, None]:
+        self.asked.append(sampling_params)
+        self.priorities.append(priority)
+        ids = prompt["prompt_token_ids"]
+        try:
+            for output in outputs_of(ids, sampling_params, self._tokenizer):
+                yield output
+        except GeneratorExit:
+            self.aborted += 1
+            raise
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        self.ended = timeout
+
+
+def outputs_of(prompt: list[int], asked: SamplingParams, tokenizer: HfTokenizer) -> Iterator[SimpleNamespace]:
+    count = asked.max_tokens or 3
+    ids = [(prompt[-1] + 1 + at) % VOCABULARY for at in range(count)]
+    is_stream = asked.output_kind is RequestOutputKind.DELTA
+    pieces = [[id] for id in ids] if is_stream else [ids]
+    known = None if asked.prompt_logprobs is None else [None, *(scores(id, asked.prompt_logprobs) for id in prompt[1:])]
+    for at, piece in enumerate(pieces):
+        is_last = at == len(pieces) - 1
+        yield SimpleNamespace(
+            prompt_token_ids=prompt,
+            prompt_logprobs=known if at == 0 else [],
+            outputs=[
+                SimpleNamespace(
+                    index=index,
+                    text=tokenizer.decode(piece),
+                    token_ids=piece,
+                    logprobs=None if asked.logprobs is None else [scores(id, asked.logprobs) for id in piece],
+                    cumulative_logprob=None if asked.logprobs is None else float(index),
+                    finish_reason="length" if is_last else None,
+                    stop_reason=None,
+                )
+                for index in range(asked.n)
+            ],
+            finished=is_last,
+            num_cached_tokens=len(prompt) // 2,
+        )

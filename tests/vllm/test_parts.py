@@ -1,0 +1,88 @@
+"""Parts of the handler that need no engine."""
+
+from __future__ import annotations
+
+import logging.config
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from msx_sdk.errors import PredictionError
+from msx_sdk.generation import GenerateRequest, SamplingParams
+from msx_vllm.deltas import OutputDeltas
+from msx_vllm.environment import log_configuration, socket_folder, variables
+from msx_vllm.memory import host_cache_bytes
+from msx_vllm.token_texts import TokenTexts, piece_bytes
+from tests.vllm.stub.vllm.tokenizers.hf import HfTokenizer
+
+
+def ended(reason: str, detail: str | int | None = None) -> Any:
+    text = SimpleNamespace(
+        index=0,
+        text="a",
+        token_ids=[97],
+        logprobs=None,
+        cumulative_logprob=None,
+        finish_reason=reason,
+        stop_reason=detail,
+    )
+    return SimpleNamespace(
+        prompt_token_ids=[1], prompt_logprobs=None, outputs=[text], finished=True, num_cached_tokens=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "detail", "told"),
+    [
+        ("length", None, ("length", None)),
+        ("stop", None, ("eos", None)),
+        ("stop", "x", ("stop", "x")),
+        ("stop", 9, ("stop", 9)),
+        ("stop", 2, ("eos", None)),  # another end of the model's own
+    ],
+)
+def test_how_a_text_ends(reason: str, detail: str | int | None, told: tuple[str, object]) -> None:
+    request = GenerateRequest(prompt="a", params=SamplingParams(stop_token_ids=(9,)))
+    (delta,) = OutputDeltas(request, TokenTexts(HfTokenizer()), 1).read(ended(reason, detail))
+    assert (delta.finish_reason, delta.stop_reason) == told
+
+
+def test_a_text_that_vllm_gave_up_fails() -> None:
+    deltas = OutputDeltas(GenerateRequest(prompt="a"), TokenTexts(HfTokenizer()), 1)
+    with pytest.raises(PredictionError, match="vLLM ended the text before it was complete: abort"):
+        list(deltas.read(ended("abort")))
+
+
+@pytest.mark.parametrize(
+    ("piece", "bytes"), [("<0xE2>", b"\xe2"), ("Ġa", b" a"), ("âĤ", b"\xe2\x82"), ("▁日", "▁日".encode())]
+)
+def test_the_bytes_of_a_piece(piece: str, bytes: bytes) -> None:
+    assert piece_bytes(piece) == bytes
+
+
+def test_caches_stand_where_the_server_keeps_them_unless_the_operator_says_otherwise(tmp_path: Path) -> None:
+    found = variables({"TRITON_CACHE_DIR": "/t", "VLLM_NO_USAGE_STATS": "0"}, tmp_path, Path("/cache"))
+    assert found["VLLM_CACHE_ROOT"] == "/cache/vllm"
+    assert "TRITON_CACHE_DIR" not in found
+    assert (found["VLLM_NO_USAGE_STATS"], found["DO_NOT_TRACK"], found["HF_HUB_OFFLINE"]) == ("1", "1", "1")
+    assert found["VLLM_RPC_BASE_PATH"] == str(tmp_path)
+
+
+def test_a_folder_whose_path_is_too_long_for_sockets_is_replaced() -> None:
+    long = Path("/" + "a" * 90)
+    found = socket_folder(long)
+    assert found != long
+    found.rmdir()
+
+
+def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
+    logging.config.dictConfig(log_configuration())
+    logging.getLogger("vllm.test").info("hello")
+    logging.getLogger("vllm").handlers.clear()
+    assert '"logger":"vllm.test","message":"hello"' in capfd.readouterr().err
+
+
+def test_memory_is_divided_by_workers_and_ranks() -> None:
+    assert host_cache_bytes(2, 2, limit=1600) == 100

@@ -1,0 +1,36 @@
+"""The same requests with the real vLLM, in the interpreter that MSX_VLLM_PYTHON names."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.vllm.tiny_model import make_tiny_model
+
+ROOT = Path(__file__).parents[2]
+PYTHON = os.environ.get("MSX_VLLM_PYTHON", "")
+NEEDED = "MSX_VLLM_PYTHON names no interpreter with vLLM and msx-serve (docs/interpreters.md says how to make one)"
+PATHS = (ROOT, ROOT / "sdk", ROOT / "backend")
+
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
+
+
+def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
+    result = tmp_path / "result.json"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
+    subprocess.run([PYTHON, "-m", "tests.vllm.real", call, str(folder), str(result)], env=env, check=True, cwd=ROOT)
+    found: list[str] = json.loads(result.read_text())
+    return found
+
+
+def test_the_stub_has_vllms_own_names(tmp_path: Path) -> None:
+    assert run("names", tmp_path, tmp_path) == []
+
+
+@pytest.mark.timeout(600)
+def test_requests_that_every_engine_answers_alike(tmp_path: Path) -> None:
+    assert run("answers", make_tiny_model(tmp_path / "model"), tmp_path) == []
