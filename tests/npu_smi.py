@@ -28,6 +28,7 @@ class FakeNpuSmi:
         heads = ["NPU ID", "Chip ID", "Chip Logic ID", "Chip Name"]
         mapping = [f"\t{number}    0    {number}    Ascend 910B3\n" for number in range(self._count)]
         (folder / "mapping.txt").write_text("\t" + "    ".join(heads) + "\n" + "".join(mapping))
+        self._busy = 7
         self.set_health(*["OK"] * self._count)
         tool = folder / "npu-smi"
         tool.write_text(_SCRIPT.format(folder))
@@ -37,10 +38,16 @@ class FakeNpuSmi:
     def environment(self) -> dict[str, str]:
         return {"PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}"}
 
+    def set_busy(self, percent: int) -> None:
+        """Set the utilisation of the AI cores of all chips, which are healthy."""
+        self._busy = percent
+        self.set_health(*["OK"] * self._count)
+
     def set_health(self, *words: str) -> None:
         """Set the health of each chip; "" for one that the tool does not list."""
+        figures = f"{self._busy} 0 / 0 3318 / 65536"
         rows = [
-            f"| {number} 910B3 | {word} | 95.8 43 0 / 0 |\n| 0 | 0000:C{number}:00.0 | 7 0 / 0 3318 / 65536 |\n"
+            f"| {number} 910B3 | {word} | 95.8 43 0 / 0 |\n| 0 | 0000:C{number}:00.0 | {figures} |\n"
             for number, word in enumerate(words)
             if word
         ]

@@ -82,6 +82,10 @@ class VersionInCluster:
         ids = self._config.device_ids
         return None if ids is None or not self.has_devices else len(ids) // (self._config.layout.devices or 1)
 
+    def room(self, since: float) -> int | None:
+        """Each worker has devices of its own."""
+        return None
+
     @property
     def has_devices(self) -> bool:
         return self._device != CPU
@@ -103,6 +107,10 @@ class VersionInCluster:
     def default_workers(self) -> int:
         """How many have room changes with the cluster: `minWorkers` says more."""
         return 1
+
+    @property
+    def default_most(self) -> int:
+        return self.default_workers
 
 
 class ClusterClaim(ClaimState):

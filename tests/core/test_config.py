@@ -276,6 +276,7 @@ def test_unknown_keys_of_a_section_warn() -> None:
         {"sequenceBatching": True},
         {"parallelType": "custom", "parallelLevel": 2, "parallel": {"tensorParallel": 2}},
         {"parallelType": "tp", "parallelLevel": 4, "torchrun": MSRUN2},
+        {"workersPerDevice": 2, "deviceType": "cpu"},
     ],
 )
 def test_a_key_without_effect_warns(keys: dict[str, Any]) -> None:
@@ -441,6 +442,26 @@ def test_ranks_on_several_nodes(keys: dict[str, Any], ranks: int, nodes: int) ->
     """`nproc-per-node` is what it says; the other keys give the size of the whole group."""
     config = parse(parallelType="tp", **keys)
     assert (config.layout.ranks, config.nodes) == (ranks, nodes)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"workersPerDevice": 0}, "workersPerDevice: 0 is not a number of workers from 1 to 8"),
+        ({"workersPerDevice": 9}, "workersPerDevice: 9 is not a number of workers from 1 to 8"),
+        ({"workersPerDevice": 2, "exclusiveDevices": True}, "workersPerDevice: 2 and exclusiveDevices contradict"),
+        (
+            {"workersPerDevice": 1, "parallelType": "tp", "parallelLevel": 2, "shareDevices": True},
+            "parallelType: tp makes groups: leave it out; groups share devices by shareDevices: true",
+        ),
+        ({"workersPerDevice": 1, "parallelType": "custom", "parallelLevel": 1}, "parallelType: custom makes groups"),
+    ],
+)
+def test_workers_per_device_are_of_one_process(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        parse_model_config(keys)
+    assert parse(workersPerDevice=2).workers_per_device == 2
+    assert parse(workersPerDevice=1, exclusiveDevices=True).workers_per_device == 1
 
 
 def test_placement_without_a_group() -> None:

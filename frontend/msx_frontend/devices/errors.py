@@ -75,6 +75,8 @@ class PortsHeldError(RuntimeError):
 def _kind(terms: SharingTerms) -> str:
     if terms.exclusive:
         return " of its own"
+    if terms.most is not None:
+        return f" with fewer than {terms.most} of its workers (workersPerDevice)"
     return " that no other group has" if terms.group else ""
 
 

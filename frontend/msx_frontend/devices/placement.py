@@ -10,6 +10,8 @@ from msx_frontend.devices.topology import Spread, Topology
 
 Weigh = Callable[[int], tuple[int, int]]
 """How many worker groups hold a device, and how many of them are parallel groups."""
+Rank = Callable[[int], tuple[int, ...]]
+"""Place of a device in the order of choice: the lowest is taken first."""
 
 
 class Placement(NamedTuple):
@@ -18,10 +20,10 @@ class Placement(NamedTuple):
     """Where the next search begins."""
 
 
-def place_worker(candidates: Sequence[int], allowed: Sequence[int], turn: int, weigh: Weigh) -> Placement:
-    """One of `allowed`, which is not empty: the least held one, of several the first in turn."""
+def place_worker(candidates: Sequence[int], allowed: Sequence[int], turn: int, rank: Rank) -> Placement:
+    """One of `allowed`, which is not empty: the lowest by `rank`, of several the first in turn."""
     steps = [step for step in range(turn, turn + len(candidates)) if candidates[step % len(candidates)] in allowed]
-    step = min(steps, key=lambda step: weigh(candidates[step % len(candidates)]))
+    step = min(steps, key=lambda step: rank(candidates[step % len(candidates)]))
     return Placement((candidates[step % len(candidates)],), step + 1)
 
 

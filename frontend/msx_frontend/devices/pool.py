@@ -6,7 +6,7 @@ exclusive worker shares with no other. Not thread-safe: everything happens on th
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from msx_core.config import ModelConfig
@@ -14,7 +14,8 @@ from msx_frontend.devices.accelerator import Accelerator, Device, Links
 from msx_frontend.devices.errors import DevicesHeldError, LoneDeviceError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
 from msx_frontend.devices.lease import Lease
-from msx_frontend.devices.placement import place_group, place_worker
+from msx_frontend.devices.load import DeviceLoad
+from msx_frontend.devices.placement import Rank, place_group, place_worker
 from msx_frontend.devices.port_blocks import PortBlock, free_block
 from msx_frontend.devices.sharing_terms import SharingTerms, terms_of
 from msx_frontend.devices.topology import Topology
@@ -22,7 +23,8 @@ from msx_frontend.devices.topology import Topology
 log = logging.getLogger("msx.devices")
 
 Shared = Callable[[Lease, Sequence[Lease]], None]
-"""Called with a new lease, and those that it shares devices with, when groups are among them."""
+"""Called with a new lease, and those that it shares devices with, when groups are among them, or when it is another
+one of a model with `workersPerDevice`."""
 
 
 class DevicePool:
@@ -42,7 +44,7 @@ class DevicePool:
         self.devices = tuple(devices)
         self._alone = frozenset(number for number, device in enumerate(self.devices) if device.alone)
         self._topology = Topology(devices, links)
-        self.health = DeviceHealth(self.devices)
+        self.health, self.load = DeviceHealth(self.devices), DeviceLoad(self.devices)
         self._exclusive_groups, self._shared = exclusive_groups, shared
         self._leases: list[Lease] = []
         self._shared_turn = 0
@@ -65,10 +67,8 @@ class DevicePool:
         if not self.serves(config):
             return self._keep(Lease(model_key, terms=terms, environment=self._accelerator.environment(())))
         self.check(model_key, config)
-        candidates = self._candidates(config)
-        held = {d: [one.model_key for one in self._on(d) if not terms.may_share_with(one.terms)] for d in candidates}
-        unhealthy = self.unhealthy(config)
-        allowed = [device for device in candidates if not held[device] and device not in unhealthy]
+        held, unhealthy = self._held(model_key, config, terms), self.unhealthy(config)
+        allowed = self._free(held)
         if len(allowed) < _size(config):
             raise DevicesHeldError(model_key, terms, _size(config), held, unhealthy)
         ports = self._free_ports(model_key, terms)
@@ -94,9 +94,28 @@ class DevicePool:
     def capacity(self, config: ModelConfig) -> int | None:
         """How many groups of this model there may be if no other model had devices; None: any number."""
         terms = terms_of(config, exclusive_groups=self._exclusive_groups)
-        if not self.serves(config) or terms.may_share_with(terms):
+        if not self.serves(config) or (terms.most is None and terms.may_share_with(terms)):
             return None
-        return len(self._candidates(config)) // _size(config)
+        return len(self._candidates(config)) // _size(config) * (terms.most or 1)
+
+    def room(self, model_key: str, config: ModelConfig, since: float) -> int | None:
+        """How many more workers of this model its load may add now; None: as many as there may be.
+
+        With `workersPerDevice` that is one at a time on each device whose utilisation is known: the first one, or
+        another one where a reading after `since` found the device below BUSY.
+        """
+        terms = terms_of(config, exclusive_groups=self._exclusive_groups)
+        if terms.most is None or not self.serves(config):
+            return None
+        free = self._free(self._held(model_key, config, terms))
+        if not any(map(self.load.known, free)):
+            return None
+        return sum(self._room_on(device, self._own(model_key, device), terms.most, since) for device in free)
+
+    def _room_on(self, device: int, own: int, most: int, since: float) -> int:
+        if not self.load.known(device):
+            return most - own
+        return int(not own or self.load.spare(device, since))
 
     def default_workers(self, config: ModelConfig) -> int:
         """As many as have room on the healthy devices that groups leave, at least one (TorchServe: one a device)."""
@@ -136,6 +155,25 @@ class DevicePool:
     def _on(self, device: int) -> list[Lease]:
         return [lease for lease in self._leases if device in lease.numbers]
 
+    def _own(self, model_key: str, device: int) -> int:
+        return self.holders(device).count(model_key)
+
+    def _held(self, model_key: str, config: ModelConfig, terms: SharingTerms) -> dict[int, list[str]]:
+        """Models that keep another worker of this one off, for each device that it may have."""
+        return {device: self._excluding(device, model_key, terms) for device in self._candidates(config)}
+
+    def _free(self, held: Mapping[int, Sequence[str]]) -> list[int]:
+        return [device for device, holders in held.items() if not holders and device not in self.health.unhealthy]
+
+    def _excluding(self, device: int, model_key: str, terms: SharingTerms) -> list[str]:
+        if terms.most is not None and self._own(model_key, device) >= terms.most:
+            return [model_key]
+        return [one.model_key for one in self._on(device) if not terms.may_share_with(one.terms)]
+
+    def _spread(self, model_key: str) -> Rank:
+        """Rank for the workers of a model with `workersPerDevice`: over all devices first, then where there is time."""
+        return lambda device: (self._own(model_key, device), self.load.busy(device), *self._weigh(device))
+
     def _weigh(self, device: int) -> tuple[int, int]:
         on = self._on(device)
         return len(on), sum(lease.terms.group for lease in on)
@@ -143,14 +181,15 @@ class DevicePool:
     def _place(self, model_key: str, config: ModelConfig, allowed: Sequence[int]) -> Sequence[int]:
         """TorchServe's turns: over the slices of each model, and for workers of one process over all models."""
         candidates, size = self._candidates(config), config.layout.devices
+        rank = self._weigh if config.workers_per_device is None else self._spread(model_key)
         if size:
             placed = place_group(candidates, allowed, size, self._turns[model_key], self._weigh, self._topology)
             self._turns[model_key] = placed.turn
         elif config.device_ids:
-            placed = place_worker(candidates, allowed, self._turns[model_key], self._weigh)
+            placed = place_worker(candidates, allowed, self._turns[model_key], rank)
             self._turns[model_key] = placed.turn
         else:
-            placed = place_worker(candidates, allowed, self._shared_turn, self._weigh)
+            placed = place_worker(candidates, allowed, self._shared_turn, rank)
             self._shared_turn = placed.turn % self.count
         return placed.devices
 
@@ -163,7 +202,8 @@ class DevicePool:
             )
         lease = self._new_lease(model_key, ordered, terms, ports)
         others = [other for other in self._leases if not set(other.numbers).isdisjoint(ordered)]
-        if others and any(one.terms.group for one in (lease, *others)):
+        another = terms.most is not None and any(one.model_key == model_key for one in others)
+        if another or (others and any(one.terms.group for one in (lease, *others))):
             self._shared(lease, others)
         return self._keep(lease)
 

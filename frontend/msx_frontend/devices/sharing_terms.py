@@ -14,6 +14,8 @@ class SharingTerms(NamedTuple):
     """Whether it shares with other groups whose configs allow it too (`shareDevices`)."""
     exclusive: bool = False
     """No other worker is on its devices (`exclusiveDevices`, `exclusive_group_devices`)."""
+    most: int | None = None
+    """The most workers of its own model on one device (`workersPerDevice`); None: any number."""
 
     def may_share_with(self, other: SharingTerms) -> bool:
         """Whether both may be on one device."""
@@ -27,4 +29,5 @@ SHARED = SharingTerms()
 
 def terms_of(config: ModelConfig, *, exclusive_groups: bool) -> SharingTerms:
     group = config.layout.devices > 0
-    return SharingTerms(group, group and config.share_devices, config.exclusive_devices or (group and exclusive_groups))
+    exclusive = config.exclusive_devices or (group and exclusive_groups)
+    return SharingTerms(group, group and config.share_devices, exclusive, config.workers_per_device)

@@ -57,6 +57,7 @@ class Resources:
     def devices_read(self, reading: DeviceReading) -> None:
         """Handles one reading of the devices: claims to devices that have become unhealthy are revoked."""
         self.reading = reading
+        self.devices.load.read(reading.statuses, reading.at)
         for number in self.devices.health.read(reading.statuses):
             word = self.devices.health.unhealthy[number]
             for claim in list(self._granted):

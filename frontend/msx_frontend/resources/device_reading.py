@@ -11,9 +11,10 @@ MB = 1 << 20
 
 
 class DeviceReading:
-    def __init__(self, statuses: Mapping[str, DeviceStatus] = MappingProxyType({})) -> None:
-        """`statuses`, by device id, were read just now. Blocks for a moment where they have processes."""
-        self.statuses = statuses
+    def __init__(self, statuses: Mapping[str, DeviceStatus] = MappingProxyType({}), at: float = 0.0) -> None:
+        """`statuses`, by device id, were read just now; `at` is the instant when that began (`time.monotonic`). Blocks
+        for a moment where they have processes."""
+        self.statuses, self.at = statuses, at
         pids = {pid for status in statuses.values() for pid in status.processes or ()}
         self._ancestries = {pid: _ancestry(pid) for pid in pids}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 from msx_frontend.devices.accelerator import Accelerator
 from msx_frontend.resources.claims import Resources
@@ -33,7 +34,8 @@ class DeviceWatch:
             self._resources.devices_read(reading)
 
     def _read(self) -> DeviceReading:
-        return DeviceReading(self._accelerator.status())
+        at = time.monotonic()
+        return DeviceReading(self._accelerator.status(), at)
 
     async def close(self) -> None:
         if self._task is not None:

@@ -32,6 +32,9 @@ class ModelResources:
     def capacity(self) -> int | None:
         return self._devices.capacity(self._config)
 
+    def room(self, since: float) -> int | None:
+        return self._devices.room(self._key, self._config, since)
+
     @property
     def has_devices(self) -> bool:
         return self._devices.serves(self._config)
@@ -50,5 +53,15 @@ class ModelResources:
     @property
     def default_workers(self) -> int:
         """TorchServe's rule, as far as devices and processes go."""
-        most = self._resources.processes.limit // self._config.layout.ranks
-        return min(self._devices.default_workers(self._config), max(most, 1))
+        return min(self._devices.default_workers(self._config), self._most)
+
+    @property
+    def default_most(self) -> int:
+        """So many on each device of the default ones."""
+        each = (self._config.workers_per_device or 1) if self.has_devices else 1
+        return min(self._devices.default_workers(self._config) * each, self._most)
+
+    @property
+    def _most(self) -> int:
+        """As far as processes go, but at least one."""
+        return max(self._resources.processes.limit // self._config.layout.ranks, 1)

@@ -89,6 +89,10 @@ class VersionSupply(Protocol):
     def capacity(self) -> int | None:
         """How many workers there may be if no other model had devices; None: any number."""
 
+    def room(self, since: float) -> int | None:
+        """How many more workers its load may add now; None: as many as there may be. A reading of the devices counts
+        for another worker on a device of one that it has when it is later than `since` (`time.monotonic`)."""
+
     @property
     def has_devices(self) -> bool: ...
 
@@ -103,6 +107,10 @@ class VersionSupply(Protocol):
     @property
     def default_workers(self) -> int:
         """How many workers it starts with, where nobody says."""
+
+    @property
+    def default_most(self) -> int:
+        """How many its load may make of them, where nobody says."""
 
 
 Supply = Callable[[str, ModelConfig], VersionSupply]

@@ -66,6 +66,7 @@ def _check_launchers(config: ModelKeys) -> None:
 def _check_devices(config: ModelKeys, layout: ParallelLayout) -> None:
     if config.share_devices and config.exclusive_devices:
         raise ConfigError("shareDevices and exclusiveDevices contradict each other: give one of them")
+    _check_per_device(config)
     ids = config.device_ids
     if ids is None:
         return
@@ -73,6 +74,20 @@ def _check_devices(config: ModelKeys, layout: ParallelLayout) -> None:
         raise ConfigError(f"deviceIds: {list(ids)} names device {twice[0]} twice")
     if layout.devices > len(ids):
         raise ConfigError(f"deviceIds: {list(ids)} has {len(ids)} devices, and one worker group needs {layout.devices}")
+
+
+def _check_per_device(config: ModelKeys) -> None:
+    most = config.workers_per_device
+    if most is not None and config.parallel_type:
+        raise ConfigError(
+            f"workersPerDevice: {most} is for workers of one process on one device, and parallelType: "
+            f"{config.parallel_type} makes groups: leave it out; groups share devices by shareDevices: true"
+        )
+    if most is not None and most > 1 and config.exclusive_devices:
+        raise ConfigError(
+            f"workersPerDevice: {most} and exclusiveDevices contradict each other: an exclusive worker is alone on its "
+            "device; give one of them"
+        )
 
 
 def _check_placement(config: ModelKeys, layout: ParallelLayout) -> None:
@@ -138,6 +153,8 @@ def _without_effect(config: ModelKeys) -> Iterator[str]:
         yield f"parallelLevel: {config.parallel_level} has no effect without parallelType"
     if config.share_devices and not config.parallel_type:
         yield "shareDevices: true has no effect without parallelType: workers of one process share anyway"
+    if config.workers_per_device is not None and config.device_type == "cpu":
+        yield f"workersPerDevice: {config.workers_per_device} has no effect with deviceType: cpu"
     if config.placement == "spread" and not config.parallel_type:
         yield "placement: spread has no effect without parallelType: a worker of one process is on one node anyway"
     launcher = config.torchrun

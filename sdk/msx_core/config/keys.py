@@ -21,6 +21,7 @@ from msx_core.config.sections import (
     Mode,
     NgramSize,
     ParallelType,
+    PerDevice,
     PlacementRule,
     Policy,
     ProcessCount,
@@ -168,6 +169,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     device_ids: Ids | None = None
     share_devices: Switch = False
     exclusive_devices: Switch = False
+    workers_per_device: PerDevice | None = None
     bind_cores: Switch = False
     parallel_type: ParallelType = ""
     parallel_level: Count = 0

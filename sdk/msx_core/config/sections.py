@@ -65,6 +65,10 @@ ReasoningParser = Annotated[
     str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")
 ]
 DecMode = Annotated[Literal["AES-GCM", "AES-CBC"], Meta(description="one of AES-GCM, AES-CBC")]
+MOST_PER_DEVICE = 8
+PerDevice = Annotated[
+    int, Meta(ge=1, le=MOST_PER_DEVICE, description=f"a number of workers from 1 to {MOST_PER_DEVICE}")
+]
 ProcessCount = Annotated[int, Meta(ge=0, le=64, description="a number of processes from 0 to 64")]
 Mode = Annotated[Literal["graph", "pynative"], Meta(description="one of graph, pynative")]
 

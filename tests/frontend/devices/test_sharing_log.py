@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from dataclasses import replace
 
 import pytest
 
 from msx_frontend.devices.accelerator import Device, DeviceStatus
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.sharing_log import SharingLog
+from msx_frontend.devices.sharing_terms import SharingTerms
 from tests.loops import run
 
 DEVICES = tuple(Device(id, "910B") for id in "456")
 STATUSES = {"4": DeviceStatus("OK", True, 0, 5536, 65536), "5": DeviceStatus("OK", True)}
+COPY = Lease("m:1.0", (0,), DEVICES[:1], SharingTerms(most=2))
 WORKERS = [Lease("echo:1.0", (0,)), Lease("echo:1.0", (0,)), Lease("other:1.0", (0,)), Lease("more:1.0", (1,))]
 
 
@@ -41,6 +45,31 @@ def test_the_others_and_the_memory_that_is_left_are_named(caplog: pytest.LogCapt
     ]
     assert {record.levelname for record in caplog.records} == {"WARNING"}
     assert looks == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "left", "level"),
+    [
+        (DeviceStatus("OK", True, 0, 20000, 65536), "45536 of 65536 MB of its memory are left", "INFO"),
+        (DeviceStatus("OK", True, 0, 50000, 65536), "15536 of 65536 MB of its memory are left", "WARNING"),
+        (DeviceStatus("OK", True), "how much memory is left on it is not known", "INFO"),
+    ],
+)
+def test_another_copy_of_a_model_names_the_memory(
+    caplog: pytest.LogCaptureFixture, status: DeviceStatus, left: str, level: str
+) -> None:
+    async def test() -> None:
+        sharing = SharingLog(lambda: {"4": status})
+        sharing.add(replace(COPY), [COPY, Lease("other:1.0", (0,))])
+        while not caplog.messages:
+            await asyncio.sleep(0)
+        await sharing.close()
+
+    with caplog.at_level(logging.INFO, "msx.devices"):
+        run(test())
+    advice = ", less than a worker there has: lower workersPerDevice if it does not load" if level == "WARNING" else ""
+    assert caplog.messages == [f"m:1.0 has 2 workers on device 0, each with a copy of the model ({left}){advice}"]
+    assert [record.levelname for record in caplog.records] == [level]
 
 
 def test_it_may_be_closed_before_anything_was_shared() -> None:

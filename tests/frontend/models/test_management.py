@@ -120,6 +120,9 @@ def test_another_name(tmp_path: Path) -> None:
         ("maxWorkers: 4", {}, {"initial_workers": 1}, (1, 1)),
         ("", {}, {"initial_workers": None, "at_startup": True}, (1, 1)),
         ("", {"npus": 3}, {"initial_workers": None, "at_startup": True}, (3, 3)),
+        ("workersPerDevice: 2", {"npus": 3}, {"initial_workers": None, "at_startup": True}, (3, 3)),
+        ("workersPerDevice: 2\nminWorkers: 5", {"npus": 2}, {"initial_workers": 1}, (4, 4)),
+        ("minWorkers: 5", {"npus": 2}, {"initial_workers": 1}, (5, 5)),
     ],
 )
 def test_how_many_workers(

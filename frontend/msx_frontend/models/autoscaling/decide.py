@@ -33,6 +33,7 @@ class _Judgement:
         self.reading, self.options, self.history = reading, options, history
         self.capacity, self.rate = history.capacity, history.rate
         self.floor = self._floor()
+        self.held_back = False
 
     def decision(self) -> Decision:
         history, before = self.history, self.history.wanted
@@ -44,7 +45,7 @@ class _Judgement:
         history.wanted = wanted
         if wanted != before and not reason:
             reason = f"the bounds are {self.reading.least} and {self.reading.most}"
-        return Decision(wanted, before, reason, self.queue_time, self.rate, self.capacity)
+        return Decision(wanted, before, reason, self.queue_time, self.rate, self.capacity, self.held_back)
 
     def _wanted(self, wanted: int) -> tuple[int, str]:
         if wanted == 0 < self.floor:
@@ -94,14 +95,21 @@ class _Judgement:
         since, reading = self.history.above_since, self.reading
         if since is None or reading.now - since < self.options.up_delay:
             return wanted
+        need = min(self._needed_for_target(wanted), reading.most)
+        now = need if reading.room is None else min(need, reading.present + reading.room)
+        self.held_back = max(wanted, now) < need
+        return max(wanted, now)
+
+    def _needed_for_target(self, wanted: int) -> int:
+        reading = self.reading
         if self.capacity is None and self.options.target_in_flight is None:
-            return min(wanted + 1, reading.most) if wanted == reading.ready else wanted
+            return wanted + 1 if wanted == reading.ready else wanted
         need = self._enough(self.rate, self.history.mean_demand())
         if not self._clears():
             need = max(need, self._enough_for_backlog())
         if reading.full:
             need = max(need, ceil(FULL_STEP * reading.ready))
-        return max(wanted, min(need, reading.most))
+        return need
 
     def _clears(self) -> bool:
         """Whether the workers that are there work off the queue before another one could help."""

@@ -28,6 +28,8 @@ class Reading(NamedTuple):
     """Seconds that a worker takes to load the model; 0 while it is not known."""
     full: bool = False
     """The queue takes no more requests."""
+    room: int | None = None
+    """How many more workers their devices allow now; None: as many as `most` says."""
 
     @property
     def present(self) -> int:
@@ -56,6 +58,8 @@ class Decision(NamedTuple):
     """Requests per second that arrive."""
     capacity: float | None
     """Requests per second that one worker answers; None while it is not known."""
+    held_back: bool = False
+    """More are needed than the devices allow now."""
 
     @property
     def direction(self) -> Direction | None:

@@ -5,8 +5,14 @@ from datetime import datetime, timezone
 from typing import Any
 
 from msx_core.config import AutoscalingOptions
+from msx_frontend.devices.load import BUSY
 from msx_frontend.models.autoscaling.reading import Decision, Reading
 from msx_frontend.workers.replica import Replica, ReplicaState
+
+HELD_BACK = (
+    f"busy devices get no second worker: a reading must find one below {BUSY} % while all workers have work "
+    "(workersPerDevice)"
+)
 
 
 def line(labels: tuple[str, str], options: AutoscalingOptions, reading: Reading, decision: Decision) -> str:
@@ -38,7 +44,7 @@ def numbers(reading: Reading, decision: Decision) -> dict[str, Any]:
 
 
 def described(
-    options: AutoscalingOptions, wanted: int, kept: Sequence[Replica], last: dict[str, Any] | None, refusal: str
+    options: AutoscalingOptions, wanted: int, kept: Sequence[Replica], last: dict[str, Any] | None, why_not_more: str
 ) -> dict[str, Any]:
     in_flight = options.target_in_flight
     target = {"targetQueueTime": options.queue_seconds * 1000} if in_flight is None else {"targetInFlight": in_flight}
@@ -48,7 +54,7 @@ def described(
         "downDelay": options.down_delay,
         "idleTime": options.idle_time,
         "wanted": wanted,
-        **({"reason": reason} if (reason := refusal or _lacks(wanted, kept)) else {}),
+        **({"reason": reason} if (reason := why_not_more or _lacks(wanted, kept)) else {}),
         **({"lastDecision": last} if last else {}),
     }
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Sized
+from math import inf
 from typing import Any
 
 from msx_core.config import AutoscalingOptions, ModelConfig
@@ -11,7 +12,7 @@ from msx_frontend.models.autoscaling.decide import decide
 from msx_frontend.models.autoscaling.history import History
 from msx_frontend.models.autoscaling.load_failures import LoadFailures
 from msx_frontend.models.autoscaling.reading import Reading
-from msx_frontend.models.autoscaling.report import described, line, numbers
+from msx_frontend.models.autoscaling.report import HELD_BACK, described, line, numbers
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.versions.replicas import Replicas
 from msx_frontend.queueing.dispatcher import Dispatcher
@@ -43,8 +44,9 @@ class Autoscaler:
         self._history: History | None = None
         self._failures = LoadFailures(labels[0])
         self._load_seconds = 0.0
-        self._now = time.monotonic()
+        self._now = self._working_since = time.monotonic()
         self._last: dict[str, Any] | None = None
+        self._held_back = False
 
     @property
     def on(self) -> bool:
@@ -64,7 +66,7 @@ class Autoscaler:
 
     def close(self) -> None:
         self._timer.discard(self)
-        self._history, self._last = None, None
+        self._history, self._last, self._held_back = None, None, False
         self._failures.loaded()
 
     # -- what the version asks --
@@ -119,6 +121,7 @@ class Autoscaler:
             return
         reading = self._read(now)
         decision = decide(reading, self.options, history)
+        self._held_back = decision.held_back
         if (direction := decision.direction) is not None:
             self._metrics.autoscaled(direction)
             self._last = numbers(reading, decision)
@@ -128,7 +131,7 @@ class Autoscaler:
     def _read(self, now: float) -> Reading:
         dispatcher, replicas = self._dispatcher, self._replicas
         states = [replica.state for replica in replicas.kept]
-        return Reading(
+        reading = Reading(
             now=now,
             queue=dispatcher.unbound,
             oldest=dispatcher.oldest_unbound,
@@ -142,9 +145,18 @@ class Autoscaler:
             load_seconds=self._load_seconds,
             full=dispatcher.queue.full,
         )
+        return reading._replace(room=replicas.room(self._devices_read_since(reading)))
+
+    def _devices_read_since(self, reading: Reading) -> float:
+        """Instant after which a reading of the devices shows what all present workers make of them, while requests
+        wait."""
+        if reading.starting or not reading.demand:
+            self._working_since = reading.now
+        return self._working_since if reading.queue else inf
 
     def describe(self) -> dict[str, Any]:
         """Empty while it is off."""
         if self.options is None:
             return {}
-        return {"autoscaling": described(self.options, self.wanted, self._replicas.kept, self._last, self.refusal)}
+        why = self.refusal or (HELD_BACK if self._held_back else "")
+        return {"autoscaling": described(self.options, self.wanted, self._replicas.kept, self._last, why)}

@@ -39,5 +39,10 @@ def _otherwise(config: ModelConfig) -> Iterator[str]:
         )
     if config.share_devices:
         yield "shareDevices: true has no effect in a cluster: each worker has devices of its own"
+    if config.workers_per_device is not None:
+        yield (
+            f"workersPerDevice: {config.workers_per_device} has no effect in a cluster: each worker has devices of its "
+            "own"
+        )
     if config.bind_cores and "bind_cores" in config.explicit:
         yield "bindCores: true has no effect in a cluster: the cores of a node are Ray's"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
@@ -52,7 +53,8 @@ class Replicas:
         self._dismissals: set[asyncio.Task[None]] = set()
 
     async def scale(self, least: int, most: int, drain_limit: float) -> None:
-        """Start workers up to `least`, and remove those above `most`: first those that wait, then the newest.
+        """Start workers up to `least`, and remove those above `most`: first those that wait, then those on a device of
+        an older one, then the newest.
 
         The number of groups is limited by the devices; the caller has checked that one group fits.
         """
@@ -63,7 +65,8 @@ class Replicas:
             self._warn_of_cap(most)
             least, most = self.least, self.most = capped(self._resources, least, most)
             self.all += [self._new_replica() for _ in range(least - len(self.kept))]
-            surplus = sorted(self.kept, key=_waits)[most:]
+            crowded = _crowding(self.kept)
+            surplus = sorted(self.kept, key=lambda one: (_waits(one), crowded[one]))[most:]
             for replica in surplus:
                 replica.leave()
             self._judge()
@@ -81,7 +84,8 @@ class Replicas:
             wanted = min(wanted, max(self.least, len(kept) - len(waiting) + 1))
         if len(kept) > wanted:
             free = [one for one in kept if one.group is None or not bound(one.group.runner)]
-            self.dismiss(sorted(free, key=_last_to_go)[: len(kept) - wanted])
+            crowded = _crowding(kept)
+            self.dismiss(sorted(free, key=lambda one: _last_to_go(one, crowded[one]))[: len(kept) - wanted])
         elif len(kept) < wanted and not waiting:
             self._add(wanted - len(kept))
 
@@ -105,6 +109,10 @@ class Replicas:
             if self._waiting:
                 break
         self._judge()
+
+    def room(self, since: float) -> int | None:
+        """See `VersionSupply.room`."""
+        return self._resources.room(since)
 
     @property
     def kept(self) -> list[Replica]:
@@ -142,8 +150,8 @@ class Replicas:
         capacity = self._resources.capacity or 0
         if 0 < capacity < most:
             size, name = self._config.layout.devices or 1, " ".join(self._labels)
-            text = "model %s: the devices are enough for %d workers of %d devices each, not for %d"
-            log.warning(text, name, capacity, size, most)
+            each = f"workersPerDevice: {per}" if (per := self._config.workers_per_device) else f"{size} devices each"
+            log.warning("model %s: the devices are enough for %d workers of %s, not for %d", name, capacity, each, most)
 
     def _sibling_memory(self) -> int | None:
         """The memory of the worker that has served for the longest time."""
@@ -189,7 +197,19 @@ def _waits(replica: Replica) -> bool:
     return replica.state is ReplicaState.WAITING
 
 
-def _last_to_go(replica: Replica) -> tuple[int, int]:
-    """Order in which replicas stop: those that serve are the last, and the oldest of them the very last."""
+def _crowding(replicas: Sequence[Replica]) -> dict[Replica, int]:
+    """How many older ones, which come first, are on a device of each."""
+    found, on = {}, Counter[int]()
+    for replica in replicas:
+        devices = replica.lease.numbers if replica.lease is not None else ()
+        found[replica] = max((on[device] for device in devices), default=0)
+        on.update(devices)
+    return found
+
+
+def _last_to_go(replica: Replica, crowding: int) -> tuple[int, int, int]:
+    """Order in which replicas stop: those that serve are the last, of these those that were first on their devices,
+    and the oldest of them the very last."""
     order = (ReplicaState.FAILED, ReplicaState.WAITING, ReplicaState.RESTARTING, ReplicaState.STARTING)
-    return order.index(replica.state) if replica.state in order else len(order), -replica.number
+    at = order.index(replica.state) if replica.state in order else len(order)
+    return at, -crowding, -replica.number

@@ -30,10 +30,10 @@ def worker_counts(version: ModelVersion, wanted: Registration, server: ServerCon
 
 def _bounds(version: ModelVersion, wanted: Registration, server: ServerConfig) -> tuple[int, int]:
     """Bounds of workers that follow the load: the same order for each of them, with 0 for a minimum of the yaml, too.
-    Else 1, and as many as TorchServe would start."""
+    Else 1, and as many as TorchServe would start, `workersPerDevice` times."""
     config, said = version.config, server.defaults_of(version.source.model, version.source.version)
     at_start = version.source.at_startup
     leasts = (config.min_workers, wanted.initial_workers, said.min_workers if at_start else None, 1)
     least = next(count for count in leasts if count is not None)
-    most = config.max_workers or (said.max_workers if at_start else None) or version.resources.default_workers
+    most = config.max_workers or (said.max_workers if at_start else None) or version.resources.default_most
     return least, max(most, least, 1)

@@ -158,6 +158,34 @@ def test_a_full_queue_hides_how_many_come() -> None:
     assert [decide(one, QUEUE_TIME, history) for one in readings][-1].wanted >= 6
 
 
+@pytest.mark.parametrize(
+    ("room", "starting", "options", "wanted", "held_back"),
+    [
+        (None, 0, QUEUE_TIME, 6, False),
+        (9, 0, QUEUE_TIME, 6, False),
+        (1, 0, QUEUE_TIME, 5, True),
+        (0, 0, QUEUE_TIME, 4, True),
+        (1, 1, QUEUE_TIME, 6, False),  # the one that starts is there already
+        (0, 0, IN_FLIGHT, 4, True),
+        (1, 0, IN_FLIGHT, 5, True),
+    ],
+)
+def test_no_more_than_the_devices_have_room_for(
+    room: int | None, starting: int, options: AutoscalingOptions, wanted: int, *, held_back: bool
+) -> None:
+    history = History(4 + starting)
+    full = Reading(0, 100, 1, 100, 4, 0, 4, starting, 1, 6, 5, full=True, room=room)
+    readings = [full._replace(now=t / 2, answered=20.0 * t) for t in range(20)]
+    first = next(one for one in (decide(one, options, history) for one in readings) if one.direction or one.held_back)
+    assert (first.wanted, first.held_back) == (wanted, held_back)
+
+
+def test_a_device_without_room_takes_no_worker_away() -> None:
+    history = History(4)
+    readings = [Reading(t / 2, 100, 1, 100, 4, 20 * t, 4, 0, 1, 8, 5, room=0) for t in range(40)]
+    assert {decide(one, QUEUE_TIME, history).wanted for one in readings} == {4}
+
+
 def test_the_bounds_count_at_once() -> None:
     history = History(5)
     assert decide(Reading(0, ready=5, least=1, most=2), QUEUE_TIME, history).wanted == 2

@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from msx_core.service_errors import BadRequest, Overloaded, ServiceUnavailable
+from msx_frontend.devices.accelerator import DeviceStatus
 from msx_frontend.job import Job
 from msx_frontend.management_errors import ResourcesMissing
 from msx_frontend.models.autoscaling import timer
@@ -24,9 +25,11 @@ from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.versions.autoscaler import Autoscaler
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.models.versions.workers import VersionWorkers
+from msx_frontend.resources.device_reading import DeviceReading
 from msx_frontend.workers import group_end
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import ReplicaState
+from tests.frontend.devices.fake_accelerator import FakeAccelerator
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.frontend.jobs import sink_of
 
@@ -430,6 +433,110 @@ def test_a_minimum_of_one_and_as_many_as_there_are_devices_by_default(tmp_path: 
         assert (version.workers.least, version.workers.most, len(version.workers.all)) == (1, 3, 1)
 
     in_harness(tmp_path, test, npus=3)
+
+
+def read(clock: Clocked, *percents: int | None) -> None:
+    """The utilisation of each device is read, after the last look."""
+    statuses = {f"f{at}": DeviceStatus("Good", True, percent) for at, percent in enumerate(percents)}
+    clock.harness.resources.devices_read(DeviceReading(statuses, clock.now + 0.1))
+
+
+def waits(harness: Harness, count: int) -> list[Job]:
+    return [harness.submit() for _ in range(count)]
+
+
+def test_a_second_worker_on_a_device_that_has_time_left(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 1, 4, "workersPerDevice: 2\n")
+        jobs = waits(harness, 9)
+        read(clock, 95, 10)
+        clock.run(2)
+        await clock.settle(2)
+        assert harness.devices_of("m") == [(0,), (1,)], "each device has one before one has two"
+        assert "below 80 %" in clock.described["reason"]
+        clock.run(5)
+        assert len(clock.version.workers.all) == 2, "device 1 was read before its worker had work"
+        read(clock, 95, 80)
+        clock.run(5)
+        assert len(clock.version.workers.all) == 2
+        read(clock, 95, 79)
+        clock.run(2)
+        await clock.settle(3)
+        assert harness.devices_of("m")[2:] == [(1,)]
+        clock.run(2)
+        read(clock, None, None)
+        clock.run(2)
+        await clock.settle(4)
+        assert "reason" not in clock.described
+        while not all(job.done for job in jobs):
+            clock.answer_all()
+            await asyncio.sleep(0)
+
+    in_harness(tmp_path, test, accelerator=FakeAccelerator(2))
+
+
+def test_without_a_reading_the_queue_alone_decides(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 1, 9, "workersPerDevice: 2\n")
+        assert clock.version.workers.most == 4, "two on each device"
+        jobs = waits(harness, 9)
+        clock.run(2)
+        await clock.settle(4)
+        assert sorted(harness.devices_of("m")) == [(0,), (0,), (1,), (1,)]
+        clock.answer_all()
+        for job in jobs:
+            job.cancel()
+
+    in_harness(tmp_path, test, npus=2)
+
+
+def test_nothing_waits_for_a_second_worker_while_all_is_worked_on(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        config = ON.format(1, 2).replace("targetInFlight: 1", "targetInFlight: 0.5")
+        await harness.register(config=f"{config}workersPerDevice: 2\n")
+        clock, worked_on = Clocked(harness), harness.submit()
+        clock.run(0.5)
+        read(clock, 10)
+        clock.run(5)
+        assert len(clock.version.workers.all) == 1
+        waits_too = harness.submit()
+        clock.run(1)
+        await clock.settle(2)
+        for job in (worked_on, waits_too):
+            job.cancel()
+
+    in_harness(tmp_path, test, accelerator=FakeAccelerator(1))
+
+
+@pytest.mark.parametrize("way", ["by the load", "by a call"])
+def test_the_second_workers_go_first(tmp_path: Path, way: str) -> None:
+    async def test(harness: Harness) -> None:
+        clock = await clocked(harness, 1, 4, "workersPerDevice: 2\n")
+        harness.devices.health.unhealthy[1] = "Critical"
+        await harness.management.scale("m", None, 2, 4, wait=True)
+        del harness.devices.health.unhealthy[1]
+        await harness.management.scale("m", None, 3, 4, wait=True)
+        assert harness.devices_of("m") == [(0,), (0,), (1,)], "the newest one is the first on its device"
+        if way == "by a call":
+            await harness.management.scale("m", None, 2, 2, wait=True)
+        else:
+            await harness.management.scale("m", None, 2, 4, wait=True)
+            clock.run(60)
+        await clock.settle(2)
+        assert sorted(harness.devices_of("m")) == [(0,), (1,)]
+
+    in_harness(tmp_path, test, npus=2)
+
+
+def test_by_default_as_many_as_the_devices_take(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        config = "autoscaling: true\nworkersPerDevice: 3\n"
+        await harness.register(config=config, initial_workers=None, at_startup=True)
+        await harness.register("c", config=f"{config}deviceType: cpu\n", initial_workers=None, at_startup=True)
+        bounds = [(one.workers.least, one.workers.most) for one in harness.registry.all_versions()]
+        assert bounds == [(1, 6), (1, 1)]
+
+    in_harness(tmp_path, test, npus=2)
 
 
 def test_what_could_never_start_is_refused_at_registration(tmp_path: Path) -> None:

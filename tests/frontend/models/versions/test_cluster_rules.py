@@ -40,6 +40,9 @@ def test_other_keys_in_a_cluster() -> None:
         "shareDevices",
         "bindCores",
     ]
+    assert check_for_cluster(config_of(workersPerDevice=2), clustered=True) == [
+        "workersPerDevice: 2 has no effect in a cluster: each worker has devices of its own"
+    ]
     assert check_for_cluster(config_of().with_defaults(bind_cores=True), clustered=True) == []
 
 
