@@ -53,8 +53,8 @@ class Replicas:
         self._dismissals: set[asyncio.Task[None]] = set()
 
     async def scale(self, least: int, most: int, drain_limit: float) -> None:
-        """Start workers up to `least`, and remove those above `most`: first those that wait, then those on a device of
-        an older one, then the newest.
+        """Start workers up to `least`, and remove those above `most`: first those that wait, then second workers of a
+        device (`workersPerDevice`), then the newest.
 
         The number of groups is limited by the devices; the caller has checked that one group fits.
         """
@@ -198,10 +198,12 @@ def _waits(replica: Replica) -> bool:
 
 
 def _crowding(replicas: Sequence[Replica]) -> dict[Replica, int]:
-    """How many older ones, which come first, are on a device of each."""
+    """How many older ones, which come first, are on the device of each; 0 without `workersPerDevice`, as the newest
+    leaves first in TorchServe."""
     found, on = {}, Counter[int]()
     for replica in replicas:
-        devices = replica.lease.numbers if replica.lease is not None else ()
+        lease = replica.lease
+        devices = lease.numbers if lease is not None and lease.terms.most is not None else ()
         found[replica] = max((on[device] for device in devices), default=0)
         on.update(devices)
     return found
