@@ -37,6 +37,10 @@ class Gathering:
                 return True
         return False
 
+    def more_wait(self) -> bool:
+        """Whether requests wait in the socket, or for others."""
+        return self._waits or any(fd == self._sock_fd for fd, _ in self._poll.poll(0))
+
     def device_is_free(self) -> None:
         """Nothing runs any more, and no batch is ready: begin with what is there."""
         if self._waits:

@@ -36,10 +36,10 @@ class OverlapLoop:
     def __init__(self, link: WorkerLink, steps: OverlapRunner, batch_size: int = 1) -> None:
         self._jobs, self._replies, self._clock = link.jobs, link.replies, link.clock
         self._pace = Pace()
-        self._steps = TimedSteps(steps, self._pace)
+        self._gathering = Gathering(link.sock, self._pace)
+        self._steps = TimedSteps(steps, self._pace, self._gathering.more_wait)
         self._sequential = BatchLoop(link, self._steps, batch_size)
         self._source = BatchSource(link, batch_size)
-        self._gathering = Gathering(link.sock, self._pace)
         self._ahead_clock, self._behind_clock = CallClock(), CallClock()
         self._clock.beside = (self._ahead_clock, self._behind_clock)
         self._ahead, self._behind = threading.Lock(), threading.Lock()
@@ -56,10 +56,18 @@ class OverlapLoop:
         self._sequential.start()
         going_on = self._sequential.handle(early)
         while going_on:
-            going_on = self._overlapped() if self._pace.pays else self._sequential.receive()
+            going_on = self._overlapped() if self._pace.pays else self._in_turn()
         self._end_threads()
 
     # -- the main thread --
+
+    def _in_turn(self) -> bool:
+        """Receive once, and answer on this thread."""
+        going_on = self._sequential.receive()
+        followed, self._steps.followed = self._steps.followed, []
+        for idx, more_wait in enumerate(followed, 1):
+            self._pace.ended(followed=more_wait or idx < len(followed))
+        return going_on
 
     def _overlapped(self) -> bool:
         """Let the other threads work, until the one that reads hands that back."""
@@ -80,7 +88,9 @@ class OverlapLoop:
         self._clock.started = None
         self._gathering.device_is_free()
         self._behind.acquire()
-        if self._on_main.empty() and self._pace.answers_quickly and not self._preparing:
+        alone = self._on_main.empty() and not self._preparing
+        self._pace.ended(followed=not alone or self._gathering.more_wait())
+        if alone and self._pace.answers_quickly:
             self._answer(step, self._recover)
             self._behind.release()
         else:

@@ -1,6 +1,7 @@
 """The steps of a batch one after the other, and how long each takes."""
 
 import time
+from collections.abc import Callable
 
 from msx_backend.overlap.pace import Pace
 from msx_core.batch import BatchSink
@@ -11,14 +12,19 @@ from msx_sdk.request import InferenceRequest
 class TimedSteps:
     """Runs steps, and tells the pace how long they took. Calls of the whole `handle` tell it nothing."""
 
-    def __init__(self, steps: OverlapRunner, pace: Pace) -> None:
+    def __init__(self, steps: OverlapRunner, pace: Pace, more_wait: Callable[[], bool]) -> None:
+        """`more_wait` says whether requests wait in the socket."""
         self.context = steps.context
-        self._steps, self._pace = steps, pace
+        self._steps, self._pace, self._more_wait = steps, pace, more_wait
+        self.followed: list[bool] = []
+        """For each batch that `run` answered, whether requests waited before the answer: after it a lone client sends
+        its next one."""
 
     def run(self, requests: list[InferenceRequest], sink: BatchSink) -> None:
         """Answer a batch on the main thread."""
         step = self.prepare(requests)
         self.infer(step)
+        self.followed.append(self._more_wait())
         self.answer(step)
         self._steps.recover(step)
 

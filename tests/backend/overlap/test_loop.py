@@ -16,6 +16,8 @@ from tests.backend.overlap.looping import Gated, Looping
 def always_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "BEGINS_TO_PAY", -1.0)
     monkeypatch.setattr(pace, "STOPS_TO_PAY", -1.0)
+    monkeypatch.setattr(pace, "MANY_FOLLOW", -1.0)
+    monkeypatch.setattr(pace, "FEW_FOLLOW", -1.0)
     monkeypatch.setattr(pace, "SHORT_ANSWER", -1.0)
 
 

@@ -14,6 +14,8 @@ def paced(prepare: float, inference: float, answer: float) -> Pace:
     pace.prepared(prepare)
     pace.inferred(inference)
     pace.answered(answer)
+    for _ in range(10):
+        pace.ended(followed=True)
     return pace
 
 
@@ -40,6 +42,22 @@ def test_it_does_not_change_its_mind_at_each_batch() -> None:
     assert not pace.pays
     pace.answer = 0.0001
     assert not pace.pays
+
+
+def test_lone_requests_do_not_overlap() -> None:
+    pace = paced(0.001, 0.020, 0.001)
+    assert pace.pays
+    for _ in range(10):
+        pace.ended(followed=False)
+    assert pace.pays
+    for _ in range(20):
+        pace.ended(followed=False)
+    assert not pace.pays
+    pace.ended(followed=True)
+    assert not pace.pays
+    for _ in range(4):
+        pace.ended(followed=True)
+    assert pace.pays
 
 
 def test_averages_follow_slowly() -> None:

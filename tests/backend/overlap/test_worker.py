@@ -51,3 +51,10 @@ def chunks(worker: Any) -> list[bytes]:
         if isinstance(message, Chunk):
             found.append(body)
     return found
+
+
+def test_lone_requests_stay_on_one_thread(tmp_path: Path) -> None:
+    with serving(tmp_path, "three_steps", config={"overlap": True}) as worker:
+        for number in range(20):
+            worker.predict({"n": number})
+            assert json.loads(worker.receive()[1])[2:5] == ["MainThread"] * 3
