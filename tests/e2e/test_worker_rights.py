@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import new_store, pack_service, run_server
+from tests.interpreters import stub_interpreter
 from tests.other_user import UID, needs_root, open_folder, others_python
 
 pytestmark = [pytest.mark.e2e, needs_root]
@@ -26,6 +27,8 @@ def test_each_archive_has_a_user_of_its_own(folder: Path) -> None:
     pack_service("rights", store, model="one")
     pack_service("rights", store, model="two", version="2.0")
     properties = f"python={python}\nworker_user={UID}-{UID + 1}\nworker_groups=12345\nworker_limits=nofile=512,core=0\n"
+    (closed_folder := folder / "closed").mkdir(mode=0o700)
+    properties += f"pythons=other={python},closed={stub_interpreter(closed_folder / 'python')}\n"
     with run_server(folder, "--models", "one.mar", "two.mar", properties=properties, tokens=True, env=env) as server:
         state, pid = server.state, server.info["pid"]
         first = ask(server, "one", [])
@@ -43,7 +46,7 @@ def test_each_archive_has_a_user_of_its_own(folder: Path) -> None:
             assert (one["no_new_privileges"], one["capabilities"], one["nofile"]) == (1, 0, [512, 512])
             assert one["cache_written"] is one["home_written"] is True
             assert Path(one["home"]).parent == Path(one["temp"]).parent.parent == Path(one["cwd"])
-        pack_service("rights", store, model="three", version="3.0")
+        pack_service("rights", store, model="three", version="3.0", config="python: other\n")
         reply = server.register(Path("three.mar"))
         assert (reply.status_code, "all 2 of worker_user (61234-61235) are taken" in reply.text) == (500, True), reply
         server.kill_worker(server.worker_pids("one")[0], "one")
@@ -51,6 +54,10 @@ def test_each_archive_has_a_user_of_its_own(folder: Path) -> None:
         assert server.management.delete("/models/two").status_code == 200
         assert server.register(Path("three.mar")).status_code == 200
         assert ask(server, "three", [])["uids"] == second["uids"]
+        pack_service("rights", store, model="four", config="python: closed\n")
+        reply = server.register(Path("four.mar"))
+        assert f"python: closed ({closed_folder}/python) cannot be run: " in reply.json()["message"]
+        assert f"cannot be run as user {UID}: Permission denied" in reply.json()["message"]
 
 
 def test_limits_without_a_user(folder: Path) -> None:

@@ -230,9 +230,11 @@ class Environments:
         await self._remove(is_unfinished)
 
     async def clean(self, used: Iterable[Environment]) -> None:
-        """Once the models of the start are known: remove the environments that none of them uses."""
-        keys = {await environment.key() for environment in used}
-        await self._remove(lambda folder: key_of(folder) not in keys)
+        """Once the models of the start are known: remove the environments that none of them uses, unless it is not
+        known which one of them does: its interpreter may be away for a while."""
+        keys = {await environment.key() for environment in used if isinstance(environment, RequiredEnvironment)}
+        if "" not in keys:
+            await self._remove(lambda folder: key_of(folder) not in keys)
 
     async def _remove(self, is_waste: Callable[[Path], bool]) -> None:
         await asyncio.to_thread(remove, self._folder, is_waste, self._uses)

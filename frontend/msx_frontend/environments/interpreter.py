@@ -76,15 +76,15 @@ async def check_interpreter(path: Path, env: Mapping[str, str], confine: Confine
     if not PYTHON.has(found.python):
         raise UnfitInterpreter(f"is Python {found.python}, and {OWN_PACKAGE} needs {PYTHON}")
     if not found.file:
-        raise UnfitInterpreter(f"cannot run workers, because {OWN_PACKAGE} is not installed there: {install}")
+        raise UnfitInterpreter(f"cannot run workers: {OWN_PACKAGE} is not installed there; {install}")
     if found.protocol != PROTOCOL_VERSION:
         raise UnfitInterpreter(
             f"has {OWN_PACKAGE} {found.packages.get(OWN_PACKAGE, 'of an unknown version')} with version "
             f"{found.protocol} of the workers' protocol, and this server is {__version__} with version "
-            f"{PROTOCOL_VERSION}: {install}"
+            f"{PROTOCOL_VERSION}; {install}"
         )
     if found.problem:
-        raise UnfitInterpreter(f"cannot run workers, because it cannot import them ({found.problem}): {install}")
+        raise UnfitInterpreter(f"cannot run workers: it cannot import them ({found.problem}); {install}")
     return found
 
 

@@ -271,6 +271,5 @@ def test_a_python_that_cannot_run_workers(tmp_path: Path) -> None:
         serving(Setup(properties=f"python={python}\n"), folder),
     ):
         raise RuntimeError
-    assert f"python: {python} cannot run workers: " in str(caught.value)
-    assert "No module named 'msx_backend'. Install msx-serve in its environment." in str(caught.value)
+    assert f"python: {python} cannot run workers: msx-serve is not installed there; run `" in str(caught.value)
     assert not os.listdir(folder / "temp")

@@ -177,6 +177,25 @@ def test_what_is_complete_is_found_again(tmp_path: Path, pip: FakePip) -> None:
     assert len(pip.commands) == 1
 
 
+def test_nothing_is_removed_while_the_interpreter_of_a_model_is_away(tmp_path: Path, pip: FakePip) -> None:
+    path = tmp_path / "python"
+
+    async def test() -> None:
+        environments = environments_of(tmp_path, pythons=(f"other={path}",))
+        source = source_of(tmp_path)
+        chosen = environments.of(replace(source, config=ModelConfig(python="other")))
+        usual = environments.of(replace(source, manifest={"model": {}}))
+        unused = tmp_path / "environments" / "x-1"
+        unused.mkdir(parents=True)
+        await environments.clean([chosen, usual])
+        assert unused.exists()
+        stub_interpreter(path)
+        await environments.clean([chosen, usual])
+        assert not unused.exists()
+
+    run(test())
+
+
 def test_what_was_removed_is_installed_again(tmp_path: Path, pip: FakePip, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         environment = environments_of(tmp_path).of(source_of(tmp_path))

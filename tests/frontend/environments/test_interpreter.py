@@ -65,22 +65,21 @@ def test_workers_of_another_protocol_are_refused_with_both_versions(
     install_other_msx(site_packages(tmp_path), "9.9", protocol=protocol)
     assert refused(path) == (
         f"has msx-serve 9.9 with version {theirs} of the workers' protocol, and this server is {__version__} with "
-        f"version {PROTOCOL_VERSION}: run `{path} -m pip install msx-serve=={__version__}`"
+        f"version {PROTOCOL_VERSION}; run `{path} -m pip install msx-serve=={__version__}`"
     )
 
 
 def test_an_environment_without_msx_is_refused_with_the_line_for_pip(tmp_path: Path) -> None:
     path = new_interpreter(tmp_path, with_msx=False)
     assert refused(path) == (
-        f"cannot run workers, because msx-serve is not installed there: run `{path} -m pip install "
-        f"msx-serve=={__version__}`"
+        f"cannot run workers: msx-serve is not installed there; run `{path} -m pip install msx-serve=={__version__}`"
     )
 
 
 def test_workers_that_cannot_be_imported_are_refused_with_the_reason(tmp_path: Path) -> None:
     path = new_interpreter(tmp_path, with_msx=False)
     install_other_msx(site_packages(tmp_path), __version__, protocol=PROTOCOL_VERSION, worker="import no_such_thing")
-    assert "it cannot import them (ModuleNotFoundError: No module named 'no_such_thing'): run `" in refused(path)
+    assert "it cannot import them (ModuleNotFoundError: No module named 'no_such_thing'); run `" in refused(path)
 
 
 STUBS: list[tuple[str, dict[str, Any], str]] = [
