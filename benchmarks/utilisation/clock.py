@@ -13,7 +13,7 @@ import httpx
 
 from benchmarks.contests.contest import Contestant
 from benchmarks.handlers.measured_calls import FIGURES
-from benchmarks.load.wrk import wrk_of
+from benchmarks.load.closed_loop import ClosedLoop
 from benchmarks.peers import mosec
 from benchmarks.peers.venv import NotInstalled, install
 from benchmarks.reports.figures import median, spread
@@ -71,14 +71,14 @@ class Setting(NamedTuple):
 def measure(report: Report, settings: Sequence[Setting], plan: Plan, *, peer: bool) -> None:
     """Add a table for each setting, and the targets."""
     peer = peer and _peer_is_there(report)
-    with wrk_of(BODY, {"Content-Type": "application/octet-stream"}) as load:
-        for setting in settings:
-            with ExitStack() as stack:
-                field = [stack.enter_context(one) for one in _entrants(setting, peer)]
-                play(setting.title, field, load, plan)
-            records = [one.record for one in field]
-            report.tables.append(table(setting.title[0].upper() + setting.title[1:], records))
-            report.targets += targets(setting, records[0])
+    load = ClosedLoop(BODY, {"Content-Type": "application/octet-stream"})
+    for setting in settings:
+        with ExitStack() as stack:
+            field = [stack.enter_context(one) for one in _entrants(setting, peer)]
+            play(setting.title, field, load, plan)
+        records = [one.record for one in field]
+        report.tables.append(table(setting.title[0].upper() + setting.title[1:], records))
+        report.targets += targets(setting, records[0])
 
 
 def _peer_is_there(report: Report) -> bool:

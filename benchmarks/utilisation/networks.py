@@ -19,7 +19,7 @@ import httpx
 import numpy as np
 
 from benchmarks.contests.contest import Contestant
-from benchmarks.load.wrk import wrk_of
+from benchmarks.load.closed_loop import ClosedLoop
 from benchmarks.reports.figures import median, spread
 from benchmarks.reports.table import Report, Target
 from benchmarks.servers.msx import HANDLERS, Server, started, store_of
@@ -92,9 +92,8 @@ def measure(report: Report, models: list[Model], plan: Plan) -> None:
     """Add a table for each model, and the targets of those that have some."""
     for model in models:
         with ExitStack() as stack:
-            load = stack.enter_context(wrk_of(model.body, {"Content-Type": BINARY}, timeout=30))
             field = [stack.enter_context(_served(model, name, overlap=name == OURS)) for name in (OURS, SEQUENTIAL)]
-            play(model.title, field, load, plan)
+            play(model.title, field, ClosedLoop(model.body, {"Content-Type": BINARY}), plan)
         report.tables.append(table(model.title, [one.record for one in field]))
         report.targets += targets(model, field[0].record)
 

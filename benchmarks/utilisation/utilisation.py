@@ -20,7 +20,7 @@ CALLS = tuple(f"{call:g}" for call in clock.BATCHES)
 
 @benchmark("utilisation")
 @click.option("--rounds", default=3, type=click.IntRange(1), help="Every server takes its turn in each round.")
-@click.option("--seconds", default=8.0, type=click.FloatRange(2), help="Length of each turn; wrk takes whole seconds.")
+@click.option("--seconds", default=8.0, type=click.FloatRange(2), help="Length of each turn.")
 @click.option("--alone", default=2.0, type=click.FloatRange(1), help="Seconds of each turn with one connection.")
 @click.option("--connections", "-c", default=256, type=click.IntRange(1))
 @click.option("--call", "calls", multiple=True, default=CALLS, type=click.Choice(CALLS), help="ms; repeatable.")
