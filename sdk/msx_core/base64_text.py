@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-SLICE = 1 << 18
+SLICE = 1 << 16
 """Characters, a multiple of four, that are decoded at once."""
 
 

@@ -160,7 +160,7 @@ class TextRequest:
 
     def read(self, kind: type[M]) -> M:
         """Its body as this struct. Raises MalformedJson, and WrongParameter, for more than a limit allows, too."""
-        if type(self._read) is kind:  # the request is read again, now that its images are ready
+        if type(self._read) is kind:  # read again: its model is loaded, or its images are ready
             return self._read
         asked = decode(self.body, kind)
         try:

@@ -13,12 +13,12 @@ class TokenizeRequest(WireStruct):
     ids: Tokens | None = None
     """Instead of a text: the reply has the text of these tokens, special ones too, and no spans."""
     messages: list[dict[str, Any]] | None = None
-    images: tuple[Image, ...] = ()
     tools: list[dict[str, Any]] | None = None
     chat_template_kwargs: dict[str, Any] = {}
     add_generation_prompt: bool | None = None
     continue_final_message: bool = False
     chat_template: str | None = None
+    images: tuple[Image, ...] = ()
     add_special_tokens: bool = True
     """Add them to a prompt; the template writes those of messages."""
     skip_special_tokens: bool = False

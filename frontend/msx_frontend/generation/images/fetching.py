@@ -82,11 +82,12 @@ class ImageFetcher:
             httpx = await loop.run_in_executor(self._threads, importlib.import_module, "httpx")
             context = await loop.run_in_executor(self._threads, _trust)
             try:
-                async with httpx.AsyncClient(verify=context, trust_env=False, timeout=self._limits.seconds) as client:
+                time = httpx.Timeout(self._limits.seconds, connect=self._limits.seconds / MOST_ADDRESSES)
+                async with httpx.AsyncClient(verify=context, trust_env=False, timeout=time) as client:
                     return await self._follow(client, httpx.URL(url), room)
             except httpx.TimeoutException:
                 raise NotFetched("its host does not answer") from None
-            except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, UnicodeError) as error:
+            except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, ValueError) as error:
                 raise NotFetched(f"it cannot be fetched ({type(error).__name__})") from None
 
     async def _follow(self, client: httpx.AsyncClient, url: httpx.URL, room: Room) -> bytes:
@@ -105,12 +106,12 @@ class ImageFetcher:
         name = _name(url)
         if url.scheme not in ("http", "https") or url.userinfo or not 0 < len(name) <= LONGEST_NAME:
             raise NotFetched("expected a URL of http or https, without a user")
-        named, matched = name in self._limits.hosts, any(matches_host(name, host) for host in self._limits.hosts)
-        if not matched:
+        if not any(matches_host(name, host) for host in self._limits.hosts):
             raise NotFetched(f"{name} is not in allowed_image_hosts of the server's config.properties")
         found = await asyncio.get_running_loop().run_in_executor(self._threads, resolved, name)
         if not found:
             raise NotFetched(f"{name} has no address")
+        named = "*" not in name and name in self._limits.hosts
         if reason := next(filter(None, (_refusal(address, named=named) for address in found)), ""):
             raise NotFetched(f"{name} {reason}")
         return found
@@ -121,7 +122,7 @@ class ImageFetcher:
 
         tried = addresses[:MOST_ADDRESSES]
         for address in tried[:-1]:
-            with suppress(httpx.ConnectError):
+            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
                 return await client.send(_request(client, url, address), stream=True)
         return await client.send(_request(client, url, tried[-1]), stream=True)
 

@@ -6,6 +6,7 @@ import asyncio
 import ssl
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,22 @@ def test_sizes(web: FileServer) -> None:
     assert refusal(web.announce("/b", 10**12)).startswith("at most 6553500 bytes are allowed, not 1000000000000")
     assert refusal(web.endless("/c"), max_image_size=1000).startswith("at most 1000 bytes are allowed")
     assert refusal(url, url, url, **many).startswith("all images: at most 250 bytes are allowed, not 300; max_request_")
+
+
+def test_a_name_that_is_written_like_a_pattern_is_not_named_in_full(names: dict[str, list[str]]) -> None:
+    """DNS may answer for `*.cdn.example` itself."""
+    names["*.cdn.example"] = ["10.0.0.1"]
+    assert "of a private network" in refusal("http://*.cdn.example/", hosts=("*.cdn.example",))
+
+
+def test_a_length_that_is_no_number(web: FileServer) -> None:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "9" * 5000)
+        handler.end_headers()
+
+    web.routes["/a"] = answer
+    assert refusal(f"{web.url}/a").startswith("it cannot be fetched (")
 
 
 def test_hosts_that_fail(web: FileServer) -> None:
