@@ -61,12 +61,12 @@ class CheckedInterpreter:
             async with self._checking:
                 return await self._checked()
         except UnfitInterpreter as error:
+            self._found = None
             named = f"{self._name} ({self.path})" if self._name else self.path
             raise InvalidModel(f"{model}: python: {named} {error}") from None
 
     async def _checked(self) -> Interpreter:
         if self._found is None or self._stamp != await asyncio.to_thread(_stamp, self._found):
-            self._found = None
             self._found = await check_interpreter(Path(self.path), self._env, self._confine)
             self._stamp = await asyncio.to_thread(_stamp, self._found)
         return self._found
