@@ -19,12 +19,12 @@ class Clocked(Handler):
 
     def preprocess(self, data: list[dict[str, Any]]) -> list[bytes]:
         bodies = [bytes(row["body"]) for row in data]
-        self.clock.compute(bodies)
+        self.clock.compute()
         return bodies
 
     def inference(self, inputs: Sequence[bytes]) -> Sequence[bytes]:
         return self.clock.run(inputs)  # type: ignore[no-any-return]
 
     def postprocess(self, outputs: Sequence[bytes]) -> list[bytes]:
-        self.clock.compute(outputs)
+        self.clock.compute()
         return [*outputs]
