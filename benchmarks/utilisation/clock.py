@@ -20,7 +20,7 @@ from benchmarks.reports.figures import median, spread
 from benchmarks.reports.table import Report, Target
 from benchmarks.servers.msx import HANDLERS, new_store, started
 from benchmarks.utilisation.figures import Record, table
-from benchmarks.utilisation.served import Plan, Served, play
+from benchmarks.utilisation.served import Plan, Served, check_overlap, play
 
 BATCHES = {20.0: 16, 5.0: 16, 2.0: 4}
 """Requests of a full batch, by the milliseconds of a call."""
@@ -116,6 +116,7 @@ def _ours(setting: Setting, name: str, *, overlap: bool) -> Iterator[Served]:
         new_store("clocked", config, "device_clock", "measured_calls") as store,
         started(store, "clocked", tokens=False) as server,
     ):
+        check_overlap(server, "clocked", wanted=overlap)
         yield _served(setting, Contestant(name, server.address, "/predictions/clocked", server.process.pid))
 
 

@@ -6,15 +6,17 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
 
 import click
 import httpx
 
 from benchmarks.cli.benchmark import progress
+from benchmarks.handlers.marks import Marks
 from benchmarks.load.client import Address
 from benchmarks.peers.process import free_ports, running
 from benchmarks.reports.figures import figure, median
@@ -24,6 +26,9 @@ from benchmarks.utilisation.steps import STEPS, beyond_the_call, instants, micro
 
 CALL = 5.0
 """Milliseconds of the device's call."""
+WAYS = {"overlap": "true", "overlap off": "false"}
+TURN = 500
+"""Requests of one server before it is the other's turn."""
 WARM_UP = 200
 """Requests that do not count."""
 CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 16\noverlap: {}\ncall: {}\n"
@@ -32,10 +37,39 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 PATH = "/predictions/marked"
 
 
+@dataclass
+class Asked:
+    """A server that is asked by one connection."""
+
+    address: Address
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    """Nanoseconds at which each request was about to be sent, and its answer was there."""
+    noted: Marks = field(default_factory=dict)
+    """Marks of its processes, once it has ended."""
+
+    def requests(self) -> list[list[int]]:
+        """Return the instants of each request. Raises click.ClickException where more than one in 100 lacks a mark."""
+        found = [instants(self.noted, *span) for span in self.spans]
+        complete = [one for one in found if one is not None]
+        if len(complete) < 0.99 * len(found):
+            raise click.ClickException(f"{len(found) - len(complete)} of {len(found)} requests lack a mark.")
+        return complete
+
+
 def measure(report: Report, requests: int) -> None:
-    """Add the table of so many requests of one connection, one after the other, with overlap and without."""
-    ways = {way: _requests(overlap, requests) for way, overlap in (("overlap", "true"), ("overlap off", "false"))}
-    report.tables.append(table(ways, f"A lone request, µs: medians of {requests:,}, a call of {CALL:g} ms"))
+    """Add the table of so many requests of one connection, one after the other, with overlap and without, in turns."""
+    with ExitStack() as stack:
+        ways = {way: stack.enter_context(_asked(yaml)) for way, yaml in WAYS.items()}
+        for count in _turns(requests):
+            for one in ways.values():
+                one.spans += _ask(one.address, count)
+            progress(f"utilisation: {count} lone requests each")
+    title = f"A lone request, µs: medians of {requests:,}, a call of {CALL:g} ms"
+    report.tables.append(table({way: one.requests() for way, one in ways.items()}, title))
+
+
+def _turns(requests: int) -> list[int]:
+    return [min(TURN, requests - done) for done in range(0, requests, TURN)]
 
 
 def table(ways: Mapping[str, Sequence[Sequence[int]]], title: str) -> Table:
@@ -46,18 +80,18 @@ def table(ways: Mapping[str, Sequence[Sequence[int]]], title: str) -> Table:
     return Table(title, ("where", "step", *ways), [*rows, ("", "all but the call", *beyond)])
 
 
-def _requests(overlap: str, count: int) -> list[list[int]]:
-    """Return the instants of requests at a server of its own."""
+@contextmanager
+def _asked(overlap: str) -> Iterator[Asked]:
+    """A server of its own, warm."""
     with new_store("marked", CONFIG.format(overlap, CALL), "marks") as store:
         inference, management = (Address("127.0.0.1", port) for port in free_ports(2))
-        marks = store.parent / "marks.json"
-        command = _command(store, marks, inference, management)
+        file = store.parent / "marks.json"
+        command, asked = _command(store, file, inference, management), Asked(inference)
         with running("msx-serve", command, store.parent, inference, "/readyz", environment=ENVIRONMENT):
-            spans = _ask(inference, WARM_UP + count)[WARM_UP:]
+            _ask(inference, WARM_UP)
+            yield asked
             reply = httpx.get(f"{management.url}/models/marked?customized=true", timeout=60).json()
-        noted: dict[str, Any] = json.loads(marks.read_text()) | reply[0]["customizedMetadata"]
-    progress(f"utilisation: {count} lone requests, overlap {overlap}")
-    return _complete([instants(noted, *span) for span in spans])
+        asked.noted = json.loads(file.read_text()) | reply[0]["customizedMetadata"]
 
 
 def _command(store: Path, marks: Path, inference: Address, management: Address) -> list[str]:
@@ -89,11 +123,3 @@ def _ask_once(connection: socket.socket, request: bytes) -> tuple[int, int]:
     if not reply.startswith(b"HTTP/1.1 200"):
         raise click.ClickException(f"A lone request was answered by {reply[:200]!r}.")
     return begun, ended
-
-
-def _complete(found: Sequence[list[int] | None]) -> list[list[int]]:
-    """Raises click.ClickException where more than one request in a hundred lacks a mark."""
-    complete = [one for one in found if one is not None]
-    if len(complete) < 0.99 * len(found):
-        raise click.ClickException(f"{len(found) - len(complete)} of {len(found)} requests lack a mark.")
-    return complete

@@ -26,7 +26,7 @@ from benchmarks.servers.msx import HANDLERS, Server, started, store_of
 from benchmarks.utilisation.clock import FULL, OURS, SEQUENTIAL
 from benchmarks.utilisation.exported import NETWORKS, PICTURE
 from benchmarks.utilisation.figures import Record, table
-from benchmarks.utilisation.served import Plan, Served, play
+from benchmarks.utilisation.served import Plan, Served, check_overlap, play
 from msx_archiver.options import PackOptions
 
 MODEL = "network"
@@ -137,6 +137,7 @@ def _served(model: Model, name: str, *, overlap: bool) -> Iterator[Served]:
         store_of(_options(model, Path(folder)), config) as store,
         started(store, MODEL, tokens=False) as server,
     ):
+        check_overlap(server, MODEL, wanted=overlap)
         contestant = Contestant(name, server.address, f"/predictions/{MODEL}", server.process.pid)
         yield Served(Record(name, model.batch), contestant, partial(_figures, server))
 

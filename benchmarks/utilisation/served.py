@@ -6,8 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import click
+import httpx
+
 from benchmarks.cli.benchmark import progress
 from benchmarks.contests.contest import Contestant, Load, rotated
+from benchmarks.servers.msx import Server
 from benchmarks.utilisation.figures import Record, Turn
 
 WARM_UP = 1.0
@@ -50,3 +54,10 @@ def play(name: str, field: Sequence[Served], load: Load, plan: Plan) -> None:
         for one in rotated([*field], number):
             one.play(load, plan)
         progress(f"utilisation: {name}, round {number + 1} of {plan.rounds}")
+
+
+def check_overlap(server: Server, model: str, *, wanted: bool) -> None:
+    """Raises click.ClickException where its batches overlap and should not, or do not and should."""
+    described: dict[str, Any] = httpx.get(f"{server.management}/models/{model}", timeout=60).json()[0]["overlap"]
+    if described["enabled"] is not wanted:
+        raise click.ClickException(f"{model} should {'' if wanted else 'not '}overlap, and describe says {described}.")

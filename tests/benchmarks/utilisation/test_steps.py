@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import click
+import pytest
+
 from benchmarks.handlers.marks import Marks, mark
-from benchmarks.utilisation.lone import table
+from benchmarks.load.client import Address
+from benchmarks.utilisation.lone import Asked, _turns, table
 from benchmarks.utilisation.steps import CALL, STEPS, beyond_the_call, instants, micros
 
 NAMES = [step.mark for step in STEPS[:-1]]
@@ -60,3 +64,16 @@ def test_a_method_that_is_marked_does_what_it_did() -> None:
     assert Greeter().greet("a", loud=True) == "A"
     assert [len(one) for one in marks.values()] == [1, 1]
     assert marks["begun"] <= marks["done"]
+
+
+def test_servers_take_turns_until_each_has_answered_all() -> None:
+    assert _turns(1200) == [500, 500, 200]
+    assert _turns(500) == [500]
+
+
+def test_requests_without_marks_are_told_where_they_are_many() -> None:
+    asked = Asked(Address("127.0.0.1", 1), [(0, 17_000)] * 3, marks_of(0))
+    assert len(asked.requests()) == 3
+    asked.noted = marks_of(50_000)
+    with pytest.raises(click.ClickException, match="3 of 3 requests lack a mark"):
+        asked.requests()
