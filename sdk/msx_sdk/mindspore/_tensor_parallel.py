@@ -19,6 +19,8 @@ class TensorParallelHandler(Handler):
     `inference` hands its outputs to `postprocess` in the same way. Works on one rank too.
     """
 
+    overlap = True
+
     parallel: Parallel
     cell: Any
 

@@ -16,6 +16,8 @@ import pytest
 from msx_backend.handlers import _batching, _joined
 from msx_core.config.keys import ModelKeys
 from msx_core.overlap import sequential_reason
+from msx_core.resolve import resolve_object
+from msx_sdk.mindspore import TensorParallelHandler
 from msx_sdk.testing import LocalModel
 from tests.backend.handlers.conftest import Serve
 from tests.backend.handlers.test_image_classifier import folder, picture
@@ -158,6 +160,15 @@ def test_images_are_copied_once(model: LocalModel, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("model", CASES, indirect=True)
 def test_built_in_handlers_overlap(model: LocalModel) -> None:
     assert sequential_reason(model.handler, ModelKeys()) == ""
+
+
+def test_a_divided_network_overlaps_on_one_rank() -> None:
+    class Divided(TensorParallelHandler):
+        def build(self, parallel: Any) -> Any: ...
+
+    divided = resolve_object(Divided())
+    assert sequential_reason(divided, ModelKeys()) == ""
+    assert sequential_reason(divided, ModelKeys(), world_size=2) == "the ranks of its group make each call together"
 
 
 def test_one_request_is_not_copied(shared: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
