@@ -30,10 +30,11 @@ def batches_ahead(seconds: float, *, only: bool, overlaps: bool = False, plenty:
     ahead, whatever a batch takes: its device would wait for preprocess else, and no request waits behind a long batch
     while another group becomes free, as there is work for all of them.
     """
-    if seconds > PREFETCH_BELOW:
-        return int((overlaps and plenty) or (only and seconds <= ONLY_BELOW))
-    ahead = max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
-    return ahead + OVERLAPPED if overlaps else ahead
+    if seconds > (ONLY_BELOW if only else PREFETCH_BELOW):
+        ahead = 0
+    else:
+        ahead = max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
+    return ahead + OVERLAPPED if overlaps and (ahead or plenty) else ahead
 
 
 def may_join(seconds: float) -> bool:

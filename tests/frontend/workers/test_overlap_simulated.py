@@ -34,6 +34,12 @@ def test_it_waits_where_steps_run_one_after_the_other(monkeypatch: pytest.Monkey
     assert bench.utilisation(clients=6, seconds=100 * LONG.device) == pytest.approx(0.6, abs=0.02)
 
 
+def test_it_waits_for_long_steps_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of more than 100 ms is sent ahead alone, so that no more requests wait where nothing takes them back."""
+    bench = Bench(monkeypatch, Steps(before=0.2, device=0.2, behind=0.1), 1)
+    assert bench.utilisation(clients=6, seconds=20.0) == pytest.approx(0.8, abs=0.02)
+
+
 def test_the_server_learns_the_time_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not how long a batch is in the worker."""
     steps = Steps(before=0.001, device=0.005, behind=0.001)
