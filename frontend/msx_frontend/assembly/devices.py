@@ -50,8 +50,12 @@ class ServerDevices:
         return found
 
     def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
-        """The figures of each device, by the server's number; none after the end. Blocks."""
-        return () if self._closed else figures(self._accelerator, self._devices)
+        """The figures of each device, by the server's number, as the watch has read them last, or as they are now
+        where it does not look; none after the end. Blocks."""
+        if self._closed:
+            return ()
+        statuses = self.resources.reading.statuses if self._watch.looks else self._accelerator.status()
+        return figures(statuses, self._devices)
 
     def observed(self) -> Iterable[ObservedDevice]:
         """Each device as it was read last, for the metrics."""

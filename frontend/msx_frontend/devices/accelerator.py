@@ -119,9 +119,8 @@ class Accelerator(Protocol):
         """
 
 
-def figures(accelerator: Accelerator, devices: Sequence[Device]) -> Iterator[tuple[int, DeviceStatus]]:
-    """The status of the devices that have one, with the server's numbers of them. Blocks."""
-    statuses = accelerator.status()
+def figures(statuses: Mapping[str, DeviceStatus], devices: Sequence[Device]) -> Iterator[tuple[int, DeviceStatus]]:
+    """The status of the devices that have one, with the server's numbers of them."""
     for number, device in enumerate(devices):
         if device.id in statuses:
             yield number, statuses[device.id]

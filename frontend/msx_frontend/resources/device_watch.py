@@ -18,6 +18,10 @@ class DeviceWatch:
         self._accelerator, self._resources, self._interval = accelerator, resources, interval
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def looks(self) -> bool:
+        return self._task is not None
+
     async def start(self) -> None:
         """Returns after the first reading: no worker starts on a device that is unhealthy by then."""
         if self._interval and self._resources.devices.count:

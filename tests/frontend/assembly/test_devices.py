@@ -50,6 +50,17 @@ def test_its_devices_are_read_no_more_after_the_end(fake: FakeAccelerator) -> No
     assert list(devices.figures()) == []
 
 
+@pytest.mark.parametrize(("interval", "readings"), [(15, 1), (0, 2)])
+def test_metrics_take_what_the_watch_has_read(fake: FakeAccelerator, interval: int, readings: int) -> None:
+    async def test() -> None:
+        devices = await ServerDevices.find(ServerConfig(accelerator="fake", device_check_interval=interval))
+        assert [len(list(devices.figures())) for _ in range(2)] == [2, 2]
+        await devices.close()
+
+    asyncio.run(test())
+    assert fake.readings == readings
+
+
 def test_a_kind_that_is_named_and_not_there_ends_the_start(fake: FakeAccelerator) -> None:
     fake.devices.clear()
     with pytest.raises(NoDevicesError, match=r"^accelerator=fake: no FPU was found"):

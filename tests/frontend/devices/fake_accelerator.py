@@ -41,6 +41,7 @@ class FakeAccelerator:
         self.ports_in_use: set[int] = set()
         """Blocks of which another process has some ports."""
         self.closed = False
+        self.readings = 0
 
     def detect(self) -> Sequence[Device]:
         return self.devices
@@ -52,6 +53,7 @@ class FakeAccelerator:
         return [Device(f"f{number}", "simulated", simulated=True) for number in range(count)]
 
     def status(self) -> Mapping[str, DeviceStatus]:
+        self.readings += 1
         return dict(self.statuses)
 
     def links(self) -> Links:

@@ -62,7 +62,7 @@ def test_another_accelerator_is_all_that_the_server_shows(
 def test_its_figures_are_in_the_metrics() -> None:
     fake, metrics = FakeAccelerator(2), ServerMetrics()
     del fake.statuses["f1"]
-    metrics.system(of_machine(lambda: figures(fake, fake.detect()))())
+    metrics.system(of_machine(lambda: figures(fake.status(), fake.detect()))())
     seen = exposed(metrics)
     assert seen["GPUMemoryUtilization", "DeviceId=0,Level=Host"] == 25
     assert not [labels for _, labels in seen if "DeviceId=1" in labels]
