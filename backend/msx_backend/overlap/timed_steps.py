@@ -17,8 +17,8 @@ class TimedSteps:
         self.context = steps.context
         self._steps, self._pace, self._more_wait = steps, pace, more_wait
         self.followed: list[bool] = []
-        """For each batch that `run` answered, whether requests waited before the answer: after it a lone client sends
-        its next one."""
+        """Whether requests waited before the answer, for each batch that `run` answered: a lone client sends its next
+        one after it."""
 
     def run(self, requests: list[InferenceRequest], sink: BatchSink) -> None:
         """Answer a batch on the main thread."""
