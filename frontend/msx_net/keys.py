@@ -3,6 +3,7 @@
 from typing import Literal, Protocol
 
 from msx_core.priorities import priority_of
+from msx_net.model_names import ModelNames
 
 Kind = Literal["inference", "management"]
 """The kind of key that opens a route or a method."""
@@ -18,7 +19,9 @@ class ClientKey(Protocol):
     until: float
     """Seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
     models: frozenset[str] | None
-    """The models that it is good for; None for all."""
+    """The models that it is good for, by their own names; None for all."""
+    names: ModelNames
+    """Aliases, which mean the models that they are names of."""
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -115,6 +115,10 @@ class AsyncModels:
 
     async def set_default(self, model: str, version: str) -> str:
         return str(await self._run(self._calls.set_default(model, version), None))
+
+    async def replace_aliases(self, model: str, aliases: Sequence[str]) -> str:
+        """Have requests find the model by these names, too, and by no others but its own."""
+        return str(await self._run(self._calls.replace_aliases(model, aliases), None))
 
     async def traffic(self, model: str) -> dict[str, Any]:
         """Weights and shares of the versions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,10 @@ class Models:
 
     def set_default(self, model: str, version: str) -> str:
         return str(self._run(self._calls.set_default(model, version), None))
+
+    def replace_aliases(self, model: str, aliases: Sequence[str]) -> str:
+        """Have requests find the model by these names, too, and by no others but its own."""
+        return str(self._run(self._calls.replace_aliases(model, aliases), None))
 
     def traffic(self, model: str) -> dict[str, Any]:
         """Weights and shares of the versions."""

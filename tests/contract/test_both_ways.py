@@ -255,6 +255,11 @@ def _management() -> Iterator[Ask]:
             yield Ask("PUT", path, body, json, listener="management")
         for method in ("GET", "HEAD", "OPTIONS", "POST", "DELETE"):
             yield Ask(method, path, listener="management")
+        path = f"/models/{model}/aliases"
+        for body in (b"{", b"{}", b'{"aliases": ["a", "a"]}', b'{"aliases": []}'):
+            yield Ask("PUT", path, body, json, listener="management")
+        for method in ("GET", "HEAD", "OPTIONS"):
+            yield Ask(method, path, listener="management")
 
 
 def _for_kserve() -> Iterator[Ask]:

@@ -66,6 +66,8 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", MODELS, {}, 400, "Parameter url is required"),
     ("PUT", "/models/typed/traffic", "a,b", 400, NOT_JSON),
     ("PUT", "/models/typed/traffic", [1], 400, 'such as {"1.0": 90, "2.0": 10}'),
+    ("PUT", "/models/typed/aliases", "a,b", 400, NOT_JSON),
+    ("PUT", "/models/typed/aliases", [1], 400, 'must be {"aliases": ["a-name", "org/name"]}'),
     ("PATCH", "/models/typed", None, 405, "/models/typed takes GET, HEAD, PUT, DELETE, OPTIONS, not PATCH"),
     ("GET", "/nothing/at/all", None, 404, f"GET /nothing/at/all {UNKNOWN}"),
 ]

@@ -102,6 +102,10 @@ def test_no_stages() -> None:
             "stages.a.workers and stages.a.minWorkers both say how many there are: give one of them",
         ),
         ({"a": {**H, "workers": -1}}, "stages.a.workers: -1 is not an integer of 0 or more"),
+        (
+            {"a": {**H, "aliases": ["b"]}},
+            "stages.a.aliases: a stage has no aliases of its own; aliases: stands beside stages:",
+        ),
         ({"a": {**H, "device": "tpu"}}, "stages.a.device: 'tpu' is not one of none, npu, gpu, cpu"),
         ({"a": {**H, "minWorkers": 3, "maxWorkers": 1}}, "stages.a: minWorkers: 3 is more than maxWorkers: 1"),
         (

@@ -14,9 +14,11 @@ import pytest
 from msx_client import (
     AsyncClient,
     Client,
+    ConflictError,
     ModelFailedError,
     MsxError,
     NotFoundError,
+    NotServedError,
     UnauthorizedError,
     UnavailableError,
     UnreachableError,
@@ -165,6 +167,19 @@ def test_errors(client: Both) -> None:
         client(lambda one: one.predict("raises"))
     with pytest.raises(ModelFailedError, match="no luck"):
         client(lambda one: one.stream("raises"))
+
+
+def test_aliases(client: Both) -> None:
+    if client.rpc:
+        with pytest.raises(NotServedError, match="not replaced over gRPC: use the server's HTTP address"):
+            client(lambda one: one.models.replace_aliases("echo", ["org/echo"]))
+        return
+    said = client(lambda one: one.models.replace_aliases("echo", ["org/echo"]))
+    assert said == 'Model "echo" has the aliases org/echo'
+    assert client(lambda one: one.predict("org/echo", b"x")) == b"x"
+    with pytest.raises(ConflictError, match="is an alias of model echo"):
+        client(lambda one: one.models.replace_aliases("norms", ["org/echo"]))
+    assert client(lambda one: one.models.replace_aliases("echo", [])) == 'Model "echo" has no aliases'
 
 
 @pytest.mark.parametrize("way", WAYS)

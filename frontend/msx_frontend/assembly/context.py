@@ -41,6 +41,7 @@ from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats
+from msx_net.model_names import ModelNames
 from msx_net.tls.listeners import ServerTls
 
 KEY_FILE = "key_file.json"
@@ -102,7 +103,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     instance = _instance(folder, parts, has_pid_file=not script)
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
-    keys = _open_keys(config, folder)
+    keys = _open_keys(config, folder, registry.aliases.names)
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
     traces_of = None if spans is None else spans.traces_of
@@ -184,15 +185,15 @@ def _instance(folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool)
     return instance
 
 
-def _open_keys(config: ServerConfig, folder: StateFolder) -> ServerKeys:
+def _open_keys(config: ServerConfig, folder: StateFolder, names: ModelNames | None = None) -> ServerKeys:
     """Servers that run in one current folder, each with a state folder of its own, have each a key file there."""
     usual = in_current_folder(KEY_FILE, folder)
     try:
-        return open_keys(config, usual, os.environ)
+        return open_keys(config, usual, os.environ, names)
     except KeyFileTaken:
         if not folder.is_named or usual.parent == folder.path:
             raise
-        return open_keys(config, folder.path / KEY_FILE, os.environ)
+        return open_keys(config, folder.path / KEY_FILE, os.environ, names)
 
 
 def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> State:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from msx_frontend.apis.adapters.family import adapters_api
+from msx_frontend.apis.aliases.family import aliases
 from msx_frontend.apis.cluster.family import cluster_api
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
@@ -81,6 +82,7 @@ def families(parts: Parts) -> Sequence[Family]:
         management(parts.models, parts.tokens),
         cluster_api(parts.cluster),
         traffic(parts.models),
+        aliases(parts.models),
         adapters_api(parts.registry, parts.adapters),
         sleep(parts.models),
     ]

@@ -147,7 +147,8 @@ class HttpFront:
         further = None
         if "inference" in listeners:
             further = ModelPaths(self.families[0], self._registry.paths.owners.get, self._registry.submit).match
-        router = Router([self._openapi(listeners, own), *own], self.families[0], _unknown(listeners), further)
+        every, names = [self._openapi(listeners, own), *own], self._registry.aliases.names
+        router = Router(every, self.families[0], _unknown(listeners), further, names)
         if "inference" in listeners:
             self._registry.paths.keep_free(router.is_taken)
         return Exchange(

@@ -12,7 +12,7 @@ from msx_frontend.models.traffic import Headers
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.keys import ClientKey
 
-ALIASES = frozenset({"", "dummy", "tgi"})
+NAMELESS = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
 
 
@@ -21,10 +21,12 @@ class AdaptedModel(NamedTuple):
 
     version: ModelVersion
     adapter: str
+    name: str
+    """The model's name for the reply: an alias as it was asked for."""
 
 
 class Directory:
-    """Models by name; the only one that offers an operation also by no name, or by an alias.
+    """Models by name; the only one that offers an operation also by no name, or by one of NAMELESS.
 
     `default_llm` is what TGI's clients mean, who know of one model and cannot name any; empty for the first one.
     """
@@ -53,15 +55,18 @@ class Directory:
         """The same as `find` for `model:adapter`, and for the bare name of an adapter that one model has. Raises
         UnknownAdapter, too."""
         base, colon, adapter = (name or "").partition(":")
-        known = self._registry.names()
-        if name in known or not name:
-            return AdaptedModel(self.find(name, operation), "")
-        if colon and base in known:
-            return checked(self.find(base, operation), adapter)
+        if not name or self._knows(name):
+            return _adapted(self.find(name, operation), "", name)
+        if colon and self._knows(base):
+            return checked(self.find(base, operation), adapter, base)
         owners = [one for one in self._offering(operation) if name in one.schema.adapter_names]
         if len(owners) == 1:
             return checked(self._of_traffic(owners[0], operation), name)
-        return AdaptedModel(self.find(name, operation), "")
+        return _adapted(self.find(name, operation), "")
+
+    def _knows(self, name: str) -> bool:
+        """It is the name or an alias of a model."""
+        return self._registry.has_model(name) or name in self._registry.aliases.names.aliases
 
     def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
         """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""
@@ -118,7 +123,7 @@ class Directory:
 
     def default(self, name: str) -> ModelVersion:
         """Raises ModelNotFound."""
-        if name not in self._registry.names():
+        if not self._knows(name):
             raise UnknownModel(name, "for text", [one.source.name for one in self.language_models()])
         return self._registry.find(name)
 
@@ -136,7 +141,7 @@ class Directory:
         return any(one.schema.capabilities is not None and one.schema.capabilities.generate for one in self.defaults())
 
     def _names_one(self, name: str | None) -> bool:
-        return name is not None and (name not in ALIASES or name in self._registry.names())
+        return name is not None and (name not in NAMELESS or self._knows(name))
 
     def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
         if self._key is not None:
@@ -178,11 +183,15 @@ class Directory:
         return UnknownModel(name, f"that can {operation} text", offering)
 
 
-def checked(version: ModelVersion, adapter: str) -> AdaptedModel:
+def _adapted(version: ModelVersion, adapter: str, asked: str | None = None) -> AdaptedModel:
+    return AdaptedModel(version, adapter, version.called(asked))
+
+
+def checked(version: ModelVersion, adapter: str, asked: str | None = None) -> AdaptedModel:
     """Raises UnknownAdapter."""
     if version.schema.capabilities is not None and adapter not in version.schema.adapter_names:
         raise UnknownAdapter(version.source.name, adapter, version.schema.adapter_names)
-    return AdaptedModel(version, adapter)
+    return _adapted(version, adapter, asked)
 
 
 def _loads(version: ModelVersion) -> bool:

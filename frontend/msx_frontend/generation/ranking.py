@@ -93,7 +93,7 @@ def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -
             for place in places
         ]
         usage, meta = RankingUsage(tokens, tokens), RankingMeta(TokenCount(tokens))
-        return JsonReply(Ranking(f"rerank-{request.id}", version.source.name, results, usage, meta))
+        return JsonReply(Ranking(f"rerank-{request.id}", version.called(asked.model), results, usage, meta))
 
     return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
 

@@ -14,6 +14,7 @@ from msx_core.priorities import NORMAL, name_of
 from msx_core.service_errors import AppNotAllowed, ModelNotAllowed, PriorityNotAllowed, TooManyRequests
 from msx_frontend.keys.rate import Rate
 from msx_net.keys import Kind
+from msx_net.model_names import ModelNames
 
 KINDS: tuple[Kind, ...] = ("management", "inference")
 KeyKind = Literal["inference", "management", "API"]
@@ -25,12 +26,13 @@ LONGEST = 512
 _BEARER = re.compile(r"bearer\s+(\S+)", re.IGNORECASE)
 """RFC 9110, 11.1: upper and lower case of the scheme do not matter."""
 _SALT = secrets.token_bytes(32)
+_NO_ALIASES = ModelNames()
 
 
 class Key:
     """`until`: seconds since the epoch; 0 for a withdrawn key. A connection that has kept the key sees that at once."""
 
-    __slots__ = ("apps", "digest", "kinds", "models", "name", "priority", "rate", "until")
+    __slots__ = ("apps", "digest", "kinds", "models", "name", "names", "priority", "rate", "until")
 
     def __init__(
         self,
@@ -53,6 +55,8 @@ class Key:
         self.until = until
         self.models, self.apps = models, apps
         self.rate = rate
+        self.names = _NO_ALIASES
+        """The server's, once it has the key."""
 
     def take(self) -> None:
         """Count one request. Raises TooManyRequests above the rate of the key."""
@@ -75,7 +79,10 @@ class Key:
             raise AppNotAllowed(self.name, app)
 
     def allows(self, model: str) -> bool:
-        return self.models is None or model.partition(":")[0] in self.models  # names of models have no colon
+        if self.models is None:
+            return True
+        name = model.partition(":")[0]  # names of models have no colon
+        return self.names.aliases.get(name, name) in self.models
 
     def same_as(self, other: Key) -> bool:
         """Equal in all given values; without the requests that were counted."""

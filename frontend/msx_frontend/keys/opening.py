@@ -8,6 +8,7 @@ from msx_frontend.config import ServerConfig, ServerConfigError
 from msx_frontend.keys.key import Key
 from msx_frontend.keys.operator_keys import VARIABLE, OperatorKeys
 from msx_frontend.keys.tokens import Tokens
+from msx_net.model_names import ModelNames
 
 
 class ServerKeys(NamedTuple):
@@ -33,12 +34,15 @@ class ServerKeys(NamedTuple):
             self.tokens.close()
 
 
-def open_keys(config: ServerConfig, made: Path, env: MutableMapping[str, str]) -> ServerKeys:
-    """Generated keys are written to `made`; MSX_API_KEY is removed from `env`. Raises StartError."""
+def open_keys(
+    config: ServerConfig, made: Path, env: MutableMapping[str, str], names: ModelNames | None = None
+) -> ServerKeys:
+    """Generated keys are written to `made`; MSX_API_KEY is removed from `env`; `names` has the aliases of models.
+    Raises StartError."""
     if config.disable_token_authorization:
         _check_unset(env)
         return ServerKeys(tokens=None, given=None)
-    tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens)
+    tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens, names=names)
     try:
         return ServerKeys(tokens=tokens, given=OperatorKeys(config.api_keys_file, env, tokens.give))
     except BaseException:

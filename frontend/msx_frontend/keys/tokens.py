@@ -15,6 +15,7 @@ from msx_frontend.keys.generated_keys import API, GeneratedKeys
 from msx_frontend.keys.key import KINDS, Key, digest_in
 from msx_frontend.keys.locked_file import TokenFileError
 from msx_net.keys import Kind
+from msx_net.model_names import ModelNames
 
 _REFUSED = "Token {} failed. Token either incorrect, expired, or not provided correctly"
 
@@ -23,10 +24,18 @@ class Tokens:
     """Checks do not block; `regenerate`, `give` and `close` may wait for the disk or for each other."""
 
     def __init__(
-        self, path: Path, expiration_min: float, clock: Callable[[], float] = time.time, *, keep: bool = False
+        self,
+        path: Path,
+        expiration_min: float,
+        clock: Callable[[], float] = time.time,
+        *,
+        keep: bool = False,
+        names: ModelNames | None = None,
     ) -> None:
-        """Writes keys to `path`; `expiration_min` is 0 for never, `keep`: see GeneratedKeys. Raises TokenFileError."""
+        """Writes keys to `path`; `expiration_min` is 0 for never, `keep`: see GeneratedKeys; `names` has aliases, by
+        which the operator's keys know their models, too. Raises TokenFileError."""
         self._clock = clock
+        self._names = names or ModelNames()
         self._change = threading.Lock()
         self._made = GeneratedKeys(path, expiration_min * 60 or math.inf, clock, keep=keep)
         self._given: list[Key] = []
@@ -69,6 +78,8 @@ class Tokens:
             known = {key.digest: key for key in self._given}
             given = [_renewed(known.get(key.digest), key) for key in keys]
             kept = {id(key) for key in given}
+            for key in given:
+                key.names = self._names
             for old in self._given:
                 if id(old) not in kept:
                     old.until = 0.0

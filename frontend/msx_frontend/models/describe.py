@@ -58,6 +58,8 @@ def describe(version: ModelVersion) -> dict[str, Any]:
     described |= _overlap(version)
     if version.sleep.level:
         described["sleepLevel"] = version.sleep.level
+    if version.aliases:
+        described["aliases"] = list(version.aliases)
     if version.figures.traffic_share is not None:
         described["trafficShare"] = round(version.figures.traffic_share, 6)
     if version.status.reason:
@@ -115,10 +117,10 @@ def _unhealthy(version: ModelVersion) -> dict[str, Any]:
     return {"unhealthyDevices": listed} if listed else {}
 
 
-def kserve_ready(version: ModelVersion) -> dict[str, Any]:
+def kserve_ready(version: ModelVersion, asked: str = "") -> dict[str, Any]:
     """KServe v1: a model is ready when one of its workers answers (TorchServe's rule), or
-    the first request starts one."""
-    return {"name": version.source.name, "ready": version.workers.answer}
+    the first request starts one. `asked` is the name that was asked for."""
+    return {"name": version.called(asked), "ready": version.workers.answer}
 
 
 def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from msx_frontend.models.changes.installing import Installing
 from msx_frontend.models.changes.operations import Operations, start_parts
 from msx_frontend.models.changes.records import Counts, new_record
 from msx_frontend.models.changes.registering import GivingUp, Removing, Unregistering
-from msx_frontend.models.changes.routing import DividingTraffic, SettingDefault
+from msx_frontend.models.changes.routing import DividingTraffic, ReplacingAliases, SettingDefault
 from msx_frontend.models.changes.scaling import Scaling
 from msx_frontend.models.changes.settings import ChangingSleep, LoadingAdapters
 from msx_frontend.models.changes.unregistration import Unregistration
@@ -148,6 +148,7 @@ class Management:
         Raises BadRequest for max < min or an unknown stage, WorkersNotStarted when the new workers fail or could never
         start.
         """
+        self.registry.aliases.refuse(name)
         labels, bounds = self.registry.find(name, number).labels, (min_workers, max_workers)
         change = Scaling(self.registry, labels, stage, bounds, autoscaling, self._begin_scaling)
         await self.changes.make(change)
@@ -177,6 +178,7 @@ class Management:
 
     async def change_sleep(self, name: str, number: str | None, level: int) -> ModelVersion:
         """0 wakes it. A restarted server has the level again. Raises ServiceError; BadRequest for what cannot sleep."""
+        self.registry.aliases.refuse(name)
         version = self.registry.find(name, number)
         async with self.operations.only(*version.labels):
             version = self.registry.find(*version.labels)
@@ -186,6 +188,7 @@ class Management:
 
     async def set_default(self, name: str, number: str) -> None:
         """All requests without a version go there. Raises ModelNotFound, ModelVersionNotFound, Conflict."""
+        self.registry.aliases.refuse(name)
         self.registry.find(name, number)
         async with self.operations.only(name, number):
             await self.changes.make(SettingDefault(self.registry, name, number))
@@ -198,16 +201,26 @@ class Management:
     async def divide_traffic(self, name: str, rule: TrafficRule | None) -> None:
         """Requests without a version go to versions by the rule; with None all to the default one again. Raises
         ModelNotFound, ModelVersionNotFound, Conflict."""
+        self.registry.aliases.refuse(name)
         self.registry.check_traffic(name, rule)
         self.nodes.refuse(name)
         await self.changes.make(DividingTraffic(self.registry, name, rule))
         log.info("traffic of model %s: %s", name, "all to the default version" if rule is None else rule.weights)
+
+    async def replace_aliases(self, name: str, aliases: Sequence[str]) -> None:
+        """Requests find the model by these names, too. Raises ModelNotFound, Conflict, BadRequest."""
+        self.registry.aliases.refuse(name)
+        self.registry.find(name)
+        self.nodes.refuse(name)
+        await self.changes.make(ReplacingAliases(self.registry, name, aliases))
+        log.info("aliases of model %s: %s", name, ", ".join(aliases) or "none")
 
     async def unregister(self, name: str, number: str | None) -> None:
         """Drains for up to `responseTimeout`, then fails the rest. Raises DefaultVersionInUse, Conflict for a node.
 
         Raises UnregisterTimedOut when that takes longer than `unregister_model_timeout`; it goes on then.
         """
+        self.registry.aliases.refuse(name)
         name, number = self.registry.find(name, number).labels
         self.nodes.refuse(name)
         found = self.registry.find(name, number)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from msx_core.service_errors import BadRequest
 from msx_frontend.archives.fetches import Fetch
 from msx_frontend.management_errors import ModelApiDisabled
+from msx_frontend.models.aliases import alias_list
 from msx_frontend.models.customized import customized_metadata
 from msx_frontend.models.describe import describe
 from msx_frontend.models.management import Management
@@ -117,7 +118,7 @@ class ModelApi:
     def traffic(self, name: str) -> dict[str, Any]:
         """How the requests without a version are divided, as shares of 1."""
         registry = self._management.registry
-        default, rule = registry.find(name).source.version, registry.traffic(name)
+        (name, default), rule = registry.find(name).labels, registry.traffic(name)
         shares = {number: round(rule.share(number), 6) for number in rule.weights} if rule else {default: 1.0}
         sticky = {"stickyHeader": rule.sticky_header} if rule and rule.sticky_header else {}
         shown = {"weights": rule.weights} if rule else {}
@@ -133,6 +134,13 @@ class ModelApi:
         await self._management.divide_traffic(name, None)
         default = self.find(name, None).source.version
         return StatusMessage(f'All traffic of model "{name}" goes to its default version, {default}')
+
+    async def replace_aliases(self, name: str, value: object) -> StatusMessage:
+        """`value`: see `alias_list`."""
+        await self._management.replace_aliases(name, aliases := alias_list(value))
+        return StatusMessage(
+            f'Model "{name}" has the aliases {", ".join(aliases)}' if aliases else f'Model "{name}" has no aliases'
+        )
 
     def _check_enabled(self) -> None:
         if not self._enabled:

@@ -4,6 +4,7 @@ from msx_core.service_errors import ModelNotFound, ModelVersionNotFound, Service
 from msx_frontend.job import DESCRIBE, Job
 from msx_frontend.management_errors import Conflict, DefaultVersionInUse, TrafficInUse
 from msx_frontend.metrics import ServerMetrics
+from msx_frontend.models.aliases import Aliases
 from msx_frontend.models.owned_paths import OwnedPaths
 from msx_frontend.models.traffic import Headers, TrafficRule, TrafficSplit
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -31,6 +32,7 @@ class Registry:
         """Splits by the name of the model, where its traffic is divided over versions."""
         self._refusing = False
         self.paths = OwnedPaths()
+        self.aliases = Aliases(lambda: {name: [*model.versions.values()] for name, model in self._models.items()})
 
     def refuse_new(self) -> None:
         """Refuse every job from now on: the server is ending."""
@@ -38,6 +40,8 @@ class Registry:
 
     def submit(self, job: Job) -> None:
         """Hand the job to its version. Raises ServiceError when it cannot be taken."""
+        if job.model_name not in self._models:
+            job.model_name = self.aliases.own_name(job.model_name)
         version = self._of_job(job) if self._splits else self.find(job.model_name, job.version)
         try:
             if self._refusing:
@@ -50,6 +54,8 @@ class Registry:
 
     def submit_instances(self, request: InstanceRequest) -> None:
         """Hand a request with its instances to its version: all of them or none. Raises ServiceError."""
+        if request.model_name not in self._models:
+            request.model_name = self.aliases.own_name(request.model_name)
         version = self._of_instances(request) if self._splits else self.find(request.model_name, request.version)
         try:
             if self._refusing:
@@ -92,7 +98,8 @@ class Registry:
         return self.find(name).config.splits_instances
 
     def find(self, name: str, version: str | None = None) -> ModelVersion:
-        model = self._models.get(name)
+        """`name` may be an alias. Raises ModelNotFound, ModelVersionNotFound."""
+        model = self._models.get(name) or self._models.get(self.aliases.own_name(name))
         if model is None:
             raise ModelNotFound(name)
         found = model.versions.get(model.default if version is None else version)
@@ -101,9 +108,11 @@ class Registry:
         return found
 
     def versions_of(self, name: str) -> list[ModelVersion]:
-        if name not in self._models:
+        """`name` may be an alias. Raises ModelNotFound."""
+        model = self._models.get(name) or self._models.get(self.aliases.own_name(name))
+        if model is None:
             raise ModelNotFound(name)
-        return list(self._models[name].versions.values())
+        return list(model.versions.values())
 
     def all_versions(self) -> list[ModelVersion]:
         return [version for model in self._models.values() for version in model.versions.values()]
@@ -148,6 +157,7 @@ class Registry:
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
         self.paths.find(self.all_versions())
+        self.aliases.put_in_force()
         self._metrics.versions += version.observed
 
     def replace(self, old: ModelVersion, new: ModelVersion) -> None:
@@ -155,6 +165,7 @@ class Registry:
         self._models[old.source.name].versions[old.source.version] = new
         new.figures.traffic_share = old.figures.traffic_share
         self.paths.find(self.all_versions())
+        self.aliases.put_in_force()
         self._observe_no_more(old)
         self._metrics.versions += new.observed
 
@@ -165,8 +176,7 @@ class Registry:
 
     def traffic(self, name: str) -> TrafficRule | None:
         """How the model's traffic is divided; None: all goes to the default version. Raises ModelNotFound."""
-        self.find(name)
-        split = self._splits.get(name)
+        split = self._splits.get(self.find(name).source.name)
         return split.rule if split is not None else None
 
     def check_traffic(self, name: str, rule: TrafficRule | None) -> None:
@@ -206,11 +216,13 @@ class Registry:
         model = self._models[name]
         del model.versions[number]
         del self._ages[name, number]
-        self.paths.find(self.all_versions())
         self._observe_no_more(version)
         if not model.versions:
             del self._models[name]
             self._splits.pop(name, None)
+        self.paths.find(self.all_versions())
+        self.aliases.put_in_force()
+        if not model.versions:
             return
         if model.default == number:
             model.default = next(iter(model.versions))

@@ -21,7 +21,7 @@ from msx_net.http.cors import Cors, is_preflight
 from msx_net.http.family import JobRoute, JobTemplate, ReplySink, give_key
 from msx_net.http.head import Head
 from msx_net.http.known_head import KnownHead
-from msx_net.http.router import Match, Router
+from msx_net.http.router import Match, Router, has_encoded_slash
 from msx_net.http.wire import LogsReplies, RawHeaders, request_too_large
 from msx_net.keys import ClientKey
 from msx_net.page_guard import PageGuard
@@ -81,11 +81,11 @@ class Direct:
             parsed, name = httptools.parse_url(url), method.decode("ascii")
             raw_path: bytes = parsed.path
             path = urllib.parse.unquote(raw_path.decode("ascii")).rstrip("/") or "/"
-            match = self._router.find(name, path)
+            match = self._router.find(name, path, raw_path)
             if match.route is None or not isinstance(match.route.answer, JobRoute):
                 return None
             target = Target(match, match.route.answer, name, path, raw_path, parsed.query or b"")
-            if match.route.when is None and len(url) <= LONGEST_URL:
+            if match.route.when is None and len(url) <= LONGEST_URL and not has_encoded_slash(raw_path):
                 if len(self._targets) >= MOST_TARGETS:
                     self._targets.clear()
                 self._targets[method, url] = target
@@ -121,12 +121,12 @@ class Direct:
         return request_too_large(self.limit) if (head.content_length or 0) > self.limit else None
 
     def check(self, known: KnownHead) -> None:
-        """The key that was good for this very head is good until it ends, or is withdrawn.
+        """The key that was good for this very head is good until it ends, is withdrawn, or aliases of models change.
 
         Raises InvalidKey, ModelNotAllowed, PriorityNotAllowed, TooManyRequests.
         """
         key = known.key
-        if key is None or time() >= key.until:
+        if key is None or time() >= key.until or known.aliases is not key.names.aliases:
             known.use(None)
             assert self._tokens is not None
             key = admitted(self._tokens, known.match, known.head.authorization)
@@ -135,7 +135,7 @@ class Direct:
             known.key = None  # refused, it is in the access log, and the next request is checked again
             check_model(known.match, key)
             check_priority(known.head, key)
-            known.key = key
+            known.key, known.aliases = key, key.names.aliases
         if key.rate is not None:
             key.take()
 

@@ -95,7 +95,7 @@ class Exchange:
 
     async def _serve(self, call: AsgiRequest, receive: Receive, send: ResponseHead) -> int:
         try:
-            match = self._router.find(call.method, call.path)
+            match = self._router.find(call.method, call.path, call.raw_path)
         except Exception as error:
             told = reported(error, call.id)
             return await _fail(send, *failure_reply(self._router.default, told, call.id))

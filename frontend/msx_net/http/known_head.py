@@ -13,6 +13,7 @@ from msx_net.keys import ClientKey
 
 class KnownHead:
     __slots__ = (
+        "aliases",
         "asked",
         "checked",
         "cors",
@@ -39,6 +40,8 @@ class KnownHead:
         """The encoding of bodies that are decompressed for the job; empty where they are taken as they are."""
         self.key: ClientKey | None = None
         """The key that was good for this head the last time."""
+        self.aliases: object = None
+        """The aliases of models by which it was good."""
         self.asked = client, "", head.method, head.target, head.protocol, 200
         """The entry of the access log for an ordinary answer."""
 

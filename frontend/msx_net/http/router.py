@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from msx_net.http.family import Family, JobRoute, Route
 from msx_net.keys import Kind
+from msx_net.model_names import ModelNames
 
 PREFLIGHT = "OPTIONS"
 
@@ -75,14 +77,15 @@ class Router:
         default: Family,
         unknown: tuple[Kind, ...] = (),
         further: Further | None = None,
+        names: ModelNames | None = None,
     ) -> None:
         """`default` makes the errors of unknown paths; `unknown` are the kinds of keys that may ask for these.
 
-        `further` finds routes that come and go, for paths that no family has. Raises ValueError for a template that is
-        not a path.
+        `further` finds routes that come and go, for paths that no family has. `names`: an alias of a model may have
+        encoded slashes. Raises ValueError for a template that is not a path.
         """
         self.families = tuple(families)
-        self._further = further
+        self._further, self._names = further, names or ModelNames()
         self._root, self.default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
         for family in self.families:
@@ -91,9 +94,10 @@ class Router:
             for route in family.routes:
                 self._add(family, route)
 
-    def find(self, method: str, path: str) -> Match:
-        """`path` is decoded, without a slash at its end unless it is "/". Raises what a route's `when` raises."""
-        segments = path[1:].split("/")
+    def find(self, method: str, path: str, raw_path: bytes = b"") -> Match:
+        """`path` is decoded, without a slash at its end unless it is "/"; `raw_path` is as the client sent it. Raises
+        what a route's `when` raises."""
+        segments = self._with_aliases(raw_path) if has_encoded_slash(raw_path) else path[1:].split("/")
         owner = self._owners.get(segments[0])
         missing: Match | None = None
         for node, values in self._nodes(segments, owned=owner is not None):
@@ -107,6 +111,17 @@ class Router:
         if missing is None and owner is None and self._further and (later := self._further(method, path)) is not None:
             return later
         return missing or (Match(owner) if owner else Match(self.default, kinds=self._unknown))
+
+    def _with_aliases(self, raw_path: bytes) -> list[str]:
+        """An encoded slash divides a path as any other does (TorchServe's rule), but for those of an alias."""
+        found: list[str] = []
+        for raw in raw_path.decode("ascii")[1:].split("/"):
+            segment = unquote(raw)
+            is_alias = segment.partition(":")[0] in self._names.aliases
+            found += [segment] if is_alias else segment.split("/")
+        while found and not found[-1]:
+            found.pop()
+        return found or [""]
 
     def is_taken(self, path: str) -> bool:
         """A family has the path, or all paths of its beginning."""
@@ -142,6 +157,10 @@ class Router:
                     node.served[number] = other._replace(kinds=tuple(dict.fromkeys((*other.kinds, *kinds))))
                 return
         node.served.append(ServedRoute(family, route, names, kinds))
+
+
+def has_encoded_slash(raw_path: bytes) -> bool:
+    return b"%2F" in raw_path or b"%2f" in raw_path
 
 
 def _child(node: _Node, segment: str) -> tuple[_Node, tuple[str, ...]]:

@@ -131,6 +131,9 @@ class RpcCalls:
     def set_default(self, model: str, version: str) -> RpcCall[str]:
         return _managed("SetDefault", _model(model, version), _sentence)
 
+    def replace_aliases(self, model: str, aliases: Sequence[str]) -> RpcCall[str]:
+        raise NotServedError("Aliases are not replaced over gRPC: use the server's HTTP address.")
+
     def show_traffic(self, model: str) -> RpcCall[dict[str, Any]]:
         return _traffic("ShowTraffic", message("msx.TrafficRequest")(model_name=model), _json)
 

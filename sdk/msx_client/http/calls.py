@@ -145,6 +145,12 @@ class HttpCalls:
     def set_default(self, model: str, version: str) -> HttpCall[str]:
         return HttpCall("management", "PUT", f"{_managed(model, version)}/set-default", _status)
 
+    def replace_aliases(self, model: str, aliases: Sequence[str]) -> HttpCall[str]:
+        content, headers = json.dumps({"aliases": [*aliases]}).encode(), {"content-type": JSON}
+        return HttpCall(
+            "management", "PUT", f"/models/{_name(model)}/aliases", _status, headers=headers, content=content
+        )
+
     def show_traffic(self, model: str) -> HttpCall[dict[str, Any]]:
         return HttpCall("management", "GET", f"/models/{_name(model)}/traffic", decode_json)
 

@@ -7,6 +7,7 @@ from msx_core.config.env import check_env
 from msx_core.config.keys import ModelKeys
 from msx_core.config.layout import ParallelLayout, declared_size, find_layout, find_nodes, launcher_of
 from msx_core.config.vllm_section import vllm_arguments
+from msx_core.names import aliases_problem
 from msx_core.values import ConfigError
 
 MOST_GRAPHS = 12
@@ -24,6 +25,8 @@ def check(config: ModelKeys) -> list[str]:
     _check_generation(config)
     _check_image_range(config.image_range)
     _check_example(config)
+    if problem := aliases_problem(config.aliases):
+        raise ConfigError(f"aliases: {problem}")
     check_env(config.env, config.min_workers)
     vllm_arguments(config.vllm)
     return list(_without_effect(config))

@@ -5,6 +5,7 @@ import msgspec
 from msx_core.config.sections import (
     AdapterPlaces,
     AdapterRank,
+    Aliases,
     Buckets,
     Captures,
     DecMode,
@@ -209,6 +210,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reasoning_parser: ReasoningParser | None = None
     request_chat_template: Switch = False
     env: Variables = None
+    aliases: Aliases = ()
     stages: Section = None
     routes: Section = None
     vllm: Section = None

@@ -39,6 +39,7 @@ Captures = Annotated[
 ImageRange = Annotated[
     tuple[float, float], Meta(description="a list of two numbers: the sample that is black, and the one that is white")
 ]
+Aliases = Annotated[tuple[str, ...], Meta(description="a list of names")]
 Section = Annotated[Any, Meta(description="a mapping")]
 Variables = Annotated[Any, Meta(description="a mapping of variables to values, or a list of such mappings")]
 Requests = Annotated[tuple[Any, ...], Meta(description="a list of request inputs")]

@@ -23,6 +23,7 @@ from msx_frontend.generation.text_models import DEFAULT_IMAGE_LIMITS, TextModels
 from msx_frontend.job import Job
 from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.models.aliases import Aliases
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.versions.first_load import FirstLoad
 from msx_frontend.models.versions.schema import VersionSchema
@@ -97,6 +98,10 @@ class FakeVersion:
         self.schema.capabilities = offered
         self.first_load = FirstLoad(name, 2, 60)
         self.queue = SimpleNamespace(wait_for_load=self.first_load.wait)
+        self.aliases: tuple[str, ...] = ()
+
+    def called(self, asked: str | None) -> str:
+        return asked if asked in self.aliases else str(self.source.name)
 
 
 @dataclass
@@ -122,7 +127,7 @@ class Speaker:
             name: FakeVersion(name, offered, ModelMetrics(self.metrics, name, "1.0"))
             for name, offered in self.models.items()
         }
-        self.log = FakeAccessLog()
+        self.log, self.aliases = FakeAccessLog(), Aliases(dict)
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
         families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
         self.router = Router(families, TORCHSERVE)
@@ -158,6 +163,9 @@ class Speaker:
         if name not in self.versions:
             raise ModelNotFound(name)
         return self.versions[name]
+
+    def has_model(self, name: str) -> bool:
+        return name in self.versions
 
     def submit(self, job: Job) -> None:
         if self.refusal is not None:

@@ -64,7 +64,7 @@ def test_adapters(tmp_path: Path) -> None:
             "b:both": ("b", "both"),
             "sql": ("a", "sql"),
         }.items():
-            version, adapter = directory.find_adapted(name, GENERATE)
+            version, adapter, _ = directory.find_adapted(name, GENERATE)
             assert (version.source.name, adapter) == wanted
         with pytest.raises(ModelNotFound, match=r"b:sql\. Its adapters: both\."):
             directory.find_adapted("b:sql", GENERATE)

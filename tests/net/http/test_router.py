@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 import pytest
 
 from msx_net.http.family import Failure, Family, JobRoute, Names, Reply, Route
@@ -7,6 +9,7 @@ from msx_net.http.head import Head
 from msx_net.http.request import Request
 from msx_net.http.router import Router
 from msx_net.keys import Kind
+from msx_net.model_names import ModelNames
 
 
 async def answer(request: Request) -> Reply:
@@ -105,6 +108,31 @@ def test_not_found(path: str, refused_by: str) -> None:
     match = ROUTER.find("POST", path)
     assert (match.route, match.family.name) == (None, refused_by)
     assert match.allowed == (("GET", "HEAD", "PUT", "OPTIONS") if path == "/models/predict" else ())
+
+
+@pytest.mark.parametrize(
+    ("raw_path", "template", "names"),
+    [
+        ("/predict/org%2Fname", "/predict/{model}", {"model": "org/name"}),
+        ("/predict/org%2fname/2", "/predict/{model}/{version}", {"model": "org/name", "version": "2"}),
+        ("/predict/org%2Fname:go", "/predict/{model}:{call}", {"model": "org/name", "call": "go"}),
+        ("/org%2Fname/predict/", "/{model}/predict", {"model": "org/name"}),
+        ("/predict%2Forg%2Fname", "/predict/{model}/{version}", {"model": "org", "version": "name"}),
+        ("/predict/org%2Fnam", "/predict/{model}/{version}", {"model": "org", "version": "nam"}),
+        (
+            "/predict/a%2Fb%2Fc%2F",
+            "/predict/{model}/{version}/{rest:path}",
+            {"model": "a", "version": "b", "rest": "c"},
+        ),
+    ],
+)
+def test_encoded_slashes_divide_a_path_but_for_an_alias(raw_path: str, template: str, names: dict[str, str]) -> None:
+    known = ModelNames()
+    known.aliases = {"org/name": "m"}
+    router = Router([FIRST, SECOND], default=FIRST, names=known)
+    match = router.find("POST", unquote(raw_path).rstrip("/"), raw_path.encode())
+    assert match.route is not None
+    assert (match.route.path, match.names) == (template, names)
 
 
 def test_a_method_that_is_not_allowed() -> None:

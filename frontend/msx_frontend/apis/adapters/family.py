@@ -59,16 +59,20 @@ class AdapterRoutes:
 
     async def load(self, request: Request) -> Reply:
         call = decode(request.body, LoadAdapter)
-        version = _allowed(request, self._registry.find(call.base) if call.base else self._loadable())
+        version = _allowed(request, self._named(call.base) if call.base else self._loadable())
         id, again = request.call.id, call.load_inplace
         await self._adapters.load(version, call.lora_name, call.lora_path, again=again, request=id)
         return _told(f"Success: LoRA adapter '{call.lora_name}' added successfully.")
 
     async def unload(self, request: Request) -> Reply:
         call = decode(request.body, UnloadAdapter)
-        version = _allowed(request, self._registry.find(call.base) if call.base else self._with(call.lora_name))
+        version = _allowed(request, self._named(call.base) if call.base else self._with(call.lora_name))
         await self._adapters.unload(version, call.lora_name)
         return _told(f"Success: LoRA adapter '{call.lora_name}' removed successfully.")
+
+    def _named(self, model: str) -> ModelVersion:
+        self._registry.aliases.refuse(model)
+        return self._registry.find(model)
 
     def _loadable(self) -> ModelVersion:
         """The only model that takes adapters, or else the only one that generates, which says why it does not."""

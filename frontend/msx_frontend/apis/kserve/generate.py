@@ -53,7 +53,7 @@ def generate(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
 
     def write(texts: list[Text]) -> JsonReply:
         details = _details(texts[0].finish_reason, texts[0].tokens) if _detailed(asked) else {}
-        return JsonReply({**_head(version, asked), "text_output": texts[0].text, **details})
+        return JsonReply({**_head(version, request, asked), "text_output": texts[0].text, **details})
 
     return CompleteTextReply(generation, write)
 
@@ -65,7 +65,7 @@ def generate_stream(request: TextRequest) -> StreamedTextReply:
 def _stream(request: TextRequest, asked: KserveRequest) -> StreamedTextReply:
     request.will_stream()
     version, generation = _generation(request, asked, stream=True)
-    return StreamedTextReply(generation, _KServeStream(_head(version, asked), detailed=_detailed(asked)))
+    return StreamedTextReply(generation, _KServeStream(_head(version, request, asked), detailed=_detailed(asked)))
 
 
 class _KServeStream:
@@ -104,8 +104,8 @@ def _generation(request: TextRequest, asked: KserveRequest, *, stream: bool) -> 
     return version, Generation(version, [message], request.api.limits)
 
 
-def _head(version: ModelVersion, asked: KserveRequest) -> dict[str, Any]:
-    head = {"model_name": version.source.name, "model_version": version.source.version}
+def _head(version: ModelVersion, request: TextRequest, asked: KserveRequest) -> dict[str, Any]:
+    head = {"model_name": version.called(request.path["model"]), "model_version": version.source.version}
     return head if asked.id is None else {"id": asked.id, **head}
 
 

@@ -36,6 +36,14 @@ def check(status: int, messages: list[bytes]) -> None:
         raise HandlerFailed(status, error_text(b"".join(messages)) or f"The handler answered with status {status}.")
 
 
+def renamed(message: bytes, json_size: int, own: str, asked: str) -> tuple[bytes, int]:
+    """The message, which begins with the model's own name, with the alias that was asked for in its place."""
+    head, wanted = (b'{"model_name":"%b"' % name.encode() for name in (own, asked))
+    if not message.startswith(head):
+        return message, json_size
+    return wanted + message[len(head) :], json_size + len(wanted) - len(head)
+
+
 def opened(message: bytes, model: str) -> tuple[bytes, int]:
     """Raises HandlerFailed for what is not a message."""
     if not message:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from msx_core.kserve.types import HEADER_LENGTH
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve.errors import ManyReplies, failure
-from msx_frontend.apis.kserve.infer import check, opened
+from msx_frontend.apis.kserve.infer import check, opened, renamed
 from msx_frontend.body_fields import fields_parser
 from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
@@ -46,7 +46,7 @@ class InferTemplate:
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         """Clients send JSON without a type, or with a wrong one; an image with its own is a plain prediction."""
-        answer: TranslatedReply
+        answer: InferReply | PlainReply
         if self._is_inference or body.lstrip()[:1] == b"{":
             answer, kind, fields = InferReply(id, sink, self._limit, self._model), INFER, [Field("body", JSON, body)]
         else:
@@ -54,6 +54,7 @@ class InferTemplate:
         job = KserveJob(id, self._model, self._version, fields, self._headers, answer, kind=kind)
         sink.job = job
         self._submit(job)
+        answer.own_name = job.model_name
 
 
 def infer_route(submit: Submit, limit: int, *, explain: bool) -> JobRoute:
@@ -68,11 +69,14 @@ def infer_route(submit: Submit, limit: int, *, explain: bool) -> JobRoute:
 class InferReply(TranslatedReply):
     """One message of the worker: JSON, and the tensors' bytes behind it."""
 
-    __slots__ = ("_model",)
+    __slots__ = ("_model", "own_name")
 
     def __init__(self, id: str, sink: ReplySink, limit: int, model: str) -> None:
+        """`model` is the name that was asked for."""
         super().__init__(id, sink, limit)
         self._model = model
+        self.own_name = model
+        """The model's own name, where that is an alias."""
 
     def chunk_added(self, status: int, chunks: list[bytes]) -> None:
         if len(chunks) > 1 and status < 400:
@@ -81,13 +85,16 @@ class InferReply(TranslatedReply):
     def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
         check(status, chunks)
         body, json_size = opened(chunks[0] if chunks else b"", self._model)
+        if self.own_name != self._model:
+            body, json_size = renamed(body, json_size, self.own_name, self._model)
         self.sink.answer(status, phrase, _headers(headers, json_size, len(body)), body)
 
 
 class PlainReply(TranslatedReply):
     """The handler's own reply, as it is."""
 
-    __slots__ = ()
+    __slots__ = ("own_name",)
+    own_name: str
 
     def translate(self, status: int, phrase: str, headers: list[tuple[str, str]], chunks: list[bytes]) -> None:
         check(status, chunks)

@@ -58,6 +58,7 @@ class Repository:
     async def unload(self, name: str) -> None:
         """Stop the workers of all versions of `name`; they stay registered."""
         self._check_enabled()
+        self._management.registry.aliases.refuse(name)
         for version in self._management.registry.versions_of(name):
             await self._management.scale(*version.labels, 0, 0, wait=True)
 

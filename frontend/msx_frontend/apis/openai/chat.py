@@ -33,7 +33,7 @@ def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextRe
     if asked.stream:
         request.will_stream()
     told_usage = asked.told_usage
-    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
+    version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
     tools = asked_tools(asked)
     request.names = chat_names(asked, tools)
     request.ignored = chat_ignored(asked, tools, version)
@@ -41,7 +41,7 @@ def chat_completions(request: TextRequest) -> StreamedTextReply | CompleteTextRe
     images = request.image_finder(version)
     generation = Generation(version, [chat_generation(asked, version, tools, images, adapter)], request.api.limits)
     request.ignore(images.ignored)
-    shape = _ChatShape(asked, tools, version, f"chatcmpl-{request.id}")
+    shape = _ChatShape(asked, tools, version, name, f"chatcmpl-{request.id}")
     if asked.stream:
         return StreamedTextReply(generation, _ChatStream(shape, generation, told_usage))
 
@@ -90,9 +90,9 @@ def _joined(calls: Iterable[ToolCall]) -> list[ToolCall]:
 class _ChatShape:
     """How this reply is written."""
 
-    def __init__(self, asked: ChatRequest, tools: Tools, version: ModelVersion, id: str) -> None:
+    def __init__(self, asked: ChatRequest, tools: Tools, version: ModelVersion, name: str, id: str) -> None:
         self._asked, self.tools, self._version = asked, tools, version
-        self._id, self._created = id, int(time.time())
+        self._name, self._id, self._created = name, id, int(time.time())
         self.no_content = None if tools.constraint is not None else ""
         """The value for missing content: None where calls must be made."""
 
@@ -101,7 +101,7 @@ class _ChatShape:
             "id": self._id,
             "object": kind,
             "created": self._created,
-            "model": self._version.source.name,
+            "model": self._name,
             "system_fingerprint": fingerprint(self._version),
         }
 

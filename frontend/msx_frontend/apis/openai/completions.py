@@ -61,10 +61,10 @@ def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
         request.will_stream()
     request.names = names_of(asked)
     told_usage = asked.told_usage
-    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
+    version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
     prompts = prompts_of(asked.prompt)
     request.ignored = ignored_of(asked, version)
-    shape = _CompletionShape(asked, version, prompts, f"cmpl-{request.id}")
+    shape = _CompletionShape(asked, version, name, prompts, f"cmpl-{request.id}")
     params = _params(asked, version.schema.capabilities or Capabilities(), prompts)
     messages = [_generate_request(asked, prompt, params, adapter) for prompt in prompts]
     generation = Generation(version, messages, request.api.limits)
@@ -135,14 +135,16 @@ def _generate_request(
 class _CompletionShape:
     """How this reply is written. With `max_tokens` 0 the one token that was made is left out."""
 
-    def __init__(self, asked: CompletionRequest, version: ModelVersion, prompts: list[Prompt], id: str) -> None:
+    def __init__(
+        self, asked: CompletionRequest, version: ModelVersion, name: str, prompts: list[Prompt], id: str
+    ) -> None:
         self._asked, self._prompts = asked, prompts
         self._drop = asked.max_tokens == 0
         self.head = {
             "id": id,
             "object": "text_completion",
             "created": int(time.time()),
-            "model": version.source.name,
+            "model": name,
             "system_fingerprint": fingerprint(version),
         }
 

@@ -39,7 +39,7 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
         data = [_item(number, reply, asked.encoding_format) for number, reply in enumerate(replies)]
         tokens = count_tokens(version, replies)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        return JsonReply({"object": "list", "model": version.source.name, "data": data, "usage": usage})
+        return JsonReply({"object": "list", "model": version.called(asked.model), "data": data, "usage": usage})
 
     return OperationReply(version, EMBED, requests, EmbedReply, write)
 

@@ -20,7 +20,7 @@ class ModelList:
         """The models that the key may use."""
         directory = self._directory.seen_by(request.call.limited_key)
         versions = directory.language_models()
-        models = [*map(_described, versions), *_adapters(versions)]
+        models = [*map(_described, versions), *_aliases(versions), *_adapters(versions)]
         return _json({"object": "list", "data": models, "models": directory.names()})
 
     async def show(self, request: Request) -> Reply:
@@ -30,12 +30,17 @@ class ModelList:
         if name in adapters:
             return _json(adapters[name])
         version = directory.default(name)
-        described = _described(version) if version in directory.language_models() else {}
-        return _json({**described, **kserve_ready(version)})
+        described = _described(version, name) if version in directory.language_models() else {}
+        return _json({**described, **kserve_ready(version, name)})
 
 
 def _json(value: dict[str, Any]) -> Reply:
     return Reply(msgspec.json.encode(value))
+
+
+def _aliases(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
+    """Each is a model of its own to OpenAI's clients, as vLLM lists its served names."""
+    return (_described(version, alias) for version in versions for alias in version.aliases)
 
 
 def _adapters(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
@@ -46,13 +51,16 @@ def _adapters(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
             yield {**base, "id": f"{base['id']}:{name}", "root": name, "parent": base["id"]}
 
 
-def _described(version: ModelVersion) -> dict[str, Any]:
+def _described(version: ModelVersion, asked: str = "") -> dict[str, Any]:
+    """`root` is the model's own name, where an alias is asked for."""
     described: dict[str, Any] = {
-        "id": version.source.name,
+        "id": version.called(asked),
         "object": "model",
         "created": int(version.created),
         "owned_by": "msx",
     }
+    if described["id"] != version.source.name:
+        described["root"] = version.source.name
     if version.schema.capabilities and version.schema.capabilities.max_total_tokens:
         described["max_model_len"] = version.schema.capabilities.max_total_tokens
     return described

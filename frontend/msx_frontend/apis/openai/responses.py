@@ -28,7 +28,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     if asked.stream:
         request.will_stream()
     request.names = NAMES
-    version, adapter = request.directory.find_adapted(asked.model, GENERATE)
+    version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
     images = request.image_finder(version)
     chat = chat_request(asked, images)
     tools = asked_tools(chat)
@@ -36,7 +36,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked), *images.ignored]
     request.session = asked.prompt_cache_key or ""
     generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
-    shape = _ResponseShape(asked, request.id, version.source.name)
+    shape = _ResponseShape(asked, request.id, name)
     reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
         return StreamedTextReply(generation, _ResponseStream(shape, generation, reader))

@@ -130,7 +130,8 @@ class ManagementRoutes:
         return status_reply(*await self._models.set_default(names[MODEL], names[VERSION]))
 
     async def kserve_ready(self, request: Request) -> Reply:
-        return json_reply(kserve_ready(self._models.find(request.names[MODEL], None)))
+        name = request.names[MODEL]
+        return json_reply(kserve_ready(self._models.find(name, None), name))
 
 
 def _named(request: Request) -> tuple[str, str | None]:

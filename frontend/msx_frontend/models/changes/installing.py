@@ -9,7 +9,7 @@ from msx_frontend.management_errors import Conflict, NotSaved, WorkersNotStarted
 from msx_frontend.models.changes.change import Changes
 from msx_frontend.models.changes.operations import Operations, check_all_start, check_parts, start_parts
 from msx_frontend.models.changes.records import Counts
-from msx_frontend.models.changes.registering import Confirming, Forgetting, Registering, TakingBack
+from msx_frontend.models.changes.registering import Confirming, Forgetting, Registering, TakingBack, check_reached
 from msx_frontend.models.changes.unregistration import Unregistration
 from msx_frontend.models.changes.workflow_nodes import WorkflowNodes
 from msx_frontend.models.registration import Registration
@@ -45,7 +45,7 @@ class Installing:
         check_parts(counts)
         old = self.replaced(version, wanted)
         if old is not None and (wanted.replace or wanted.synchronous):
-            await self._replace(version, wanted, counts)
+            await self._replace(old, version, wanted, counts)
         else:
             await self._add(version, wanted, counts)
 
@@ -73,9 +73,9 @@ class Installing:
         if not wanted.at_startup and version.status.state is not ModelState.READY:
             self._operations.in_background(self._watch(version))
 
-    async def _replace(self, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
+    async def _replace(self, old: ModelVersion, version: ModelVersion, wanted: Registration, counts: Counts) -> None:
         try:
-            self._registry.paths.check(version)
+            check_reached(self._registry, version, old)
             await start_parts(counts)
             await self._first_workers(version)
             if wanted.replace:  # what is missing may be what the old one holds

@@ -37,7 +37,7 @@ class Registering(Change):
 
     def check(self) -> None:
         self._old = self._replaced()
-        self._registry.paths.check(self._version)
+        check_reached(self._registry, self._version, self._old)
 
     async def save(self, state: State) -> None:
         is_default = self._registry.becomes_default(self._version)
@@ -87,7 +87,7 @@ class AddingNode(Change):
     def check(self) -> None:
         if self._registry.has_model(name := self._version.source.name):
             raise Conflict(f"Model {name} is already registered")
-        self._registry.paths.check(self._version)
+        check_reached(self._registry, self._version)
 
     async def save(self, state: State) -> None:
         """Nothing."""
@@ -112,6 +112,8 @@ class Removing(Change):
     def apply(self) -> None:
         self._registry.remove(self._version)
         self._version.record = None
+        if not self._registry.has_model(name := self._version.source.name):
+            self._registry.aliases.give(name, None)
 
 
 class Unregistering(Removing):
@@ -163,6 +165,12 @@ class Forgetting(Removing):
 
     def is_news(self) -> bool:
         return self.wanted
+
+
+def check_reached(registry: Registry, version: ModelVersion, old: ModelVersion | None = None) -> None:
+    """Check that requests can reach it, in the place of `old`, by its name, aliases and paths. Raises ServiceError."""
+    registry.aliases.check_new(version, old)
+    registry.paths.check(version)
 
 
 def check_kept(version: ModelVersion) -> None:

@@ -1,4 +1,6 @@
-"""Which version answers the requests that name none."""
+"""Which version answers the requests that name none, and by which names they ask for its model."""
+
+from collections.abc import Sequence
 
 from msx_frontend.models.changes.change import Change
 from msx_frontend.models.changes.registering import check_kept
@@ -60,3 +62,25 @@ class DividingTraffic(Change):
 
     async def take_back(self, state: State) -> None:
         await state.save_traffic(self._name, self._was)
+
+
+class ReplacingAliases(Change):
+    """These are the aliases of the model, whatever its versions' model-config.yaml has."""
+
+    def __init__(self, registry: Registry, name: str, aliases: Sequence[str]) -> None:
+        self._registry, self._name, self._aliases = registry, name, aliases
+        self._was: Sequence[str] | None = None
+
+    def check(self) -> None:
+        check_kept(self._registry.find(self._name))
+        self._registry.aliases.check(self._name, self._aliases)
+        self._was = self._registry.aliases.given(self._name)
+
+    async def save(self, state: State) -> None:
+        await state.save_aliases(self._name, self._aliases)
+
+    def apply(self) -> None:
+        self._registry.aliases.give(self._name, self._aliases)
+
+    async def take_back(self, state: State) -> None:
+        await state.save_aliases(self._name, self._was)

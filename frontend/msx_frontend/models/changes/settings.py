@@ -58,6 +58,8 @@ class LoadingAdapters(Setting):
                 f"Model {self._version.source.name} is a node of workflow {workflow}, which keeps no adapters: pack "
                 "them into its archive."
             )
+        for name in self._adapters.keys() - self._version.schema.adapters.keys():
+            self._registry.aliases.check_adapter(name)
 
     def apply(self) -> None:
         super().apply()

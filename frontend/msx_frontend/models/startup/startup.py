@@ -83,10 +83,17 @@ class Startup:
         for unanswered in await self._state.forget_unanswered():
             log.warning("%s was being registered when the last server ended, and is not known", unanswered)
         state = await self._state.load()
+        for name, aliases in (await self._state.load_aliases()).items():
+            self._management.registry.aliases.give(name, aliases)  # before versions come, whose lists do not count then
         self.account.asked = [" ".join(labels) for labels in wanted]
         self.account.remembered = [said_of(stored) for stored in state]
         await self._load_all(wanted, state)
+        self._tell_hidden()
         return [failure.text for failure in self._failures]
+
+    def _tell_hidden(self) -> None:
+        for name, alias in self._management.registry.aliases.hidden():
+            log.warning("alias %s of model %s has no effect: it is the name or an alias of another model", alias, name)
 
     def absent(self) -> list[str]:
         """Files of the command line that could not be loaded, until a model of a file of that name has served."""

@@ -39,6 +39,12 @@ SCRIPTS = (
         msx TEXT NOT NULL
     );
     """,
+    """
+    CREATE TABLE aliases (
+        name TEXT PRIMARY KEY,
+        aliases TEXT NOT NULL
+    );
+    """,
 )
 """One script per version; a file of version n runs those from n on. Only append: files of older MSX must stay
 readable."""

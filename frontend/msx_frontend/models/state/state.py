@@ -1,7 +1,7 @@
 """The registered models on disk, written by a thread; with `--ncs` nothing is written."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -40,6 +40,11 @@ class State(Protocol):
     async def save_traffic(self, name: str, rule: TrafficRule | None) -> None: ...
 
     async def load_traffic(self) -> dict[str, TrafficRule]: ...
+
+    async def save_aliases(self, name: str, aliases: Sequence[str] | None) -> None:
+        """None: the aliases of the model's versions count."""
+
+    async def load_aliases(self) -> dict[str, list[str]]: ...
 
     async def save_workflow(self, record: StoredWorkflow) -> None: ...
 
@@ -86,6 +91,12 @@ class PersistentState:
 
     async def load_traffic(self) -> dict[str, TrafficRule]:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_traffic)
+
+    async def save_aliases(self, name: str, aliases: Sequence[str] | None) -> None:
+        await self._write(self._store.save_aliases, name, aliases)
+
+    async def load_aliases(self) -> dict[str, list[str]]:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._store.load_aliases)
 
     async def set_node_workers(self, workflow: str, node: str, least: int, most: int) -> None:
         await self._write(self._store.set_node_workers, workflow, node, least, most)
@@ -140,6 +151,12 @@ class UnsavedState:
         return None
 
     async def load_traffic(self) -> dict[str, TrafficRule]:
+        return {}
+
+    async def save_aliases(self, name: str, aliases: Sequence[str] | None) -> None:
+        return None
+
+    async def load_aliases(self) -> dict[str, list[str]]:
         return {}
 
     async def set_node_workers(self, workflow: str, node: str, least: int, most: int) -> None:

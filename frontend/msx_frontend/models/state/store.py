@@ -4,18 +4,23 @@ Each change is one transaction and is on the disk when its method returns. Metho
 at a time.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from msx_frontend.models.state.file import StateFile, StateStoreError, damaged, errors_named
 from msx_frontend.models.traffic import TrafficRule
 
+T = TypeVar("T")
+
 __all__ = ["StateStore", "StateStoreError", "StoredVersion", "StoredWorkflow"]
 
 _COLUMNS = "name, version, url, digest, options, min_workers, max_workers, is_default, created_at"
 
+
+_FORGET_ALIASES = "DELETE FROM aliases WHERE name NOT IN (SELECT name FROM versions)"
 
 UNANSWERED = -1.0
 """Stands for the time of a registration that is saved, and not answered: a server that starts does not know it."""
@@ -83,6 +88,7 @@ class StateStore:
             workflows = self._db.execute("SELECT name FROM workflows WHERE created_at < 0").fetchall()
             for table in ("versions", "workflows") if versions or workflows else ():
                 self._db.execute(f"DELETE FROM {table} WHERE created_at < 0")  # noqa: S608 - constants
+            self._db.execute(_FORGET_ALIASES)
         return [f"model {name} {version}" for name, version in versions] + [f"workflow {name}" for (name,) in workflows]
 
     def set_default(self, name: str, version: str, rule: TrafficRule | None) -> None:
@@ -97,6 +103,7 @@ class StateStore:
         """Remove a version; an unknown one is not an error. `rule` divides the traffic of the others."""
         with self._transaction():
             self._db.execute("DELETE FROM versions WHERE name = ? AND version = ?", (name, version))
+            self._db.execute(_FORGET_ALIASES)
             self._divide(name, rule)
 
     def save_traffic(self, name: str, rule: TrafficRule | None) -> None:
@@ -106,12 +113,20 @@ class StateStore:
 
     def load_traffic(self) -> dict[str, TrafficRule]:
         """Rules by the name of the model."""
-        with errors_named(self.path):
-            rows = self._db.execute("SELECT name, rule FROM traffic").fetchall()
-        try:
-            return {name: msgspec.json.decode(rule, type=TrafficRule) for name, rule in rows}
-        except msgspec.MsgspecError as exc:
-            raise StateStoreError(damaged(self.path, exc)) from exc
+        return self._decoded("SELECT name, rule FROM traffic", TrafficRule)
+
+    def save_aliases(self, name: str, aliases: Sequence[str] | None) -> None:
+        """The list that an operator gave a model; None: no list."""
+        with self._transaction():
+            if aliases is None:
+                self._db.execute("DELETE FROM aliases WHERE name = ?", (name,))
+            else:
+                values = name, msgspec.json.encode(aliases).decode()
+                self._db.execute("INSERT OR REPLACE INTO aliases (name, aliases) VALUES (?, ?)", values)
+
+    def load_aliases(self) -> dict[str, list[str]]:
+        """Lists by the name of the model."""
+        return self._decoded("SELECT name, aliases FROM aliases", list[str])
 
     def save_workflow(self, record: StoredWorkflow) -> None:
         values = msgspec.to_builtins(record) | {"workers": msgspec.json.encode(record.workers).decode()}
@@ -155,6 +170,15 @@ class StateStore:
     def close(self) -> None:
         """May be called again."""
         self._file.close()
+
+    def _decoded(self, query: str, kind: type[T]) -> dict[str, T]:
+        """Values in JSON by names."""
+        with errors_named(self.path):
+            rows = self._db.execute(query).fetchall()
+        try:
+            return {name: msgspec.json.decode(value, type=kind) for name, value in rows}
+        except msgspec.MsgspecError as exc:
+            raise StateStoreError(damaged(self.path, exc)) from exc
 
     def _clear_default(self, name: str) -> None:
         self._db.execute("UPDATE versions SET is_default = 0 WHERE name = ? AND is_default", (name,))

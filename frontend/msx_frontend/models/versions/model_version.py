@@ -29,6 +29,8 @@ class ModelVersion:
         self._inner = parts
         self.stages = {name: ModelVersion(stage) for name, stage in parts.stages.items()}
         self.created = time.time()
+        self.aliases: tuple[str, ...] = ()
+        """Further names of its model, which are in force."""
         self.record: StoredVersion | None = None
         """As the state has it; None for the node of a workflow, and where its registration was taken back."""
         self.failed_scaling = ""
@@ -37,6 +39,10 @@ class ModelVersion:
     @property
     def labels(self) -> tuple[str, str]:
         return self.source.name, self.source.version
+
+    def called(self, asked: str | None) -> str:
+        """The name of its model for a reply: an alias as it was asked for."""
+        return asked if asked in self.aliases else self.source.name
 
     @property
     def paths(self) -> list[str]:

@@ -124,6 +124,7 @@ class Served:
                 "autoscaling": version.workers.follow_load,
                 "sleep": version.sleep.level,
                 "adapters": sorted(version.schema.adapters),
+                "aliases": version.aliases,
                 "batch": version.config.batch_size,
                 "share": version.figures.traffic_share,
                 "default": registry.is_default(version),

@@ -54,6 +54,7 @@ TABLE: dict[str, list[list[Call]]] = {
         [DIVIDED, Call("PUT /models/m/1.0/set-default")],
     ],
     "PUT /models/{model_name}/traffic": [[DIVIDED]],
+    "PUT /models/{model_name}/aliases": [[Call("PUT /models/m/aliases", {"aliases": ["gpt-4"]})]],
     "DELETE /models/{model_name}/traffic": [[DIVIDED, Call("DELETE /models/m/traffic")]],
     "POST /v1/load_lora_adapter": [[LOADED]],
     "POST /v1/unload_lora_adapter": [

@@ -87,6 +87,7 @@ class InferStream:
             async for message in reply:
                 last = reply.exhausted
                 response = self._messages.response(*opened(message, request.model_name))
+                response.model_name = request.model_name  # it may be an alias
                 version = response.model_version
                 await self._send(response, last)
             if not last and request.parameters[WANTS_FINAL].bool_param:

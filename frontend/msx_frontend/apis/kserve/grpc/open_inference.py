@@ -116,6 +116,7 @@ class OpenInferenceService:
         try:
             answer = await only_message(reply, request.model_name)
             response = self._messages.response(answer.body, answer.json_size)
+            response.model_name = request.model_name  # it may be an alias
             if self._typed_outputs:
                 await asyncio.to_thread(use_typed_contents, response)
             return response

@@ -24,6 +24,7 @@ from msx_net.http.router import Router
 from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.v1.kept_head import KeptHead
 from msx_net.http.v1.usual_head import UsualHead
+from msx_net.model_names import ModelNames
 from msx_net.page_guard import PageGuard
 from tests.frontend.keys.some import SELDOM, some_key
 from tests.frontend.net.predictions import FakeRegistry, begin_answer, predictions
@@ -212,6 +213,25 @@ def test_a_key_is_looked_up_once_for_a_head_that_is_kept() -> None:
         await asyncio.sleep(0)
         assert bench.checked == 2
         assert bench.log.keys == ["", "", "", "renewed", "renewed"]
+
+    run(test())
+
+
+def test_a_key_is_checked_again_when_aliases_change() -> None:
+    async def test() -> None:
+        bench = Bench(tokens=True)
+        names = ModelNames()
+        names.aliases = {"m": "own"}
+        bench.key = some_key("team-a", models=("own",))
+        bench.key.names = names
+        for _ in range(2):
+            bench.send(ask(authorization="Bearer good"))
+            answer(await bench.job())
+        assert bench.checked == 1
+        names.aliases = {"m": "other"}
+        bench.send(ask(authorization="Bearer good"))
+        assert bench.registry.idle
+        assert b"HTTP/1.1 403 " in bench.transport.written
 
     run(test())
 

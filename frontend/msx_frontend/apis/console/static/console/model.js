@@ -39,7 +39,7 @@ class Model extends HTMLElement {
 
   #head(version, others) {
     const figures = this.store.figures(version);
-    const told = [version.state, version.default, version.reason, version.traceback, version.trafficShare, version.queued,
+    const told = [version.state, version.default, version.reason, version.traceback, version.trafficShare, version.aliases, version.queued,
       version.running, version.overlap, figures?.p50, figures?.p99, others.map((one) => [one.modelVersion, one.default])];
     show(this.head, told, () => [
       h("p", {}, h("a", { href: "#/" }, "Overview"), " / ", version.modelName),
@@ -50,7 +50,7 @@ class Model extends HTMLElement {
       version.reason ? notice(version.reason, "bad") : null,
       version.traceback ? h("details", { open: true }, h("summary", {}, "The traceback of the last error"), h("pre", {}, version.traceback)) : null,
       h("div", { class: "card" }, facts({
-        Archive: version.modelUrl, Device: version.deviceType, Waiting: count(version.queued), Running: count(version.running),
+        Archive: version.modelUrl, Aliases: (version.aliases ?? []).join(", "), Device: version.deviceType, Waiting: count(version.queued), Running: count(version.running),
         p50: millis(figures?.p50), p99: millis(figures?.p99), Traffic: version.trafficShare === undefined ? "" : percent(version.trafficShare),
         Workers: `${version.minWorkers} to ${version.maxWorkers}`, "Batch size": `${version.batchSize}, at most ${version.maxBatchDelay} ms of waiting`,
         "Time limit": `${version.responseTimeout} s`, Overlap: overlap(version.overlap),

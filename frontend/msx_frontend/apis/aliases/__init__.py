@@ -1,0 +1,1 @@
+"""Aliases of models: further names by which requests ask for them."""
