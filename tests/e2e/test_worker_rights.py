@@ -56,7 +56,10 @@ def test_each_archive_has_a_user_of_its_own(folder: Path) -> None:
         assert ask(server, "three", [])["uids"] == second["uids"]
         pack_service("rights", store, model="four", config="python: closed\n")
         reply = server.register(Path("four.mar"))
-        assert f"python: closed ({closed_folder}/python) cannot be run: " in reply.json()["message"]
+        assert (
+            f"python: closed ({closed_folder}/python) ended with an error when it was checked: "
+            in reply.json()["message"]
+        )
         assert f"cannot be run as user {UID}: Permission denied" in reply.json()["message"]
 
 

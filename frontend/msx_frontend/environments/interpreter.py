@@ -117,8 +117,8 @@ async def _told(path: Path, env: Mapping[str, str], confine: Confine) -> Interpr
     except OSError as error:
         raise UnfitInterpreter(f"cannot be run: {error.strerror}") from None
     except CommandFailed as error:
-        why = (error.lines or [f"it exited with code {error.code}"])[-1]
-        raise UnfitInterpreter(f"cannot be run: {why}") from None
+        why = (error.lines or [f"exit code {error.code}"])[-1]
+        raise UnfitInterpreter(f"ended with an error when it was checked: {why}") from None
     return _read(str(path), lines)
 
 

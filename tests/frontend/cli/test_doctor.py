@@ -35,6 +35,7 @@ from tests.frontend.devices.test_ascend import env as env
 from tests.frontend.devices.test_ascend import install_sample
 from tests.frontend.packing import pack_model
 from tests.interpreters import runs, stub_interpreter
+from tests.other_user import UID, needs_root
 
 ROOT = Path(__file__).parents[3]
 
@@ -109,6 +110,16 @@ def test_other_interpreters_are_shown_with_what_they_have(tmp_path: Path) -> Non
     ]
     assert Path("/there") in machine.worker_packages()
     assert runs(there) == 1
+
+
+@needs_root
+def test_other_interpreters_are_checked_with_the_rights_of_workers(tmp_path: Path) -> None:
+    python = stub_interpreter(tmp_path / "python")
+    tmp_path.chmod(0o700)
+    machine = Machine(ServerConfig(pythons=(f"other={python}",), worker_user=str(UID), state_dir=tmp_path))
+    found = only(software.check_interpreters(machine)).found
+    assert found.startswith(f"other: {python} ended with an error when it was checked: ")
+    assert found.endswith(f"{python} cannot be run as user {UID}: Permission denied")
 
 
 def test_ray_is_needed_with_a_cluster_only() -> None:

@@ -86,8 +86,8 @@ STUBS: list[tuple[str, dict[str, Any], str]] = [
     ("", {"version": "3.9.2 (main)"}, "is Python 3.9.2, and msx-serve needs >=3.10,<3.13"),
     ("", {"site_dirs": 1}, "is not Python: what it wrote when it was checked cannot be read"),
     ("echo hello", {}, "is not Python: it wrote 'hello' when it was checked"),
-    ("echo 'bad luck' >&2; exit 3", {}, "cannot be run: bad luck"),
-    ("exit 3", {}, "cannot be run: it exited with code 3"),
+    ("echo 'bad luck' >&2; exit 3", {}, "ended with an error when it was checked: bad luck"),
+    ("exit 3", {}, "ended with an error when it was checked: exit code 3"),
     ("exec yes", {}, "wrote more than 64 KiB when it was checked"),
     ("head -c 100000 /dev/zero", {}, "wrote more than 64 KiB when it was checked"),
 ]

@@ -93,7 +93,7 @@ def test_the_one_of_the_key_python_is_the_default_and_checked_again_too(tmp_path
 def test_it_is_checked_with_the_rights_of_workers(tmp_path: Path) -> None:
     config = ServerConfig(pythons=(f"other={stub_interpreter(tmp_path / 'python')}",))
     interpreters = Interpreters(config, os.environ, confine=lambda command: ["sh", "-c", "echo $0 of user 7; exit 1"])
-    with pytest.raises(InvalidModel, match="cannot be run: sh of user 7"):
+    with pytest.raises(InvalidModel, match="ended with an error when it was checked: sh of user 7"):
         run(interpreters.of("m", "other").check("m"))
 
 

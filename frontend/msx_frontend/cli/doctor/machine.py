@@ -20,6 +20,7 @@ from msx_frontend.environments.interpreter import (
     check_interpreter,
     find_interpreter,
 )
+from msx_frontend.models.versions.worker_rights import WorkerRights
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ class Machine:
         return {name: self._checked(path) for name, path in named_interpreters(self.config).items()}
 
     def _checked(self, path: Path) -> Interpreter | UnfitInterpreter:
+        rights = WorkerRights(self.config, state_folder(self.config), lambda digest: False)
         try:
-            return asyncio.run(check_interpreter(path, self.env))
+            return asyncio.run(check_interpreter(path, self.env, rights.of_any().command))
         except UnfitInterpreter as error:
             return error
