@@ -39,6 +39,7 @@ minWorkers: 1
 maxWorkers: 1
 batchSize: {}
 jobQueueSize: 1000
+deviceType: cpu
 overlap: {}
 clock: {{device: {}, python: {}}}
 """

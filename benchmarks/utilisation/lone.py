@@ -31,7 +31,7 @@ TURN = 500
 """Requests of one server before it is the other's turn."""
 WARM_UP = 200
 """Requests that do not count."""
-CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 16\noverlap: {}\ncall: {}\n"
+CONFIG = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 16\ndeviceType: cpu\noverlap: {}\ncall: {}\n"
 BODY = b"x" * 128
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
 PATH = "/predictions/marked"

@@ -117,16 +117,17 @@ def targets(model: Model, record: Record) -> list[Target]:
     ]
 
 
-def missing_torch(*, gpu: bool) -> str:
-    """Return why a model of torch's is not measured here, a sentence, or nothing."""
-    if importlib.util.find_spec("torch") is None:
-        return "The encoder was not measured: torch is not installed."
-    if (
-        gpu
-        and subprocess.run([sys.executable, "-c", CUDA], capture_output=True, text=True, check=False).stdout != "True\n"
-    ):
-        return "The encoder of BERT-base's shape was not measured: torch sees no GPU here."
+def missing(package: str) -> str:
+    """Return why models that need this package are not measured here, a sentence, or nothing."""
+    if importlib.util.find_spec(package) is None:
+        return f"Models that need {package} were not measured: it is not installed."
     return ""
+
+
+def missing_gpu() -> str:
+    """As `missing`, where torch is installed: whether it sees a GPU, asked in a process of its own."""
+    found = subprocess.run([sys.executable, "-c", CUDA], capture_output=True, text=True, check=False).stdout
+    return "" if found == "True\n" else "The encoder of BERT-base's shape was not measured: torch sees no GPU here."
 
 
 @contextmanager

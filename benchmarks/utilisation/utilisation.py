@@ -20,7 +20,7 @@ CALLS = tuple(f"{call:g}" for call in clock.BATCHES)
 
 @benchmark("utilisation")
 @click.option("--rounds", default=3, type=click.IntRange(1), help="Every server takes its turn in each round.")
-@click.option("--seconds", default=8.0, type=click.FloatRange(2), help="Length of each turn.")
+@click.option("--seconds", default=6.0, type=click.FloatRange(2), help="Length of each turn.")
 @click.option("--alone", default=2.0, type=click.FloatRange(1), help="Seconds of each turn with one connection.")
 @click.option("--connections", "-c", default=256, type=click.IntRange(1))
 @click.option("--call", "calls", multiple=True, default=CALLS, type=click.Choice(CALLS), help="ms; repeatable.")
@@ -52,17 +52,17 @@ def main(
     settings = [clock.Setting(*one) for one in product(map(float, calls), python)]
     if "clock" in parts:
         clock.measure(report, settings, plan, peer=peer)
-    if "networks" in parts:
+    if "networks" in parts and _is_there(report, networks.missing("mindspore")):
         networks.measure(report, networks.mindspore_models(), plan)
-    if "encoder" in parts:
-        _measure_encoders(report, plan)
+    if "encoder" in parts and _is_there(report, networks.missing("torch")):
+        networks.measure(report, [networks.encoder_on_cpu()], plan)
+        if _is_there(report, networks.missing_gpu()):
+            networks.measure(report, [networks.encoder_on_gpu()], plan)
     if "lone" in parts:
         lone.measure(report, requests)
 
 
-def _measure_encoders(report: Report, plan: Plan) -> None:
-    for gpu, encoder in ((False, networks.encoder_on_cpu()), (True, networks.encoder_on_gpu())):
-        if why_not := networks.missing_torch(gpu=gpu):
-            report.notes.append(why_not)
-            return
-        networks.measure(report, [encoder], plan)
+def _is_there(report: Report, why_not: str) -> bool:
+    """Whether something can be measured here; a note says why not."""
+    report.notes += [why_not] if why_not else []
+    return not why_not

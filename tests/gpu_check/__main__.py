@@ -19,7 +19,7 @@ from tests.gpu_check.checks import CHECKS
 
 PROPERTIES = "metric_time_interval=1\n"
 BENCHMARK = "utilisation"
-LIMIT = 1800.0
+LIMIT = 2400.0
 """Seconds that it may take."""
 
 

@@ -38,17 +38,18 @@ def test_targets_of_the_encoder(rate: float, p50: float, met: list[bool]) -> Non
     assert networks.targets(networks.encoder_on_cpu(), record(rate, p50)) == []
 
 
-def test_without_torch_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert networks.missing_torch(gpu=False) == "The encoder was not measured: torch is not installed."
+def test_without_a_package_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", {"mindspore": "found"}.get)
+    assert networks.missing("torch") == "Models that need torch were not measured: it is not installed."
+    assert networks.missing("mindspore") == ""
 
 
 @pytest.mark.parametrize(("printed", "why_not"), [("False\n", "torch sees no GPU here."), ("True\n", "")])
 def test_without_a_gpu_a_sentence_says_so(printed: str, why_not: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: "torch")
     monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: SimpleNamespace(stdout=printed))
-    assert networks.missing_torch(gpu=True).endswith(why_not)
-    assert networks.missing_torch(gpu=False) == ""
+    found = networks.missing_gpu()
+    assert found.endswith(why_not)
+    assert bool(found) == bool(why_not)
 
 
 @pytest.mark.parametrize("as_list", [True, False])
