@@ -27,14 +27,14 @@ def batches_ahead(seconds: float, *, only: bool, overlaps: bool = False, plenty:
     """How many batches may wait behind the running one of a group, where one takes so long; 0 while they take long.
 
     `only`: there is no other group. `plenty`: a full batch waits for each group. Then a group that `overlaps` has one
-    ahead, whatever a batch takes: its device would wait for preprocess else, and no request waits behind a long batch
-    while another group becomes free, as there is work for all of them.
+    more ahead, whatever a batch takes: its device would wait for preprocess else, and no request waits behind a long
+    batch while another group becomes free, as there is work for all of them.
     """
     if seconds > (ONLY_BELOW if only else PREFETCH_BELOW):
         ahead = 0
     else:
         ahead = max(1, min(MOST_AHEAD, int(AHEAD / seconds))) if seconds > 0 else MOST_AHEAD
-    return ahead + OVERLAPPED if overlaps and (ahead or plenty) else ahead
+    return ahead + OVERLAPPED if overlaps and (plenty or seconds <= PREFETCH_BELOW) else ahead
 
 
 def may_join(seconds: float) -> bool:

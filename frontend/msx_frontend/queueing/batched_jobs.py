@@ -22,6 +22,8 @@ class BatchedJobs:
     def __init__(self, config: ModelConfig, policy: BatchingPolicy, gate: Gate | None) -> None:
         self._size, self._tickets, self._policy = config.batch_size, config.use_job_ticket, policy
         self._gate = gate
+        self.autoscaled = False
+        """Another group may be started, but only for requests that wait in the queue, and it takes no others."""
 
     def hand_out(self, queue: JobQueue, groups: Groups) -> float:
         """Until the queue is empty, no group has room, the gate lets nothing pass, or waiting for more pays: then the
@@ -80,7 +82,7 @@ class BatchedJobs:
         if self._tickets or (seconds == INFINITY and not overlaps):
             return 0
         taken = seconds if kind in OWN else group.typical_seconds(kind)
-        plenty = len(queue) >= self._size * groups
+        plenty = len(queue) >= self._size * (groups + self.autoscaled)
         return batches_ahead(taken, only=groups == 1, overlaps=overlaps, plenty=plenty)
 
 

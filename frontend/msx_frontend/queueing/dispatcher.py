@@ -214,6 +214,10 @@ class Dispatcher:
         if self.queue.ring or self._stateful:
             self.pump_soon()
 
+    def autoscaled(self, *, on: bool) -> None:
+        """Whether other groups may be started while requests wait."""
+        self._batched.autoscaled = on
+
     def group_ready(self, group: BatchTarget) -> None:
         self.groups.append(group)
 

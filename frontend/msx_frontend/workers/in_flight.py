@@ -100,7 +100,8 @@ class InFlight:
         if not batch.began:
             batch.begin(now)
         at = self.batches.index(batch) + 1
-        for other in list(islice(self.batches, at, at + max(batches - 1, 0))):
+        others = min(max(batches - 1, 0), len(self.batches))
+        for other in list(islice(self.batches, at, at + others)):
             if other.began or not other.joining:
                 break
             self._merge(other, batch, now)

@@ -65,6 +65,29 @@ def test_so_many_batches_a_group_holds(seconds: float, groups: int, waiting: int
 
 
 @on_a_loop
+@pytest.mark.parametrize(
+    ("seconds", "groups", "waiting", "held"),
+    [
+        (PREFETCH_BELOW * 0.99, 1, 99, [3]),
+        (PREFETCH_BELOW * 1.01, 1, 1 + 1, [2]),
+        (PREFETCH_BELOW * 1.01, 1, 1 + 2, [3]),
+        (ONLY_BELOW * 100, 1, 1 + 1, [1]),
+        (ONLY_BELOW * 100, 1, 1 + 2, [2]),
+        (ONLY_BELOW * 100, 2, 2 + 2, [1, 1]),
+        (ONLY_BELOW * 100, 2, 2 + 3, [2, 1]),
+    ],
+)
+def test_one_batch_more_has_to_wait_where_the_load_starts_workers(
+    seconds: float, groups: int, waiting: int, held: list[int]
+) -> None:
+    """Another worker could take it, and is started only for what waits in the queue."""
+    bench = bench_of(seconds, groups)
+    bench.dispatcher.autoscaled(on=True)
+    wait(bench, waiting)
+    assert [len(group.batches) for group in bench.groups] == held
+
+
+@on_a_loop
 def test_a_batch_that_is_not_full_is_not_sent_ahead() -> None:
     group = FakeGroup()
     group.overlaps = True

@@ -111,6 +111,27 @@ def test_more_workers_while_requests_wait_and_fewer_when_idle(tmp_path: Path, ca
     in_harness(tmp_path, test)
 
 
+def test_a_worker_that_overlaps_leaves_the_request_for_which_another_one_is_started(tmp_path: Path) -> None:
+    """Without autoscaling it has the next one, too, however long a batch takes."""
+
+    async def test(harness: Harness) -> None:
+        FakeGroup.overlapping.add("m")
+        clock = await clocked(harness)
+        (group,) = harness.groups()
+        jobs = [harness.submit(), harness.submit()]
+        await asyncio.sleep(0)
+        assert len(group.jobs) == 1
+        scaler(clock.version).turn(False)
+        jobs.append(harness.submit())
+        await asyncio.sleep(0)
+        assert len(group.jobs) == 2
+        while not all(job.done for job in jobs):
+            clock.answer_all()
+            await asyncio.sleep(0.001)
+
+    in_harness(tmp_path, test)
+
+
 def test_to_no_worker_and_back(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         clock = await clocked(harness, 0, 2)
