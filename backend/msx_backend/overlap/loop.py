@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -82,12 +81,13 @@ class OverlapLoop:
         return going_on
 
     def _infer(self, step: StepBatch) -> None:
-        self._pace.running_since = self._clock.started = time.monotonic()
+        self._pace.begin()
         self._ahead.release()
-        self._steps.infer(step)
-        self._clock.started = None
-        self._gathering.device_is_free()
+        with self._clock:
+            self._steps.infer(step)
         self._behind.acquire()
+        self._pace.end()
+        self._gathering.device_is_free()
         alone = self._on_main.empty() and not self._preparing
         self._pace.ended(followed=not alone or self._gathering.more_wait())
         if alone and self._pace.answers_quickly:

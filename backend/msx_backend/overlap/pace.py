@@ -16,7 +16,7 @@ answered sooner without another thread."""
 WEIGHT = 0.1
 """Weight of a batch in the averages."""
 RESERVE = 0.05
-"""Part of `inference` by which the next batch is ready earlier: calls differ in length."""
+"""Part of that time by which the next batch is ready earlier: calls differ in length."""
 
 
 class Pace:
@@ -24,8 +24,11 @@ class Pace:
 
     def __init__(self) -> None:
         self.prepare = self.inference = self.answer = 0.0
+        self.occupied = 0.0
+        """Average seconds for which a batch keeps the main thread: `inference`, and the wait for the batch before it.
+        On a GPU that is longer than `inference`, which returns when the kernels are started."""
         self.running_since: float | None = None
-        """When the `inference` that runs began, a `time.monotonic()` instant."""
+        """When the main thread took the batch that it has, a `time.monotonic()` instant."""
         self.followed = 0.0
         """Part of the last batches behind which another one waited."""
         self._pays = False
@@ -38,6 +41,16 @@ class Pace:
 
     def answered(self, seconds: float) -> None:
         self.answer = _mean(self.answer, seconds)
+
+    def begin(self) -> None:
+        """The main thread takes a batch."""
+        self.running_since = time.monotonic()
+
+    def end(self) -> None:
+        """It can take the next one."""
+        assert self.running_since is not None
+        self.occupied = _mean(self.occupied, time.monotonic() - self.running_since)
+        self.running_since = None
 
     def ended(self, *, followed: bool) -> None:
         """A batch is over. `followed`: another one was there already."""
@@ -56,12 +69,12 @@ class Pace:
         return self.answer < SHORT_ANSWER
 
     def seconds_left(self) -> float:
-        """Seconds until preprocess of the next batch has to begin, so that it is ready when `inference` ends; not
+        """Seconds until preprocess of the next batch has to begin, so that it is ready when the main thread is; not
         above 0 where it should begin now."""
         since = self.running_since
         if since is None:
             return 0.0
-        return since + self.inference * (1 - RESERVE) - self.prepare - time.monotonic()
+        return since + self.occupied * (1 - RESERVE) - self.prepare - time.monotonic()
 
 
 def _mean(known: float, seconds: float) -> float:

@@ -36,9 +36,8 @@ class TimedSteps:
         return step
 
     def infer(self, step: StepBatch) -> None:
-        started = self._pace.running_since = time.monotonic()
+        started = time.monotonic()
         self._steps.infer(step)
-        self._pace.running_since = None
         if step.goes_on:
             self._pace.inferred(time.monotonic() - started)
 

@@ -69,8 +69,13 @@ def test_averages_follow_slowly() -> None:
 def test_the_next_batch_begins_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = paced(0.002, 0.020, 0.001)
     assert pace.seconds_left() == 0  # nothing runs
-    pace.running_since = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: 100.005)
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pace.begin()
+    now = 100.020
+    pace.end()
+    pace.begin()
+    now = 100.025
     assert pace.seconds_left() == pytest.approx(0.019 - 0.002 - 0.005)
 
 
