@@ -1,8 +1,8 @@
 """`--handler vllm`: a language model in Hugging Face's layout, by vLLM's engine."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,23 @@ from msx_sdk import Context
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.generation import (
     Capabilities,
+    ClassifyReply,
+    ClassifyRequest,
+    EmbedReply,
+    EmbedRequest,
     GenerateDelta,
     GenerateRequest,
+    LoadAdapterReply,
+    LoadAdapterRequest,
     TokenizeReply,
     TokenizeRequest,
 )
 from msx_sdk.text_generation import TextGenerationHandler
+from msx_vllm.adapters import packed_adapters
 from msx_vllm.checks import is_greedy
 from msx_vllm.deltas import OutputDeltas
 from msx_vllm.environment import prepare
+from msx_vllm.figures import FiguresTeller
 from msx_vllm.keys import check_keys
 from msx_vllm.spans import spans_of, text_of
 from msx_vllm.token_texts import TokenTexts
@@ -54,23 +62,32 @@ class VllmHandler(TextGenerationHandler):
         self.tokens = TokenTexts(self.llm.tokenizer)
         self._running = 0
         context.report_progress("warming up")
-        await self.llm.warm_up()
+        await self.llm.begin()
+        self.figures = FiguresTeller(context.metrics, self.llm.series.read)
         self._watch = EngineWatch(lambda: self.llm.is_dead)
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
-        self._check_room()
-        if request.adapter:
-            raise PredictionError(404, f"The model has no adapter {request.adapter!r}; it has none.")
-        texts = texts_asked(request)
+        texts, times = texts_asked(request), None
         deltas = OutputDeltas(request, self.tokens, texts, request.params.n if is_greedy(request.params) else 1)
-        self._running += 1
-        try:
+        with self._place():
             async with aclosing(self.llm.texts(request, texts, context.get_request_id(0))) as outputs:
                 async for output in outputs:
+                    times = output.metrics
                     for delta in deltas.read(output):
                         yield delta
-        finally:
-            self._running -= 1
+            if times is not None:
+                self.figures.queued(times.scheduled_ts - times.queued_ts)
+
+    async def embed(self, request: EmbedRequest, context: Context) -> EmbedReply:
+        with self._place():
+            return await self.llm.pooling.embed(request, context.get_request_id(0))
+
+    async def classify(self, request: ClassifyRequest, context: Context) -> ClassifyReply:
+        with self._place():
+            return await self.llm.pooling.classify(request, context.get_request_id(0))
+
+    async def load_adapter(self, request: LoadAdapterRequest, context: Context) -> LoadAdapterReply:
+        return await self.llm.loras.checked(request)
 
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
         tokenizer = self.llm.tokenizer
@@ -84,6 +101,25 @@ class VllmHandler(TextGenerationHandler):
         return await asyncio.to_thread(spans_of, tokenizer, request.prompt, add_special=request.add_special_tokens)
 
     def capabilities(self) -> Capabilities:
+        """A model either makes texts, or is one that vLLM runs for vectors or scores."""
+        if "generate" in self.llm.tasks:
+            return self._of_texts()
+        embeds, pooling = "embed" in self.llm.tasks, self.llm.pooling
+        labels = () if embeds else pooling.labels
+        return Capabilities(
+            embed=embeds,
+            classify=not embeds,
+            rerank=len(labels) == 1,
+            labels=labels,
+            tokenize=True,
+            model_id=self.context.model_name,
+            model_type=self.llm.model_type,
+            max_input_tokens=self.llm.context,
+            max_concurrent=self.yaml.max_concurrent,
+            embedding_size=pooling.size if embeds else None,
+        )
+
+    def _of_texts(self) -> Capabilities:
         prompts = self.llm.prompts
         return Capabilities(
             generate=True,
@@ -92,6 +128,8 @@ class VllmHandler(TextGenerationHandler):
             tokenize=True,
             constraints=CONSTRAINTS,
             sampling=self.llm.sampling,
+            adapters=self.llm.loras.names,
+            load_adapter=self.yaml.adapters is not None and self.yaml.adapters.loadable,
             tool_parser=self.yaml.tool_parser or self._tool_parser(prompts.template),
             reasoning_parser=self.yaml.reasoning_parser or "",
             model_id=self.context.model_name,
@@ -109,30 +147,45 @@ class VllmHandler(TextGenerationHandler):
 
     async def close(self) -> None:
         self._watch.stop()
+        self.figures.stop()
         await asyncio.to_thread(self.llm.shutdown, ORDERLY)
 
     async def _started(self) -> "Llm":
         """Raises HandlerLoadError where vLLM is not installed, or does not take the model or its arguments."""
         try:
             from msx_vllm.engine.llm import Llm, started
+            from msx_vllm.engine.loras import lora_arguments
         except ModuleNotFoundError as error:
             raise HandlerLoadError(
                 f"--handler vllm needs vLLM in the worker's environment, which has no module {error.name}: name an "
                 "interpreter with it by python: in model-config.yaml (docs/interpreters.md)"
             ) from None
-        section = vllm_arguments(self.yaml.vllm)
-        config = "vllm" if self.yaml.generation_config == "none" else "auto"
-        workers = self.yaml.max_workers or self.yaml.min_workers or 1
-        return Llm(started(str(self.context.model_dir), section, workers=workers, generation_config=config))
+        folder, yaml = self.context.model_dir, self.yaml
+        packed = packed_adapters(folder, yaml.adapters)
+        engine = started(
+            folder,
+            vllm_arguments(yaml.vllm),
+            workers=yaml.max_workers or yaml.min_workers or 1,
+            generation_config="vllm" if yaml.generation_config == "none" else "auto",
+            adapters=lora_arguments(packed, yaml.adapters),
+        )
+        return Llm(engine, packed)
 
     @staticmethod
     def _tool_parser(template: str | None) -> str:
         return format_of_template(template) if template else DEFAULT.NAME
 
-    def _check_room(self) -> None:
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Hold one of `maxConcurrent` places. Raises PredictionError 429 where none is free."""
         if self._running >= self.yaml.max_concurrent:
             raise PredictionError(
                 OVERLOADED,
                 f"The model is overloaded: {self._running} requests are in progress, as many as maxConcurrent allows; "
                 "try again later.",
             )
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1

@@ -43,7 +43,20 @@ class TextOutput(Protocol):
     def stop_reason(self) -> str | int | None: ...
 
 
+class Times(Protocol):
+    """Instants in seconds on one clock; 0 before it is known."""
+
+    @property
+    def queued_ts(self) -> float: ...
+
+    @property
+    def scheduled_ts(self) -> float: ...
+
+
 class EngineOutput(Protocol):
+    @property
+    def metrics(self) -> Times | None: ...
+
     @property
     def prompt_token_ids(self) -> Sequence[int] | None: ...
 

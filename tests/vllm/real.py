@@ -12,12 +12,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+from msx_sdk.errors import InvalidInput
+from msx_sdk.generation import LoadAdapterRequest
 from msx_sdk.testing import LocalModel
-from tests.vllm.cases import CASES, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.tiny_model import make_adapter
 
 STUB = Path(__file__).parent / "stub"
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "vllm": {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M", "max-num-seqs": 8},
     "maxConcurrent": 8,
 }
@@ -35,7 +39,55 @@ def answers(folder: str) -> list[str]:
     from msx_vllm.handler import VllmHandler
 
     with LocalModel(VllmHandler, folder, config=CONFIG) as model:
-        return [*_wrong(model, CASES), *_unrefused(model, REFUSED)]
+        figures = model.handler.owner.llm.series.read()
+        told = figures.blocks_total > 0 and figures.prefix_placed > 0 and len(figures.series) > 5
+        return [*_wrong(model, CASES), *_unrefused(model, REFUSED), *([] if told else [str(figures)])]
+
+
+def adapters(folder: str) -> list[str]:
+    """Texts of an adapter that are those of the model alone, and adapters that are taken though they do not fit."""
+    from msx_vllm.handler import VllmHandler
+
+    options = {"loadable": True, "maxRank": 8}
+    with LocalModel(VllmHandler, folder, config={**CONFIG, "adapters": options}) as model:
+        own, other = (
+            ask(model, {"prompt": "the sea", "stream": False, "adapter": name}, GREEDY) for name in ("", "large")
+        )
+        wrong = "" if not isinstance(own, Refusal) and not isinstance(other, Refusal) else f"{own} {other}"
+        if not wrong and own[0].text == other[0].text:  # type: ignore[union-attr]
+            wrong = "the adapter changes nothing"
+        unfit = LoadAdapterRequest(name="unfit", folder=str(make_adapter(Path(folder).parent / "unfit", width=64)))
+        try:
+            wrong += str(model._loop.run_until_complete(model.handler.owner.load_adapter(unfit, model.context)))
+        except InvalidInput as error:
+            wrong += "" if str(error).startswith("adapter unfit: base_model.model.") else str(error)
+        again = ask(model, {"prompt": "the sea", "stream": False}, GREEDY)
+    return [one for one in (wrong, str(again) if isinstance(again, Refusal) else "") if one]
+
+
+def vectors(folder: str) -> list[str]:
+    """Differences from a vector of length 1."""
+    from msx_vllm.handler import VllmHandler
+
+    section = {**CONFIG["vllm"], "runner": "pooling", "convert": "embed"}
+    with LocalModel(VllmHandler, folder, config={"vllm": section}) as model:
+        size = model.handler.owner.capabilities().embedding_size
+        (reply,) = model.predict([{"input": "the sea"}])
+        numbers = reply.json()
+    is_right = len(numbers) == size and abs(sum(one * one for one in numbers) - 1) < 1e-3
+    return [] if is_right else [f"{size} {numbers}"]
+
+
+def scores(folder: str) -> list[str]:
+    """Differences from two probabilities by label, of a text and of a pair."""
+    from msx_vllm.handler import VllmHandler
+
+    with LocalModel(VllmHandler, folder, config=CONFIG) as model:
+        replies = model.predict(
+            [{"input": "the sea"}, {"input": "the sea", "pair": "is salty", "scale": "probability"}]
+        )
+        found = [reply.json() for reply in replies]
+    return [str(one) for one in found if sorted(one) != ["bad", "good"] or abs(sum(one.values()) - 1) > 1e-3]
 
 
 def _wrong(model: LocalModel, cases: list[Case]) -> Iterator[str]:
@@ -55,7 +107,12 @@ def _unrefused(model: LocalModel, cases: list[Refused]) -> Iterator[str]:
 def _differences(name: str) -> Iterator[str]:
     real, stub = importlib.import_module(name), _stub(name)
     for public, made in vars(stub).items():
-        if public.startswith("_") or getattr(made, "__module__", name) != name or public.isupper():
+        if (
+            public.startswith("_")
+            or inspect.ismodule(made)
+            or getattr(made, "__module__", name) != name
+            or public.isupper()
+        ):
             continue
         if public in ("human", "scores", "outputs_of", "Renderer"):  # the stub's own
             continue
@@ -73,7 +130,9 @@ def _of_class(name: str, made: type, real: type) -> Iterator[str]:
         if inspect.isfunction(function) and not method.startswith("_") and hasattr(real, method):
             yield from _unknown(f"{name}.{method}", function, getattr(real, method))
     known = {*getattr(real, "__dataclass_fields__", ()), *getattr(real, "__struct_fields__", ()), *dir(real)}
-    yield from (f"{name}.{field}" for field in getattr(made, "__annotations__", ()) if field not in known | {"made"})
+    yield from (
+        f"{name}.{field}" for field in getattr(made, "__annotations__", ()) if field not in known | {"made", "tasks"}
+    )
 
 
 def _unknown(name: str, made: Callable[..., object], real: Callable[..., object]) -> Iterator[str]:
@@ -96,4 +155,10 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    Path(result).write_text(json.dumps({"names": names, "answers": answers}[call](folder)))
+    Path(result).write_text(
+        json.dumps(
+            {"names": names, "answers": answers, "vectors": vectors, "scores": scores, "adapters": adapters}[call](
+                folder
+            )
+        )
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vllm.tiny_model import make_tiny_model
+from tests.vllm.tiny_model import make_adapter, make_tiny_model
 
 ROOT = Path(__file__).parents[2]
 PYTHON = os.environ.get("MSX_VLLM_PYTHON", "")
@@ -29,6 +29,19 @@ def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
 
 def test_the_stub_has_vllms_own_names(tmp_path: Path) -> None:
     assert run("names", tmp_path, tmp_path) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("call", "labels"), [("vectors", ()), ("scores", ("bad", "good"))])
+def test_vectors_and_scores(tmp_path: Path, call: str, labels: tuple[str, ...]) -> None:
+    assert run(call, make_tiny_model(tmp_path / "model", labels), tmp_path) == []
+
+
+@pytest.mark.timeout(600)
+def test_adapters(tmp_path: Path) -> None:
+    folder = make_tiny_model(tmp_path / "model")
+    make_adapter(folder / "adapters" / "large")
+    assert run("adapters", folder, tmp_path) == []
 
 
 @pytest.mark.timeout(600)

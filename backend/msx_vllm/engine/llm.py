@@ -2,31 +2,41 @@
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any
 
 import vllm
 from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 
-from msx_sdk.generation import GenerateRequest, SamplingDefaults, SamplingParams
+from msx_sdk.errors import HandlerLoadError
+from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
 from msx_vllm.checks import check_room, check_sampling
 from msx_vllm.engine.arguments import engine_arguments
 from msx_vllm.engine.failures import told
+from msx_vllm.engine.loras import Loras
+from msx_vllm.engine.pooling import PooledTexts
 from msx_vllm.engine.prompts import EnginePrompts
 from msx_vllm.engine.sampling import sampling_params
+from msx_vllm.engine.series import EngineSeries
 from msx_vllm.memory import host_cache_bytes
 from msx_vllm.outputs import EngineOutput
 
 DEFAULTS = {"scheduling_policy": "priority", "structured_outputs_config": {"backend": "guidance"}}
 """Where `vllm:` does not say another: requests have priorities, and the grammars of MSX's own engine are understood."""
 
+WARM_UP = "warm-up"
+"""The id of the first request."""
 DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
 
 
-def started(folder: str, section: Mapping[str, Any], *, workers: int, generation_config: str) -> AsyncLLM:
-    """An engine whose processes run, on the running loop. Raises HandlerLoadError, and what vLLM raises."""
-    decided = {"model": folder, "served_model_name": None, "generation_config": generation_config}
-    arguments = engine_arguments({**DEFAULTS, **section}, decided)
+def started(
+    folder: Path, section: Mapping[str, Any], *, workers: int, generation_config: str, adapters: Mapping[str, Any]
+) -> AsyncLLM:
+    """An engine whose processes run, on the running loop. `adapters`: as of `lora_arguments`. Raises HandlerLoadError,
+    and what vLLM raises."""
+    decided = {"model": str(folder), "served_model_name": None, "generation_config": generation_config}
+    arguments = engine_arguments({**DEFAULTS, **adapters, **section}, decided)
     if current_platform.is_cpu() and "kv_cache_memory_bytes" not in section:
         ranks = arguments.tensor_parallel_size * arguments.pipeline_parallel_size
         arguments.kv_cache_memory_bytes = host_cache_bytes(workers, ranks)
@@ -36,13 +46,17 @@ def started(folder: str, section: Mapping[str, Any], *, workers: int, generation
 class Llm:
     """Texts by one engine. `longest` prompt and whole `context` in tokens."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, engine: Any, adapters: Mapping[str, Path]) -> None:
         self._engine, self._config = engine, engine.model_config
         self.context: int = engine.model_config.max_model_len
         self.longest = self.context - 1
         self.vocab_size: int = engine.model_config.get_vocab_size()
         self.tokenizer = engine.get_tokenizer()
         self.prompts = EnginePrompts(engine, self.context)
+        self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
+        self.loras = Loras(engine, adapters)
+        self.pooling = PooledTexts(engine, self.context)
+        self.tasks: frozenset[str] = frozenset()
         self._drafts = engine.vllm_config.speculative_config is not None
         self._has_priorities = engine.vllm_config.scheduler_config.policy == "priority"
 
@@ -51,11 +65,13 @@ class Llm:
         PredictionError."""
         with told(self.longest, constrained=request.params.constraint is not None):
             check_sampling(request.params, drafts=self._drafts)
+            adapter = await self.loras.chosen(request)
             prompt = await self.prompts.render(request)
             check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
             asked = sampling_params(request.params, texts, stream=request.stream)
             priority = request.priority if self._has_priorities else 0
-            async with aclosing(self._engine.generate(prompt, asked, id, priority=priority)) as outputs:
+            made = self._engine.generate(prompt, asked, id, lora_request=adapter, priority=priority)
+            async with aclosing(made) as outputs:
                 async for output in outputs:
                     yield output
 
@@ -85,11 +101,22 @@ class Llm:
             "device": current_platform.device_type,
         }
 
-    async def warm_up(self) -> None:
-        """Make one token: what is compiled or loaded at the first request is there afterwards."""
-        request = GenerateRequest(prompt=(0,), params=SamplingParams(max_tokens=1, temperature=0), stream=False)
-        async for _ in self.texts(request, 1, "warm-up"):
-            pass
+    async def begin(self) -> None:
+        """Ask for the `tasks` of the model, and work once: what the first request would wait for is there afterwards.
+        Raises HandlerLoadError for a model that neither writes, nor makes vectors or scores."""
+        self.tasks = frozenset(await self._engine.get_supported_tasks())
+        await self.loras.begin()
+        if "generate" in self.tasks:
+            request = GenerateRequest(prompt=(0,), params=SamplingParams(max_tokens=1, temperature=0), stream=False)
+            async for _ in self.texts(request, 1, WARM_UP):
+                pass
+        elif "embed" in self.tasks:
+            await self.pooling.embed(EmbedRequest(input=(0,)), WARM_UP)
+        elif "classify" in self.tasks:
+            await self.pooling.classify(ClassifyRequest(input=(0,)), WARM_UP)
+        else:
+            found = ", ".join(sorted(self.tasks)) or "nothing"
+            raise HandlerLoadError(f"--handler vllm serves texts, vectors and scores; of this model vLLM makes {found}")
 
     def shutdown(self, timeout: float) -> None:
         """Blocks until the processes of the engine have ended, `timeout` seconds at most before they are killed."""

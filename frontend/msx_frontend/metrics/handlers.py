@@ -29,8 +29,8 @@ A declared metric has them if they are among its dimensions.
 
 BOUND = "le"
 
-OWN = "msx_"
-"""The engine's own metrics need no declaration."""
+OWN = ("msx_", "vllm:")
+"""Metrics of the engines need no declaration."""
 
 
 class HandlerMetrics:

@@ -22,7 +22,11 @@ from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, segment_socket, socket_pair
 from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
 from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
+from msx_frontend.workers.shared_files import remove, shared_files
 from msx_protocol import Load
+
+SHARED_EVERY = 5.0
+"""Seconds between two looks at what the processes of a rank share."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +149,21 @@ class LocalRank:
         return self._process.returncode is None
 
     async def _watch_end(self) -> None:
-        await _process_end(self._process)
+        shared = await self._shared_until_end()
         self.kill()  # before it is reaped, while its process group cannot be another one's
         self.ended.set_result(ExitStatus(code=self._process.wait()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
+        await asyncio.to_thread(remove, shared)
+
+    async def _shared_until_end(self) -> set[Path]:
+        """Wait for the end, and note meanwhile what nobody would remove after a kill."""
+        ending, shared = asyncio.ensure_future(_process_end(self._process)), set[Path]()
+        try:
+            while not (await asyncio.wait({ending}, timeout=SHARED_EVERY))[0]:
+                shared |= await asyncio.to_thread(shared_files, self.pid)
+            return shared | await asyncio.to_thread(shared_files, self.pid)
+        finally:
+            ending.cancel()
 
 
 def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int], descriptors: int | None) -> list[str]:

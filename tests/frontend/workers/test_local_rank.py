@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
+from msx_frontend.workers import local_rank, shared_files
 from msx_frontend.workers.launcher import ExitStatus
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.rank import Rank
@@ -388,3 +389,54 @@ def test_too_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     assert isinstance(launch_fails(tmp_path), (NotADirectoryError, FileExistsError))
+
+
+SHARING = """
+import subprocess, sys, time
+from multiprocessing.shared_memory import SharedMemory
+
+CHILD = (
+    "import sys, time; from multiprocessing.shared_memory import SharedMemory; "
+    "memory = SharedMemory(sys.argv[1]); print(flush=True); time.sleep(600)"
+)
+
+def initialize(context):
+    global memory, child
+    memory = SharedMemory(create=True, size=4096)
+    child = subprocess.Popen([sys.executable, "-c", CHILD, memory.name], stdout=subprocess.PIPE)
+    child.stdout.read(1)
+
+def handle(data, context):
+    return [memory.name] * len(data)
+"""
+
+
+@pytest.mark.parametrize("how", ["the worker alone is killed", "the whole session is killed"])
+def test_shared_memory_goes_with_the_processes_that_named_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The resource tracker of multiprocessing, which would remove it, is killed with them."""
+    monkeypatch.setattr(local_rank, "SHARED_EVERY", 0.01)
+    looked, seen = shared_files.shared_files, set[Path]()
+
+    async def test(bench: Bench) -> None:
+        loop, found = asyncio.get_running_loop(), asyncio.Event()
+
+        def noted(session: int) -> set[Path]:
+            seen.update(looked(session))
+            if seen:
+                loop.call_soon_threadsafe(found.set)
+            return seen
+
+        monkeypatch.setattr(local_rank, "shared_files", noted)
+        await found.wait()
+        (file,) = seen
+        assert file.exists()
+        if how == "the worker alone is killed":
+            os.kill(bench.launched.pid, signal.SIGKILL)
+        else:
+            bench.launched.kill()
+        await bench.rank.gone()
+        assert not file.exists()
+
+    on(SHARING, tmp_path, "asyncio", test)

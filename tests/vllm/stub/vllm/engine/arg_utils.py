@@ -23,16 +23,20 @@ class AsyncEngineArgs:
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
     scheduling_policy: str = "fcfs"
+    enable_lora: bool = False
+    max_loras: int = 1
+    max_lora_rank: int = 16
     cudagraph_capture_sizes: list[int] | None = None
     structured_outputs_config: dict[str, Any] = field(default_factory=dict)
     speculative_config: dict[str, Any] | None = None
 
     @staticmethod
     def add_cli_args(parser: FlexibleArgumentParser) -> FlexibleArgumentParser:
-        parser.add_argument("--enforce-eager", action=argparse.BooleanOptionalAction, default=False)
+        for name in ("enforce-eager", "enable-lora"):
+            parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=False)
         for name in ("max-model-len", "max-num-seqs", "kv-cache-memory-bytes"):
             parser.add_argument(f"--{name}", type=human, default=64 if name == "max-model-len" else None)
-        for name in ("tensor-parallel-size", "pipeline-parallel-size"):
+        for name in ("tensor-parallel-size", "pipeline-parallel-size", "max-loras", "max-lora-rank"):
             parser.add_argument(f"--{name}", type=int, default=1)
         for name in ("structured-outputs-config", "speculative-config"):
             parser.add_argument(f"--{name}", type=json.loads)

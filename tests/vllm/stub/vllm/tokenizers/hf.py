@@ -17,6 +17,11 @@ class HfTokenizer:
     def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
         return [self.decode([id]) for id in ids]
 
-    def __call__(self, text: str, add_special_tokens: bool = True, **options: bool) -> dict[str, list[Any]]:
+    def __call__(
+        self, text: str, pair: str | None = None, add_special_tokens: bool = True, **options: object
+    ) -> dict[str, list[Any]]:
+        if pair is not None:
+            ids = self.encode(text + pair)
+            return {"input_ids": ids, "token_type_ids": [0] * (len(ids) - len(pair)) + [1] * len(pair)}
         places: list[Any] = [(0, 0)] * add_special_tokens + [(at, at + 1) for at in range(len(text))]
         return {"input_ids": list(self.encode(text, add_special_tokens)), "offset_mapping": places}

@@ -4,8 +4,11 @@ from collections.abc import AsyncGenerator, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.exceptions import VLLMValidationError
+from vllm.lora.request import LoRARequest
+from vllm.pooling_params import PoolingParams
 from vllm.renderers.params import ChatParams, TokenizeParams
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers.hf import HfTokenizer
@@ -54,11 +57,15 @@ class Renderer:
 
 class AsyncLLM:
     made: list["AsyncLLM"] = []
+    tasks: list[str] = ["generate"]
 
     def __init__(self, args: AsyncEngineArgs) -> None:
         self.args = args
         self.asked: list[SamplingParams] = []
         self.priorities: list[int] = []
+        self.pooled: list[PoolingParams] = []
+        self.adapters: list[LoRARequest | None] = []
+        self.taken: list[LoRARequest] = []
         self.aborted = 0
         self.errored = False
         self.ended: float | None = None
@@ -66,15 +73,18 @@ class AsyncLLM:
         self.renderer = Renderer(self._tokenizer)
         self.model_config = SimpleNamespace(
             max_model_len=args.max_model_len,
+            model=args.model,
             dtype="torch.float32" if args.dtype == "float32" else "torch.bfloat16",
-            hf_config=SimpleNamespace(model_type="llama"),
+            hf_config=SimpleNamespace(model_type="llama", id2label={1: "good", 0: "bad"}),
+            embedding_size=4,
             get_vocab_size=lambda: VOCABULARY,
             get_diff_sampling_param=lambda: {"temperature": 0.5, "max_tokens": 9},
         )
         self.vllm_config = SimpleNamespace(
             speculative_config=args.speculative_config,
+            lora_config=SimpleNamespace(max_lora_rank=args.max_lora_rank) if args.enable_lora else None,
             scheduler_config=SimpleNamespace(policy=args.scheduling_policy, max_num_seqs=args.max_num_seqs),
-            cache_config=SimpleNamespace(kv_cache_memory_bytes=args.kv_cache_memory_bytes),
+            cache_config=SimpleNamespace(kv_cache_memory_bytes=args.kv_cache_memory_bytes, num_gpu_blocks=10),
         )
 
     @classmethod
@@ -86,10 +96,17 @@ class AsyncLLM:
         return self._tokenizer
 
     async def generate(
-        self, prompt: dict[str, Any], sampling_params: SamplingParams, request_id: str, *, priority: int = 0
+        self,
+        prompt: dict[str, Any],
+        sampling_params: SamplingParams,
+        request_id: str,
+        *,
+        lora_request: LoRARequest | None = None,
+        priority: int = 0,
     ) -> AsyncGenerator[SimpleNamespace, None]:
         self.asked.append(sampling_params)
         self.priorities.append(priority)
+        self.adapters.append(lora_request)
         ids = prompt["prompt_token_ids"]
         try:
             for output in outputs_of(ids, sampling_params, self._tokenizer):
@@ -97,6 +114,25 @@ class AsyncLLM:
         except GeneratorExit:
             self.aborted += 1
             raise
+
+    async def get_supported_tasks(self) -> tuple[str, ...]:
+        return tuple(self.tasks)
+
+    async def add_lora(self, lora_request: LoRARequest) -> bool:
+        if "broken" in lora_request.lora_path:
+            raise RuntimeError("first line\nits weights do not fit")
+        self.taken.append(lora_request)
+        return True
+
+    async def encode(
+        self, prompt: dict[str, Any], pooling_params: PoolingParams, request_id: str
+    ) -> AsyncGenerator[SimpleNamespace, None]:
+        """Counts of tokens, and of those of the second text."""
+        self.pooled.append(pooling_params)
+        ids = prompt["prompt_token_ids"]
+        numbers = np.array([len(ids), 3, 0, 4], np.float32)
+        data = SimpleNamespace(float=lambda: SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: numbers)))
+        yield SimpleNamespace(prompt_token_ids=ids, finished=True, outputs=SimpleNamespace(data=data), error=None)
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.ended = timeout
@@ -126,5 +162,6 @@ def outputs_of(prompt: list[int], asked: SamplingParams, tokenizer: HfTokenizer)
                 for index in range(asked.n)
             ],
             finished=is_last,
+            metrics=SimpleNamespace(queued_ts=1.0, scheduled_ts=1.5),
             num_cached_tokens=len(prompt) // 2,
         )

@@ -1,0 +1,48 @@
+"""Shared memory that processes of a worker's session have named, and that nobody removes when all are killed.
+
+Python's multiprocessing has a process that removes it, the resource tracker, which is of the same session and killed
+with it.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+_NAMED = re.compile(r"/dev/shm/(?:psm_|sem\.mp-)[A-Za-z0-9_]+$")  # noqa: S108
+"""Blocks of memory and semaphores, as multiprocessing names them."""
+
+
+def shared_files(session: int) -> set[Path]:
+    """Files below /dev/shm that processes of the session map now, where it has several. Blocks for milliseconds."""
+    pids = [pid for pid in _pids() if _session_of(pid) == session]
+    return {file for pid in pids for file in _mapped(pid)} if len(pids) > 1 else set()
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Remove those that are still there and belong to this user or to one whose files it may remove."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.unlink()
+
+
+def _pids() -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        yield from (int(name) for name in os.listdir(PROC) if name.isdecimal())
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended meanwhile
+        return None
+
+
+def _mapped(pid: int) -> Iterator[Path]:
+    try:
+        lines = (PROC / str(pid) / "maps").read_text(errors="replace").splitlines()
+    except OSError:  # it has ended, or is another user's
+        return
+    yield from (Path(found[0]) for line in lines if (found := _NAMED.search(line)))
