@@ -66,7 +66,7 @@ class Directory:
 
     def _knows(self, name: str) -> bool:
         """It is the name or an alias of a model."""
-        return self._registry.has_model(name) or name in self._registry.aliases.names.aliases
+        return self._registry.has_model(name) or self._registry.aliases.name_of(name) is not None
 
     def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
         """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""

@@ -109,7 +109,9 @@ class Aliases:
     def check_adapter(self, adapter: str) -> None:
         """Raises Conflict for the name of an adapter that is an alias."""
         if (owner := self.name_of(adapter)) is not None:
-            raise Conflict(f"lora_name: {adapter} is an alias of model {owner}: requests by this name go there.")
+            raise Conflict(
+                f"lora_name: {adapter} is an alias of model {owner}, which requests mean: choose another name."
+            )
 
     def _wanted(self, name: str, versions: Iterable[ModelVersion]) -> Sequence[str]:
         """Nodes of workflows are asked for by their workflow alone."""

@@ -165,7 +165,7 @@ def test_adapters_and_aliases_keep_apart(tmp_path: Path) -> None:
             asked = harness.management.replace_aliases("m", [adapter])
             assert f"Alias {adapter} of model m is an adapter of model m" in await refused(asked)
         said = await refused(harness.management.set_adapters(version, {"gpt-4": files}))
-        assert said == "lora_name: gpt-4 is an alias of model m: requests by this name go there."
+        assert said == "lora_name: gpt-4 is an alias of model m, which requests mean: choose another name."
         found = Directory(harness.registry).find_adapted("gpt-4:sql", GENERATE)
         assert (found.version, found.adapter, found.name) == (version, "sql", "gpt-4")
 
