@@ -43,7 +43,7 @@ class Dispatcher:
         self.policy: BatchingPolicy = make_policy(
             config.batching_policy, config.batch_size, config.max_batch_delay / 1000
         )
-        self._batched = BatchedJobs(config, self.policy, events.gate)
+        self.batched = BatchedJobs(config, self.policy, events.gate)
         self._refusals = Refusals(name, version)
         self._stateful = config.stateful
         self._sequences = SequenceJobs(config, keys, self.policy, self._refusals, self._overloaded)
@@ -195,7 +195,7 @@ class Dispatcher:
         if self.routed is not None and len(self.groups) > 1:
             self.routed.hand_out(self.queue, self.groups, self.events.gate)
         elif self.queue.ring:
-            delay = self._batched.hand_out(self.queue, self.groups)
+            delay = self.batched.hand_out(self.queue, self.groups)
         if self.queue.ring or self._stateful:
             self._watch.begin()
             delay = self._sequences.hand_out(self.groups) or delay
@@ -213,10 +213,6 @@ class Dispatcher:
             self._sequences.settle(group)
         if self.queue.ring or self._stateful:
             self.pump_soon()
-
-    def autoscaled(self, *, on: bool) -> None:
-        """Whether other groups may be started while requests wait."""
-        self._batched.autoscaled = on
 
     def group_ready(self, group: BatchTarget) -> None:
         self.groups.append(group)

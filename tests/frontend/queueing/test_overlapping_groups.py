@@ -82,7 +82,7 @@ def test_one_batch_more_has_to_wait_where_the_load_starts_workers(
 ) -> None:
     """Another worker could take it, and is started only for what waits in the queue."""
     bench = bench_of(seconds, groups)
-    bench.dispatcher.autoscaled(on=True)
+    bench.dispatcher.batched.autoscaled = True
     wait(bench, waiting)
     assert [len(group.batches) for group in bench.groups] == held
 

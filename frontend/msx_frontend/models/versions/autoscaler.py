@@ -63,11 +63,11 @@ class Autoscaler:
         if self.on:
             self._history = History(len(self._replicas.kept))
             self._timer.add(self)
-            self._dispatcher.autoscaled(on=True)
+            self._dispatcher.batched.autoscaled = True
 
     def close(self) -> None:
         self._timer.discard(self)
-        self._dispatcher.autoscaled(on=False)
+        self._dispatcher.batched.autoscaled = False
         self._history, self._last, self._held_back = None, None, False
         self._failures.loaded()
 
