@@ -1,10 +1,10 @@
 """LoRA adapters as PEFT saves them: those of the archive, and what is read of one that is loaded later."""
 
 import json
-import stat
 from pathlib import Path
 
 from msx_core.config import AdapterOptions
+from msx_core.generation.adapter_stamp import file_stamp
 from msx_core.json_text import json_text
 from msx_core.values import show
 from msx_sdk.errors import HandlerLoadError
@@ -45,7 +45,7 @@ def rank_of(name: str, folder: Path) -> int:
 
 def stamp_of(name: str, folder: Path) -> str:
     """Differs when one of the files was written, or replaced. Raises HandlerLoadError for one that is missing."""
-    return "-".join(_stamp(name, folder / file) for file in (CONFIG, WEIGHTS))
+    return "-".join(file_stamp(name, folder / file) for file in (CONFIG, WEIGHTS))
 
 
 def check_rank(name: str, rank: int, most: int) -> None:
@@ -55,13 +55,3 @@ def check_rank(name: str, rank: int, most: int) -> None:
             f"adapter {name}: r is {rank}, above vllm.max_lora_rank ({most}), which is fixed when a worker starts; "
             "raise it in model-config.yaml"
         )
-
-
-def _stamp(name: str, path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise HandlerLoadError(f"adapter {name}: {path.name} cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise HandlerLoadError(f"adapter {name}: {path.name} is not a regular file")
-    return f"{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ino:x}"

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from msx_core.generation.adapter_stamp import file_stamp
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.peft import CONFIG, WEIGHTS
 from msx_sdk.errors import HandlerLoadError
@@ -15,7 +15,7 @@ from msx_sdk.errors import HandlerLoadError
 def stamp_of(name: str, folder: Path) -> str:
     """Differs when one of the files was written, or replaced. Raises HandlerLoadError for a file that is missing, or
     is not a regular one."""
-    return "-".join(_stamp(name, folder / file) for file in (CONFIG, WEIGHTS))
+    return "-".join(file_stamp(name, folder / file) for file in (CONFIG, WEIGHTS))
 
 
 def check_unchanged(adapter: Adapter) -> None:
@@ -40,13 +40,3 @@ def copy_of(name: str, path: Path, most: int) -> Iterator[Path]:
             raise HandlerLoadError(f"adapter {name}: {path.name} cannot be read: {error.strerror}") from None
         copy.flush()
         yield Path(f"/proc/self/fd/{copy.fileno()}")
-
-
-def _stamp(name: str, path: Path) -> str:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise HandlerLoadError(f"adapter {name}: {path.name} cannot be read: {error.strerror}") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise HandlerLoadError(f"adapter {name}: {path.name} is not a regular file")
-    return f"{found.st_size:x}.{found.st_mtime_ns:x}.{found.st_ino:x}"
