@@ -38,7 +38,7 @@ COLLECT_EVERY = 1.0
 
 
 class SegmentSpace:
-    """Thread-safe: the main thread reads and writes values, the control thread calls `tick`."""
+    """Thread-safe: the threads of a handler read and write values, the control thread calls `tick`."""
 
     def __init__(self, sock: socket.socket, use: SegmentUse) -> None:
         self._sock = sock
@@ -125,8 +125,9 @@ class SegmentSpace:
             self._collected = time.monotonic()
             gc.collect()  # the traceback of a failed call may hold its arrays
         taken = []
-        while self._returned:
-            taken.append(self._returned.popleft())
+        with contextlib.suppress(IndexError):  # no other way to see its end while other threads take, too
+            while True:
+                taken.append(self._returned.popleft())
         return taken
 
     # -- the socket --

@@ -90,8 +90,7 @@ class RequestValues:
         if segment is None:
             return None
         np.copyto(np.frombuffer(segment.memory, dtype, value.size).reshape(value.shape), value, casting="equiv")
-        self._space.pool.dropped(segment.number)
-        return Reference(*self._lend(segment.number), 0, size, dtype, value.shape)
+        return Reference(*self._lend_written(segment.number), 0, size, dtype, value.shape)
 
     def data(self, value: bytes | bytearray | memoryview) -> Reference | None:
         size = memoryview(value).nbytes
@@ -99,8 +98,7 @@ class RequestValues:
         if segment is None:
             return None
         memoryview(segment.memory)[:size] = memoryview(value).cast("B")
-        self._space.pool.dropped(segment.number)
-        return Reference(*self._lend(segment.number), 0, size)
+        return Reference(*self._lend_written(segment.number), 0, size)
 
     def output(self, shape: tuple[int, ...], dtype: Any) -> Any:
         try:
@@ -128,6 +126,12 @@ class RequestValues:
                 self.lent.append(key)
                 return *key, address - begin
         return None
+
+    def _lend_written(self, number: int) -> Key:
+        """Lend it before it is dropped: any thread may take one that is neither."""
+        key = self._lend(number)
+        self._space.pool.dropped(number)
+        return key
 
     def _lend(self, number: int) -> Key:
         self._space.pool.lend(number)

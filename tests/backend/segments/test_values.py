@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,37 @@ def context_of(request: InferenceRequest) -> Context:
     context = Context(ModelInfo("m"))
     context.bind(Batch([request], Sink()))
     return context
+
+
+@pytest.mark.parametrize("value", [b"x" * SIZE, "array"])
+def test_a_copy_that_is_on_its_way_is_not_written_over(
+    value: Any, stages: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may take a segment at any moment: `preprocess` of the next batch, say."""
+    import numpy as np
+
+    pool, taken = stages.first.pool, []
+    dropped = pool.dropped
+
+    def then_another_takes_one(number: int) -> None:
+        dropped(number)
+        taken.append(pool.take(SIZE))
+
+    monkeypatch.setattr(pool, "dropped", then_another_takes_one)
+    _, keys = stages.write(np.zeros(SIZE, np.uint8) if value == "array" else value)
+    assert [number for _, number in keys] == [1]
+    assert [one and one.number for one in taken] == [2]
+
+
+def test_what_another_thread_has_taken_meanwhile_is_not_returned_twice(stages: Stages) -> None:
+    class Emptied(deque[Key]):
+        """Has lost its last one to another thread, behind whose back `bool` was asked."""
+
+        def __bool__(self) -> bool:
+            return True
+
+    stages.second._returned = Emptied([(1, 1)])
+    assert stages.second.take_returned() == [(1, 1)]
 
 
 def test_an_array_is_read_where_it_was_written_and_cannot_be_changed(stages: Stages) -> None:
