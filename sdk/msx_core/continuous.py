@@ -38,9 +38,9 @@ class ContinuousRunner(Runner):
         """Requests that got nothing from their first call, each as a batch of its own, whose head may leave early."""
         self._lock = threading.Lock()
 
-    def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
+    def run_read(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
         if one_shot(requests[0]):
-            return super()._run(requests, sink)
+            return super().run_read(requests, sink)
         self._forget_all_but(requests)
         new = [idx for idx, request in enumerate(requests) if request not in self._states]
         states = [self._states.setdefault(request, ReplyState()) for request in requests]

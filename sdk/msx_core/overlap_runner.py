@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 from msx_core.batch import Batch, BatchSink
@@ -35,7 +37,8 @@ class StepBatch:
 
 
 class OverlapRunner:
-    """Each step of a batch may run on another thread. `infer` and `recover` belong to the main one.
+    """Each step of a batch may run on another thread. `infer` and `recover` belong to the main one. No step runs on two
+    threads at once: a call of the whole `handle` waits for those of other batches, and they for it.
 
     The runner's context is a `StepContext`.
     """
@@ -46,6 +49,7 @@ class OverlapRunner:
         self._owner = runner.handler.owner
         self._owner.context = runner.context  # `handle`, which is not called, would set it
         self._decode = runner.context.info.decode_input
+        self._preprocessing, self._postprocessing = Lock(), Lock()
 
     def prepare(self, requests: list[InferenceRequest]) -> StepBatch:
         """Read the requests and preprocess them."""
@@ -62,9 +66,8 @@ class OverlapRunner:
         if step.goes_on:
             self._call(step, self._inference)
         elif step.whole and step.batch is not None:
-            started = time.monotonic()
-            self._runner.run(step.batch.requests, self._sink)
-            step.seconds = time.monotonic() - started
+            with self._alone(step):
+                self._runner.run_read(step.batch.requests, self._sink)
 
     def answer(self, step: StepBatch) -> None:
         """Postprocess, and give the replies to the sink."""
@@ -74,8 +77,21 @@ class OverlapRunner:
     def recover(self, step: StepBatch) -> None:
         """Answer what a failed step left."""
         if step.error is not None and step.batch is not None:
-            self._runner.recover(step.batch, step.error, self._sink)
-            self.context.bind(None)
+            with self._alone(step):
+                self._runner.recover(step.batch, step.error, self._sink)
+            step.error = None  # its traceback refers to what the step worked on, and to the batch itself
+
+    @contextmanager
+    def _alone(self, step: StepBatch) -> Iterator[None]:
+        """Enclose calls of the whole `handle`."""
+        with self._preprocessing, self._postprocessing:
+            started = time.monotonic()
+            try:
+                yield
+            finally:
+                step.seconds += time.monotonic() - started
+                self.context.bind(None)
+                self._owner.context = self.context  # `handle` has set its own, which describes its batch for ever
 
     def _is_whole(self, request: InferenceRequest) -> bool:
         if request.operation and self._runner.handler.function_for(request.operation) != self._runner.handler.handle:
@@ -83,17 +99,18 @@ class OverlapRunner:
         return "True" in (request.headers.get("describe"), request.headers.get("explain"))
 
     def _preprocess(self, step: StepBatch, batch: Batch) -> Any:
-        data = [request.data(self._decode) for request in batch.requests]
-        return self._timed(step, 0, data)
+        with self._preprocessing:
+            return self._timed(step, 0, [request.data(self._decode) for request in batch.requests])
 
     def _inference(self, step: StepBatch, batch: Batch) -> Any:
         return self._timed(step, 1, step.value)
 
     def _postprocess(self, step: StepBatch, batch: Batch) -> None:
-        result = self._timed(step, 2, step.value)
-        if self._steps.metric:
-            self.context.metrics.add_time(self._steps.metric, step.seconds * 1000)
-        self._runner.answer(batch, result, self.context)
+        with self._postprocessing:
+            result = self._timed(step, 2, step.value)
+            if self._steps.metric:
+                self.context.metrics.add_time(self._steps.metric, step.seconds * 1000)
+            self._runner.answer(batch, result, self.context)
 
     def _timed(self, step: StepBatch, place: int, value: Any) -> Any:
         """Call the step at this place."""

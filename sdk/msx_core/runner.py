@@ -79,7 +79,7 @@ class Runner:
         try:
             readable = self.readable(requests, sink)
             if readable:
-                self._run(readable, sink)
+                self.run_read(readable, sink)
         finally:
             self.context.bind(None)  # what the requests hold is free now
 
@@ -96,7 +96,8 @@ class Runner:
                     sink.fail(request, RequestFailure.of(error))
         return readable
 
-    def _run(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
+    def run_read(self, requests: list[InferenceRequest], sink: BatchSink | None) -> None:
+        """Answer requests that `readable` has returned. The context goes on to describe their batch."""
         # In a group the other ranks, which send nothing, would go on to a collective without this one.
         batch = Batch(requests, sink, blocks=self.paced and isinstance(self._conductor, Alone))
         error = self._attempt(batch)
@@ -161,7 +162,7 @@ class Runner:
         self.context.logger.warning("the handler failed a batch of %d; each request is run alone", len(requests))
         for request in requests:
             if not request.cancelled:
-                self._run([request], sink)
+                self.run_read([request], sink)
                 if sink is not None:
                     sink.flush()
 

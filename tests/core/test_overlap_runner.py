@@ -13,7 +13,7 @@ from msx_core.resolve import resolve_object
 from msx_core.step_context import StepContext
 from msx_core.steps import ThreeSteps
 from msx_sdk import Handler, InvalidInput
-from msx_sdk.context import ModelInfo
+from msx_sdk.context import ModelInfo, NoRequestError
 from msx_sdk.request import InferenceRequest
 from msx_sdk.runner import Runner
 from tests.core.recording import LAST, Sink, requests
@@ -103,6 +103,62 @@ def test_a_request_that_cannot_be_read_never_reaches_a_step() -> None:
     bad = InferenceRequest("bad", {"body": requests(b"x")[0].parts["body"]}, operation="method:nobody")
     step = steps.run([bad])
     assert (step.batch, steps.handler.calls, steps.sink.failure("bad").status) == (None, [], 404)
+
+
+class Alone(Upper):
+    """Notes the steps that may begin on another thread, at each step."""
+
+    steps_of: Steps
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.free: list[tuple[str, list[str]]] = []
+
+    def _step(self, name: str, values: list[str]) -> list[str]:
+        runner = self.steps_of.runner
+        locks = {"preprocess": runner._preprocessing, "postprocess": runner._postprocessing}
+        self.free.append((name, [step for step, lock in locks.items() if not lock.locked()]))
+        return super()._step(name, values)
+
+
+def test_no_step_runs_on_two_threads_at_once() -> None:
+    handler = Alone()
+    steps = handler.steps_of = Steps(handler)
+    steps.run(requests(b"a"))
+    assert handler.free == [
+        ("preprocess", ["postprocess"]),
+        ("inference", ["preprocess", "postprocess"]),
+        ("postprocess", ["preprocess"]),
+    ]
+    handler.free.clear()
+    steps.run(requests(b"inference"))
+    assert handler.free[2:] == []
+    handler.free.clear()
+    steps.run(requests(b"inference", b"b"))
+    assert handler.free[2:] == [(name, []) for name in ("preprocess", "inference") * 2] + [("postprocess", [])]
+    explained = requests(b"a")
+    explained[0].headers["explain"] = "True"
+    handler.free.clear()
+    steps.run(explained)
+    assert handler.free == [("preprocess", [])]
+
+
+class Threads(Upper):
+    """Asks for its request on a thread of its own."""
+
+    def explain(self, inputs: Any) -> Any:
+        with ThreadPoolExecutor(1) as threads:
+            return [threads.submit(self.context.get_request_id).result()]
+
+
+def test_threads_of_a_whole_call_see_its_batch() -> None:
+    handler = Threads()
+    steps, explained = Steps(handler), requests(b"a")
+    explained[0].headers["explain"] = "True"
+    steps.run(explained)
+    assert steps.sink.events == {"r0": [b"r0", LAST]}
+    with pytest.raises(NoRequestError):
+        handler.context.get_request_id()
 
 
 @pytest.mark.parametrize(("header", "answer"), [("describe", b"describes itself"), ("explain", b"because")])
