@@ -91,7 +91,8 @@ class OverlapLoop:
         alone = self._on_main.empty() and not self._preparing
         self._pace.ended(followed=not alone or self._gathering.more_wait())
         if alone and self._pace.answers_quickly:
-            self._answer(step, self._recover)
+            with self._clock:
+                self._answer(step, self._recover)
             self._behind.release()
         else:
             self._inferred.put(step)
@@ -113,16 +114,22 @@ class OverlapLoop:
     def _prepare_batches(self) -> bool:
         while self._pace.pays or self._source.holds:
             self._ahead.acquire()
-            taken = self._source.take(self._gathering.more_come)
-            if taken is None:
+            if not self._prepare_batch():
                 self._ahead.release()
                 return False
-            self._preparing = True
-            self._replies.send(Joined(taken.batches, taken.requests[0].number))
-            with self._ahead_clock:
-                step = self._steps.prepare(taken.requests)
-            self._on_main.put(partial(self._infer, step))
-            self._preparing = False
+        return True
+
+    def _prepare_batch(self) -> bool:
+        # Of its own, so that nothing of a batch is referred to while the next one is waited for.
+        taken = self._source.take(self._gathering.more_come)
+        if taken is None:
+            return False
+        self._preparing = True
+        self._replies.send(Joined(taken.batches, taken.requests[0].number))
+        with self._ahead_clock:
+            step = self._steps.prepare(taken.requests)
+        self._on_main.put(partial(self._infer, step))
+        self._preparing = False
         return True
 
     # -- the thread `behind` --
@@ -134,6 +141,7 @@ class OverlapLoop:
                     self._answer(step, self._recover_on_main)
             except BaseException as error:
                 self._on_main.put(partial(_raise, error))
+            del step  # and all that it holds, before the next one is waited for
             self._behind.release()
 
     def _answer(self, step: StepBatch, recover: Callable[[StepBatch], None]) -> None:

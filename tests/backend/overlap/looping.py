@@ -33,7 +33,7 @@ class Gated(Handler):
 
     def __init__(self, *closed: tuple[str, str]) -> None:
         self._closed = {step: threading.Event() for step in closed}
-        self._begun: defaultdict[tuple[str, str], threading.Event] = defaultdict(threading.Event)
+        self._begun: dict[tuple[str, str], threading.Event] = {}
         self.threads: defaultdict[str, set[str]] = defaultdict(set)
         self.batches: list[list[str]] = []
 
@@ -52,14 +52,18 @@ class Gated(Handler):
         self._closed[step, batch].set()
 
     def await_begin(self, step: str, batch: str) -> None:
-        assert self._begun[step, batch].wait(LONGEST), f"{step} of {batch} has not begun"
+        assert self._begins(step, batch).wait(LONGEST), f"{step} of {batch} has not begun"
 
     def has_begun(self, step: str, batch: str) -> bool:
-        return self._begun[step, batch].is_set()
+        return self._begins(step, batch).is_set()
+
+    def _begins(self, step: str, batch: str) -> threading.Event:
+        """Not a defaultdict, which may make two for two threads."""
+        return self._begun.setdefault((step, batch), threading.Event())
 
     def _step(self, step: str, texts: list[str]) -> list[str]:
         self.threads[step].add(threading.current_thread().name)
-        self._begun[step, texts[0]].set()
+        self._begins(step, texts[0]).set()
         if (gate := self._closed.get((step, texts[0]))) is not None:
             assert gate.wait(LONGEST), f"{step} of {texts[0]} was never opened"
         if f"bad {step}" in texts:

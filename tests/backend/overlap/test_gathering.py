@@ -77,3 +77,14 @@ def test_no_signal_is_kept_where_nobody_waits(waiting: Waiting) -> None:
     waiting.gathering.device_is_free()
     waiting.ours.sendall(b"x")
     assert waiting.gathering.more_come()
+
+
+def test_looking_for_requests_while_a_wait_begins(waiting: Waiting) -> None:
+    """Python refuses two threads that poll one object."""
+    with ThreadPoolExecutor(1) as thread:
+        more = thread.submit(waiting.gathering.more_come)
+        wait_until(lambda: waiting.gathering._waits)
+        waiting.gathering._waits = False  # as the main thread has read it, just before
+        while not more.done() and not waiting.gathering.more_wait():
+            waiting.ours.sendall(b"x")
+        assert more.result(30)

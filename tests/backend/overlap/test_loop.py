@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from msx_backend.overlap import pace
 from msx_protocol import Chunk, Dropped, Failed, Joined
+from msx_sdk import InvalidInput
 from tests.backend.harness import wait_until
 from tests.backend.overlap.looping import Gated, Looping
 
@@ -72,11 +76,64 @@ def test_inference_stays_on_the_main_thread() -> None:
 
 def test_a_short_postprocess_of_a_lone_batch_needs_no_other_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "SHORT_ANSWER", 60.0)
-    handler = Gated()
+    handler = Gated(("postprocess", "a"))
     with Looping(handler) as worker:
         worker.predict(1, "a")
+        handler.await_begin("postprocess", "a")
+        assert worker.clock.seconds > 0
+        handler.open("postprocess", "a")
         assert answers(worker, 1) == [b"a"]
+        wait_until(lambda: worker.clock.seconds == 0)
     assert handler.threads["postprocess"] == {"main"}
+
+
+class Keeps(Gated):
+    """Has references to what its steps returned."""
+
+    def __init__(self, *closed: tuple[str, str]) -> None:
+        super().__init__(*closed)
+        self.values: list[weakref.ref[Value]] = []
+
+    def _step(self, step: str, texts: list[str]) -> list[str]:
+        try:
+            value = Value(super()._step(step, texts))
+        except ValueError as error:
+            raise InvalidInput(str(error)) from error  # with a traceback that no log record of pytest's keeps
+        self.values.append(weakref.ref(value))
+        return value
+
+
+class Value(list[str]):
+    """A list can have no weak references."""
+
+
+@pytest.mark.parametrize("bad", ["a", "bad preprocess", "bad inference", "bad postprocess"])
+def test_nothing_of_a_batch_is_kept_while_the_next_one_is_waited_for(bad: str, no_collection: None) -> None:
+    handler = Keeps()
+    with Looping(handler) as worker:
+        worker.predict(1, bad)
+        while not isinstance(worker.receive()[0], (Chunk, Failed)):
+            pass
+        wait_until(lambda: [one for value in handler.values if (one := value()) is not None] == [])
+
+
+def test_nothing_is_kept_of_a_batch_whose_client_has_left(no_collection: None) -> None:
+    handler = Keeps(("inference", "a"))
+    with Looping(handler) as worker:
+        worker.predict(1, "a")
+        handler.await_begin("inference", "a")
+        worker.jobs.cancel([1])
+        handler.open("inference", "a")
+        worker.receive_kind(Dropped)
+        wait_until(lambda: [one for value in handler.values if (one := value()) is not None] == [])
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """A cycle would keep what the last batch had."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def test_each_batch_is_told_when_it_begins() -> None:
