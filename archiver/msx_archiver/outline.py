@@ -146,7 +146,7 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str, int]]]:
 def _statements(node: ast.ClassDef) -> Iterator[tuple[str, Any]]:
     for statement in node.body:
         if isinstance(statement, _FUNCTIONS):
-            if statement.name in CALLED:
+            if statement.name in CALLED or _is_private(statement.name):
                 yield statement.name, _function(statement)
             elif statement.name == OWN_REASON:
                 yield _SAYS, True
@@ -170,8 +170,27 @@ def _function(node: Function) -> Callable[..., Any]:
     """A function of the same kind, which has the mark of the three steps if that one has it."""
     stub = _STUBS[isinstance(node, ast.AsyncFunctionDef), any(_yields(node))]
     made = FunctionType(stub.__code__, {}, node.name)
-    names = {getattr(one, "id", getattr(one, "attr", "")) for part in node.decorator_list for one in ast.walk(part)}
-    return three_steps()(made) if MARK in names else made
+    mark = next((one for one in node.decorator_list if isinstance(one, ast.Call) and _name(one.func) == MARK), None)
+    return made if mark is None else three_steps(*_constants(mark))(made)
+
+
+def _name(expression: ast.expr) -> str:
+    """The last part of a name."""
+    name: str = getattr(expression, "id", getattr(expression, "attr", ""))
+    return name
+
+
+def _constants(call: ast.Call) -> list[Any]:
+    """The arguments of a call. Raises SourceUnknownError."""
+    try:
+        return [ast.literal_eval(one) for one in call.args]
+    except ValueError:
+        raise SourceUnknownError(f"the arguments of {_name(call.func)}() are computed") from None
+
+
+def _is_private(name: str) -> bool:
+    """Whether it may be a method that a `handle` calls, as its mark says."""
+    return name.startswith("_") and not name.startswith("__")
 
 
 def _yields(node: Function) -> Iterator[bool]:

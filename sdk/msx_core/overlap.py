@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from msx_core.config.keys import ModelKeys
@@ -27,7 +28,7 @@ def sequential_reason(handler: ResolvedHandler, keys: ModelKeys, *, world_size: 
         return "model-config.yaml has overlap: false"
     return (
         _cannot(handler, keys, world_size, envelope)
-        or ("" if keys.overlap else _not_wanted(handler.owner))
+        or ("" if keys.overlap else _not_wanted(handler))
         or _own_reason(handler.owner)
     )
 
@@ -49,25 +50,36 @@ def _cannot(handler: ResolvedHandler, keys: ModelKeys, world_size: int, envelope
         return "the ranks of its group make each call together"
     if envelope:
         return f"service_envelope={envelope} encloses each call"
-    if steps_of(handler) is None:
+    if (steps := steps_of(handler)) is None:
         return "its handle() is not that of a base class with preprocess, inference and postprocess"
-    return ""
+    overridden = _overridden(handler.owner, steps.others, _definer(handler.owner, "handle"))
+    return overridden and f"{overridden}, which its handle() calls"
 
 
-def _not_wanted(owner: Any) -> str:
+def _not_wanted(handler: ResolvedHandler) -> str:
     """A class speaks with `overlap` for the steps that it inherits and defines: a subclass may keep requests in
     `self`."""
-    kind = type(owner)
+    kind, steps = type(handler.owner), steps_of(handler) or ThreeSteps()
     speaks = next((base for base in kind.__mro__ if "overlap" in vars(base)), None)
     if speaks is None or not vars(speaks)["overlap"]:
         return f"neither model-config.yaml nor the class {kind.__name__} says overlap"
-    for name in (*STEPS, "handle"):
-        if name in vars(owner):
-            return f"its {name}() is set on the object, and may keep a request on self"
-        definer = next((base for base in kind.__mro__ if name in vars(base)), None)
-        if definer is not None and definer not in speaks.__mro__:
-            return f"{definer.__name__} overrides {name}(), which may keep a request on self"
+    overridden = _overridden(handler.owner, (*STEPS, *steps.names, "handle"), speaks)
+    return overridden and f"{overridden}, which may keep a request on self"
+
+
+def _overridden(owner: Any, names: Iterable[str], known: type[Any]) -> str:
+    """The first of these methods that the object has, or a class that `known` does not inherit from; "" for none."""
+    for name in names:
+        if name in getattr(owner, "__dict__", ()):
+            return f"its {name}() is set on the object"
+        if (definer := _definer(owner, name)) not in known.__mro__:
+            return f"{definer.__name__} overrides {name}()"
     return ""
+
+
+def _definer(owner: Any, name: str) -> type[Any]:
+    """The class that has the method of this name; `object` for a name that none has."""
+    return next((base for base in type(owner).__mro__ if name in vars(base)), object)
 
 
 def _own_reason(owner: Any) -> str:

@@ -19,8 +19,9 @@ from msx_core.steps import three_steps
 import abc
 class Base(abc.ABC):
     overlap = True
-    @three_steps("HandlerTime")
+    @three_steps("HandlerTime", ("preprocess", "inference", "postprocess"), ("_is_explain",))
     def handle(self, data, context): return [lambda: (yield)]
+    def _is_explain(self): ...
     def initialize(self, context): ...
     def preprocess(self, data): ...
 class Reasons(Base):
@@ -60,6 +61,10 @@ def reason_of(text: str, **keys: Any) -> str:
         ("from base import Base\nclass H(Base):\n    overlap: bool = True\n    def inference(self, x): ...", ""),
         ("from base import Base\nclass H(Base):\n    overlap = False", UNSAID.format("H")),
         (
+            "from base import Base\nclass H(Base):\n    overlap = True\n    def _is_explain(self): ...",
+            "H overrides _is_explain(), which its handle() calls",
+        ),
+        (
             "from base import Base\nclass H(Base):\n    async def handle(self, data, context): ...",
             "its handle() returns a list, once awaited",
         ),
@@ -90,6 +95,10 @@ def test_the_yaml_says_it_for_a_class() -> None:
         ("import base\nclass H(base.make()): pass", "h computes a base class"),
         ("from base import Base\nclass H(Base):\n    overlap = bool(1)", "H computes overlap"),
         ("from base import Base\nclass H(Base):\n    handle = Base.handle", "H assigns handle"),
+        (
+            "from msx_core.steps import three_steps\nclass H:\n    @three_steps(NAME)\n    def handle(self): ...",
+            "the arguments of three_steps() are computed",
+        ),
         ("import base\nclass H(base): pass", "the bases of H are no classes that go together"),
         ("class H(H): handle = 1", "H of h is made of itself"),
         ("from loop import A\nclass H(A): pass", "A of loop is made of itself"),

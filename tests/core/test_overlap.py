@@ -88,6 +88,32 @@ class OfAnotherBase:
         return data
 
 
+class AsksElsewhere(OfAnotherBase):
+    overlap = True
+
+    @three_steps("HandlerTime", ("preprocess", "_infer", "postprocess"), ("_is_explain",))
+    def handle(self, data: Any, context: Any) -> Any:
+        return data
+
+    def _infer(self, data: Any) -> Any:
+        return data
+
+    def _is_explain(self) -> bool:
+        return False
+
+
+class OwnExplain(AsksElsewhere):
+    overlap = True
+
+    def _is_explain(self) -> bool:
+        return True
+
+
+class OwnInfer(AsksElsewhere):
+    def _infer(self, data: Any) -> Any:
+        return data
+
+
 UNSAID = "neither model-config.yaml nor the class {} says overlap"
 NOT_STEPS = "its handle() is not that of a base class with preprocess, inference and postprocess"
 OWN_STEP = "Infers overrides inference(), which may keep a request on self"
@@ -106,7 +132,12 @@ OWN_STEP = "Infers overrides inference(), which may keep a request on self"
         (TakesItBack, {}, UNSAID.format("TakesItBack")),
         (Careful, {"overlap": False}, "model-config.yaml has overlap: false"),
         (Infers, {}, OWN_STEP),
-        (Assigns, {}, "its postprocess() is set on the object, and may keep a request on self"),
+        (Assigns, {}, "its postprocess() is set on the object, which may keep a request on self"),
+        (AsksElsewhere, {}, ""),
+        (OwnExplain, {}, "OwnExplain overrides _is_explain(), which its handle() calls"),
+        (OwnExplain, {"overlap": True}, "OwnExplain overrides _is_explain(), which its handle() calls"),
+        (OwnInfer, {}, "OwnInfer overrides _infer(), which may keep a request on self"),
+        (OwnInfer, {"overlap": True}, ""),
         (OwnHandle, {"overlap": True}, NOT_STEPS),
         (Streams, {"overlap": True}, "its handle() returns lists, one after the other"),
         (Awaits, {"overlap": True}, "its handle() returns a list, once awaited"),

@@ -115,6 +115,13 @@ class Borrowed(ImageClassifier):
     postprocess = BaseHandler.postprocess
 
 
+class OwnReduced(ImageClassifier):
+    """Has a method of its own by the name of one of these handlers'."""
+
+    def _reduced(self, data: Any) -> Any:
+        raise AssertionError
+
+
 class Assigned(BaseHandler):
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +137,20 @@ def test_a_step_of_users_gets_what_it_always_got(kind: type[BaseHandler], answer
     result = inference(to_device(Tensor([[1]], torch), GPU))
     assert isinstance(result, Tensor)
     assert postprocess(result if kind is not Borrowed else result.to("cpu")) == answers
+
+
+def test_a_method_by_the_name_of_one_of_these_modules_is_not_called(torch: FakeTorch) -> None:
+    _, inference, _ = steps(ready(OwnReduced))
+    assert isinstance(inference(to_device(Tensor([[1]], torch), GPU)), Tensor)
+
+
+@pytest.mark.parametrize("name", ["_is_describe", "_is_explain"])
+def test_a_handler_that_tells_requests_apart_by_itself_does_not_overlap(name: str) -> None:
+    """TorchServe's handlers have these methods, too."""
+    own = type("Own", (BaseHandler,), {name: lambda self: False})
+    assert sequential_reason(resolve_object(own()), ModelKeys(overlap=True)) == (
+        f"Own overrides {name}(), which its handle() calls"
+    )
 
 
 def test_public_steps_return_tensors(torch: FakeTorch) -> None:

@@ -151,7 +151,11 @@ class BaseHandler(abc.ABC):  # noqa: B024  # as handlers know it: `class Mine(Ba
             return "micro_batching runs the steps of a batch's parts side by side"
         return "ENABLE_TORCH_PROFILER profiles each call as a whole" if profiled() else ""
 
-    @three_steps("HandlerTime", ("preprocess", "_start_inference", "_end_postprocess"))
+    @three_steps(
+        "HandlerTime",
+        ("preprocess", "_start_inference", "_end_postprocess"),
+        ("_answer", "_is_describe", "_is_explain"),
+    )
     def handle(self, data: Any, context: Any) -> Any:
         """Answer a batch, an explanation, or what the model is."""
         started = time.perf_counter()
@@ -217,8 +221,9 @@ def results(data: Any, handler: BaseHandler, kind: type[BaseHandler]) -> Any:
 
 
 def _are_built_in(handler: BaseHandler) -> bool:
-    """Whether `inference` and `postprocess` are of these modules: no others know of a `DeviceRun`."""
-    return all(_module(handler, step).startswith(f"{__package__}.") for step in ("inference", "postprocess"))
+    """Whether what makes and takes a `DeviceRun` is of these modules: no others know of it."""
+    steps = ("inference", "_reduced", "postprocess")
+    return all(_module(handler, step).startswith(f"{__package__}.") for step in steps)
 
 
 def _module(handler: BaseHandler, step: str) -> str:
