@@ -12,14 +12,14 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import check_options
 from msx_archiver.servable import YAML
 from msx_core.json_text import json_text
-from msx_core.manifest import MANIFEST_PATH, ModelEntry
+from msx_core.manifest import CHOSEN_BY_SERVER, MANIFEST_PATH, ModelEntry
+from msx_core.model_families import CLASSIFIES, EMBEDS, GENERATES
 
 CONFIG = "config.json"
 MODULES = "modules.json"
 """Sentence Transformers' list of what stands behind the network: such a model makes vectors, or scores."""
 SCORES = b'.LogitScore"'
 """The module behind a language model that scores pairs of texts by a word."""
-GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classification"
 VERSION = "1.0"
 _MOST_BYTES = 1 << 20
 _SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".jinja")
@@ -27,13 +27,14 @@ _SUFFIXES = (".json", ".safetensors", ".txt", ".model", ".jinja")
 
 
 def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
-    """A model's folder (`no-archive`) at `target`, which must not exist, for the handler that `config.json` asks for.
+    """A model's folder (`no-archive`) at `target`, which must not exist, for the handler that `config.json` asks for;
+    the server chooses the engine.
 
     The model's configuration is the folder's own `model-config.yaml`, if it has one. Where nothing in `folder` has
     changed, the made folder has the same digest again. Raises PackError, OSError.
     """
     check_options(PackOptions(model_name=name, handler=GENERATES))
-    handler = _handler_of(folder)
+    handler = handler_of(folder)
     files = dict(_files(folder))
     if not any(file.endswith(".safetensors") for file in files):
         raise PackError(f"{folder} has no *.safetensors, the only format of weights that is read.")
@@ -41,7 +42,11 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
     write_manifest(
         target,
         ModelEntry(
-            model_name=name, handler=handler, model_version=VERSION, config_file=YAML if YAML in files else None
+            model_name=name,
+            handler=handler,
+            model_version=VERSION,
+            config_file=YAML if YAML in files else None,
+            engine=CHOSEN_BY_SERVER,
         ),
     )
     made = (folder / CONFIG).stat()
@@ -49,8 +54,9 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
     return target
 
 
-def _handler_of(folder: Path) -> str:
-    named = _config(folder).get("architectures") or [""]
+def handler_of(folder: Path) -> str:
+    """Handler of MSX's own engine which `config.json` asks for. Raises PackError."""
+    named = read_config(folder).get("architectures") or [""]
     known = str(named[0]) if isinstance(named, list) else ""
     if known.endswith("ForSequenceClassification") or _scores(folder / MODULES):
         return CLASSIFIES
@@ -66,8 +72,8 @@ def _scores(modules: Path) -> bool:
         return False
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    """Raises PackError."""
+def read_config(folder: Path) -> dict[str, Any]:
+    """The members of `config.json`. Raises PackError."""
     path = folder / CONFIG
     try:
         with path.open("rb") as file:

@@ -12,6 +12,7 @@ from msx_core.names import MODEL_NAME, MOST_CHARACTERS
 
 MANIFEST_PATH = "MAR-INF/MANIFEST.json"
 DEFAULT_VERSION = "1.0"
+CHOSEN_BY_SERVER = "auto"
 
 Name = Annotated[str, msgspec.Meta(pattern=rf"^{MODEL_NAME.pattern}\Z", max_length=MOST_CHARACTERS)]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -45,6 +46,9 @@ class ModelEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     requirements_file: str | None = None
     config_file: str | None = None
     source_vocab: str | None = None
+    engine: str | None = None
+    """CHOSEN_BY_SERVER in a folder that was made of a model in Hugging Face's layout: nobody has packed that for one
+    handler."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

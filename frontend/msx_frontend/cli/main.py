@@ -110,6 +110,12 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     metavar="NAME=DIR",
     help="Serve the language model in DIR, a folder in Hugging Face's layout, under NAME; several.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice(("auto", "msx", "vllm")),
+    help="Engine of models in Hugging Face's layout that are not packed. Default: auto, MSX's own for families that it "
+    "knows, else vLLM's.",
+)
 @click.option("--model-store", type=PATH, help="Folder with the archives. Default: here.")
 @click.option(
     "--state-dir",

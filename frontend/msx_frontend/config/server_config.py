@@ -28,6 +28,7 @@ Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
 Regexes = Annotated[tuple[re.Pattern[str], ...], Meta(description="a comma-separated list of regular expressions")]
 Names = Annotated[tuple[str, ...], Meta(description="a comma-separated list")]
 ReadyWhen = Annotated[Literal["all", "any"], Meta(description="all or any")]
+Engine = Annotated[Literal["auto", "msx", "vllm"], Meta(description="one of auto, msx, vllm")]
 MetricsMode = Annotated[Literal["log", "prometheus", "legacy"], Meta(description="one of log, prometheus, legacy")]
 GrpcTransport = Annotated[Literal["own", "grpcio"], Meta(description="one of own, grpcio")]
 UnknownKeys = Annotated[Literal["warn", "refuse"], Meta(description="one of warn, refuse")]
@@ -182,6 +183,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     plugins_path: Paths = ()
     default_workers_per_model: Count = 0
     default_service_handler: Text | None = None
+    engine: Engine = "auto"
     service_envelope: Envelope | None = None
     install_py_dep_per_model: Switch = False
     install_py_dep_timeout: Positive = 1800

@@ -179,14 +179,14 @@ class Environments:
         self._ready = ready
         self._config = config
         self._env = env
-        self._interpreters = interpreters or Interpreters(config, env)
+        self.interpreters = interpreters or Interpreters(config, env)
         self._builds: dict[str, Build] = {}
         self._removing = asyncio.Lock()
 
     def of(self, source: RequiringModel) -> Environment:
         """The environment for workers of `source`; nothing is checked or installed yet. Raises InvalidModel for an
         interpreter that the server does not have."""
-        interpreter = self._interpreters.of(source.name, source.config.python)
+        interpreter = self.interpreters.of(source.name, source.config.python)
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:
             return Environment(source.name, interpreter)

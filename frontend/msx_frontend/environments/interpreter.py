@@ -66,7 +66,8 @@ class Interpreter(msgspec.Struct, frozen=True):
 
 @cache
 def own() -> Interpreter:
-    return Interpreter(sys.executable, sys.version, tuple(site.getsitepackages()))
+    packages = probe.installed(FRAMEWORKS)
+    return Interpreter(sys.executable, sys.version, tuple(site.getsitepackages()), packages)
 
 
 async def check_interpreter(path: Path, env: Mapping[str, str], confine: Confine = list) -> Interpreter:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -86,6 +86,11 @@ class Interpreters:
             self._default = CheckedInterpreter(config.python.absolute(), env, confine, found=default)
         named = named_interpreters(config)
         self._named = {name: CheckedInterpreter(path, env, confine, name=name) for name, path in named.items()}
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Names of `pythons`, in their order."""
+        return self._named.keys()
 
     def of(self, model: str, name: str | None) -> InterpreterChoice:
         """The one that a model names, else that of all. Raises InvalidModel."""

@@ -21,14 +21,14 @@ def main() -> None:
     told = {
         "version": sys.version,
         "site_dirs": site.getsitepackages(),
-        "packages": _installed(packages),
+        "packages": installed(packages),
         **_protocol(protocol),
         "problem": _problem(worker),
     }
     sys.stdout.write(f"\n{MARK}{json.dumps(told)}\n")
 
 
-def _installed(packages: Iterable[str]) -> dict[str, str]:
+def installed(packages: Iterable[str]) -> dict[str, str]:
     found = {}
     for name in packages:
         try:

@@ -13,6 +13,7 @@ from msx_frontend.models.management import Management
 from msx_frontend.models.parameters import Values, boolean, integer, page, text
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.traffic import traffic_rule
+from msx_frontend.models.versions.engine_choice import ENGINES
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.models.versions.states import ModelState
 
@@ -172,6 +173,7 @@ def _registration(values: Values) -> Registration:
         url=str(values["url"]),
         model_name=text(values, "model_name"),
         handler=text(values, "handler"),
+        engine=_engine(values),
         runtime=runtime,
         batch_size=_positive(values, "batch_size"),
         max_batch_delay=_positive(values, "max_batch_delay", least=0),
@@ -183,6 +185,15 @@ def _registration(values: Values) -> Registration:
         replace=boolean(values, "replace", False),
         autoscaling=_switch(values, "autoscaling"),
     )
+
+
+def _engine(values: Values) -> str | None:
+    engine = text(values, "engine")
+    if engine is not None and engine not in ENGINES:
+        raise BadRequest(f"engine must be one of {', '.join(ENGINES)}, not {engine[:80]}.")
+    if engine is not None and text(values, "handler") is not None:
+        raise BadRequest("engine and handler exclude each other: give one of them.")
+    return engine
 
 
 def _switch(values: Values, name: str) -> bool | None:

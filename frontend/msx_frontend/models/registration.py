@@ -17,6 +17,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     url: str = ""
     model_name: str | None = None
     handler: str | None = None
+    engine: str | None = None
+    """Engine of a model in Hugging Face's layout without an archive; exists in MSX only."""
     runtime: str | None = None
     batch_size: int | None = None
     max_batch_delay: int | None = None

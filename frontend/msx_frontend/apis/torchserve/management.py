@@ -25,6 +25,7 @@ REGISTER = (
     ("url", "string"),
     ("model_name", "string"),
     ("handler", "string"),
+    ("engine", "string"),
     ("runtime", "string"),
     ("batch_size", "integer"),
     ("max_batch_delay", "integer"),

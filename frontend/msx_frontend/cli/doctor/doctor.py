@@ -9,6 +9,7 @@ from msx_core.start_errors import StartError
 from msx_frontend.assembly.instance import listed
 from msx_frontend.cli.doctor.configuration import check_configuration
 from msx_frontend.cli.doctor.devices import check_devices
+from msx_frontend.cli.doctor.engines import check_engines
 from msx_frontend.cli.doctor.inputs import check_inputs
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
@@ -32,6 +33,7 @@ CHECKS = (
     check_ray,
     check_inputs,
     check_overlap,
+    check_engines,
     check_left,
 )
 WIDTH = 80

