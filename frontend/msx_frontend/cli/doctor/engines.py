@@ -21,7 +21,7 @@ NAME = "engines"
 
 def check_engines(machine: Machine) -> Iterator[Finding]:
     """Leave out what cannot be read: that is a finding of other checks, or of the start."""
-    choice = EngineChoice(machine.config, Interpreters(machine.config, machine.env))
+    choice = EngineChoice(machine.config, Interpreters(machine.config, machine.env, confine=machine.confine))
     try:
         named = list(named_checkpoints(machine.config.huggingface))
     except StartError:

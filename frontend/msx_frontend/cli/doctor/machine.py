@@ -14,6 +14,7 @@ from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.environments.build import package_folders
 from msx_frontend.environments.interpreter import (
+    Confine,
     Interpreter,
     PythonError,
     UnfitInterpreter,
@@ -55,9 +56,13 @@ class Machine:
         """Interpreters of the key `pythons` by name, or why one cannot run workers."""
         return {name: self._checked(path) for name, path in named_interpreters(self.config).items()}
 
+    @property
+    def confine(self) -> Confine:
+        """Makes a command one that has the rights of workers."""
+        return WorkerRights(self.config, state_folder(self.config), lambda digest: False).of_any().command
+
     def _checked(self, path: Path) -> Interpreter | UnfitInterpreter:
-        rights = WorkerRights(self.config, state_folder(self.config), lambda digest: False)
         try:
-            return asyncio.run(check_interpreter(path, self.env, rights.of_any().command))
+            return asyncio.run(check_interpreter(path, self.env, self.confine))
         except UnfitInterpreter as error:
             return error
