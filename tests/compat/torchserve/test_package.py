@@ -139,7 +139,7 @@ def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     [
         (BasePippyHandler, "PiPPy, is not served here: derive the handler from msx_sdk.mindspore.PipelineHandler"),
         (BaseDeepSpeedHandler, "DeepSpeed, is not served here: derive the handler from msx_sdk.mindspore.Pipeline"),
-        (VLLMHandler, "vLLM, is not served here: pack the model with --handler text_generation"),
+        (VLLMHandler, "vLLM, is not served here: pack the model's files with --handler vllm"),
         (TRTLLMHandler, "TensorRT-LLM, is not served here: pack the model with --handler text_generation"),
         (DALIImageClassifier, "DALI, is not served here: NVIDIA's DALI needs its GPUs"),
     ],

@@ -80,8 +80,10 @@ class EngineChoice:
         family = await asyncio.to_thread(_family, model)
         if family not in (known := own_families(model.handler)):
             return await self._of_unknown(model, family, known)
-        own = _own(model, f"it knows {family!r}")
-        if self._clustered or _version(await self._packages(model, model.config.python), FRAMEWORK):
+        own, python = _own(model, f"it knows {family!r}"), model.config.python
+        packages = {} if self._clustered else await self._packages(model, python)
+        has_neither = python is not None and not _version(packages, VLLM_PACKAGES)
+        if self._clustered or has_neither or _version(packages, FRAMEWORK):
             return own
         return await self._with_vllm(model, "MindSpore is not installed") or own
 

@@ -114,6 +114,12 @@ def test_an_interpreter_that_the_model_names_is_taken(tmp_path: Path) -> None:
         assert (settled.handler, settled.config.python) == ("vllm", "second")
 
 
+def test_an_interpreter_that_is_away_changes_no_engine(tmp_path: Path) -> None:
+    config, _ = parse_model_config({"python": "gone"})
+    bench = Bench(tmp_path, MINDSPORE, gone=None, vllm=VLLM)
+    assert bench.settled("llama", config).handler == "text_generation"
+
+
 def test_a_start_of_vllm_takes_minutes(tmp_path: Path) -> None:
     bench = Bench(tmp_path, VLLM)
     assert bench.settled("olmo2").config.startup_timeout == 600
