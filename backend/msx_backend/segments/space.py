@@ -33,6 +33,8 @@ from msx_protocol.segments import (
 
 LATE = 1.0
 """Seconds that a descriptor may come after its request."""
+TAKEN = 0.01
+"""Seconds between two looks whether another thread has taken it from the socket."""
 COLLECT_EVERY = 1.0
 """Seconds between two looks for cycles that keep arrays of requests which are answered."""
 
@@ -98,12 +100,13 @@ class SegmentSpace:
         """Take messages until it is there: the server sends it later where the socket was full."""
         waiting = select.poll()
         waiting.register(self._sock, select.POLLIN)
-        while True:
+        end = time.monotonic() + LATE
+        while time.monotonic() < end:
             self.poll()
             if key in self._mapped or key in self._lost:
                 return
-            events = waiting.poll(LATE * 1000)
-            if not events or events[0][1] & (select.POLLHUP | select.POLLERR):
+            events = waiting.poll(TAKEN * 1000)
+            if events and events[0][1] & (select.POLLHUP | select.POLLERR):
                 return
 
     def returns(self, key: Key, array: Any = None) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from msx_backend.open_requests import OpenRequests
+from msx_backend.segments import space
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.segments.values import RequestValues
 from msx_core.batch import Batch
@@ -107,6 +110,18 @@ def test_a_copy_that_is_on_its_way_is_not_written_over(
     _, keys = stages.write(np.zeros(SIZE, np.uint8) if value == "array" else value)
     assert [number for _, number in keys] == [1]
     assert [one and one.number for one in taken] == [2]
+
+
+def test_what_another_thread_takes_from_the_socket_is_there(stages: Stages, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(space, "LATE", 600.0)
+    _, (key,) = stages.write(b"x" * SIZE)
+    take, waits = stages.second.poll, threading.Event()
+    monkeypatch.setattr(stages.second, "poll", waits.set)  # it finds the socket empty
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(stages.second.memory, key)
+        assert waits.wait(30)
+        take()
+        assert found.result(30)[:1] == b"x"
 
 
 def test_what_another_thread_has_taken_meanwhile_is_not_returned_twice(stages: Stages) -> None:
