@@ -101,9 +101,9 @@ class BatchRunner:
 
     @property
     def held_up(self) -> bool:
-        """All that its handler works on waits for clients."""
-        begun = self.in_flight.begun
-        return bool(begun) and all(map(_waits, begun))
+        """All that its handler works on waits for clients, or for the end of such a batch."""
+        foremost = self.in_flight.foremost
+        return bool(foremost) and all(map(_waits, foremost))
 
     @property
     def idle(self) -> bool:

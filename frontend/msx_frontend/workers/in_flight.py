@@ -60,6 +60,15 @@ class InFlight:
         """Jobs that the handler works on, but for those whose clients have left."""
         return [job for job, batch in self.open.values() if batch.began and not job.done]
 
+    @property
+    def foremost(self) -> list[Job]:
+        """Jobs that no other one is before, but for those whose clients have left: all that run at once, or those of
+        the oldest batch, whose end the batches behind it wait for, also where they overlap."""
+        if self.at_once:
+            return self.begun
+        first = self.batches[0] if self.batches else None
+        return [job for job, batch in self.open.values() if batch is first and not job.done]
+
     def by_begin(self) -> tuple[list[Job], list[Job]]:
         """The open jobs whose batches have begun, and those whose batches have not."""
         begun = [job for job, batch in self.open.values() if batch.began]

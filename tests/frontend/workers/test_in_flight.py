@@ -173,3 +173,16 @@ def test_wrong_words_of_a_worker_break_nothing(first: int, batches: int, sizes: 
     assert [batch.size for batch in held.batches] == sizes
     assert sum(size for size, _, _ in held.finish(range(1, 6), 12.0)) == 5
     assert (len(held.open), len(held.batches)) == (0, 0)
+
+
+def test_batches_behind_one_whose_clients_are_slow_are_held_up_with_it() -> None:
+    """Else a worker that overlaps would be ended as one that hangs."""
+    held, jobs = InFlight(), jobs_of(3)
+    for job in jobs:
+        held.add([job], 1, 10.0)
+    held.join(jobs[1].number, 1, 11.0)
+    assert (held.begun, held.foremost) == (jobs[:2], jobs[:1])
+    held.finish([jobs[0].number], 12.0)
+    assert held.foremost == jobs[1:2]
+    held.at_once = True
+    assert held.foremost == held.begun
