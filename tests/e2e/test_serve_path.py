@@ -96,6 +96,17 @@ def test_a_handler_is_served_and_loaded_again(tmp_path: Path) -> None:
     assert not (tmp_path / "key_file.json").exists()
 
 
+def test_a_model_that_no_engine_serves(tmp_path: Path) -> None:
+    model = tmp_path / "olmo"
+    model.mkdir()
+    write(model / "config.json", '{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"]}')
+    write(model / "model.safetensors", "")
+    with served(tmp_path, "olmo") as server:
+        assert server.process.wait(60) == 1
+        assert "MSX's own engine does not know 'olmo2', and no interpreter of this server has vLLM" in server.said
+        assert "is ready" not in server.said
+
+
 def test_a_folder_with_its_configuration(tmp_path: Path) -> None:
     model = tmp_path / "my model"
     model.mkdir()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,18 +94,25 @@ class Session:
 
     async def run(self, server: Server) -> None:
         """Run beside the server, until it ends."""
+        if server.info.not_loaded:
+            self._tell_failure(server.info.not_loaded, [])
+        else:
+            await self._begin(server)
+        if self._serving.reload:
+            await self._reload(server)
+
+    async def _begin(self, server: Server) -> None:
+        """Tell where it answers, and whether it is ready."""
         if not self._serving.wait:
             self._show(server)
         await self._scale(server)
         failures = await server.why_not_ready(float("inf"))
         if failures:
-            self._tell_failure(server, failures)
+            self._tell_failure(failures, server.models.context.registry.versions_of(self.name))
         elif self._serving.wait:
             self._show(server)
         else:
             click.echo(f"{self.name} is ready.")
-        if self._serving.reload:
-            await self._reload(server)
 
     def _show(self, server: Server) -> None:
         click.echo(banner(server.info, self.name, self._serving.path, self._served()))
@@ -116,9 +124,9 @@ class Session:
         if (workers := self._serving.workers) is not None:
             await server.models.management.scale(self.name, None, workers, workers, wait=False)
 
-    def _tell_failure(self, server: Server, failures: list[str]) -> None:
+    def _tell_failure(self, failures: list[str], versions: Iterable[ModelVersion]) -> None:
         click.echo(visible("\n".join(failures)), err=True)
-        for version in server.models.context.registry.versions_of(self.name):
+        for version in versions:
             _tell_traceback(version)
         if not self._serving.reload:
             self.code = 1
