@@ -27,7 +27,7 @@ class JoinedBatches:
         While there is room and nothing waits, `more_come` waits for more; it returns whether there are.
         """
         waiting += self._read()
-        batches = 1 + self._take(requests, waiting)
+        batches = 1 + (self._take(requests, waiting) if waiting else 0)
         while more_come is not None and not waiting and len(requests) < self._batch_size and more_come():
             waiting += self._read()
             batches += self._take(requests, waiting)
