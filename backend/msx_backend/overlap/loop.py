@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
@@ -63,17 +64,20 @@ class OverlapLoop:
     def _in_turn(self) -> bool:
         """Receive once, and answer on this thread."""
         going_on = self._sequential.receive()
-        followed, self._steps.followed = self._steps.followed, []
-        for idx, more_wait in enumerate(followed, 1):
-            self._pace.ended(followed=more_wait or idx < len(followed))
+        ended, self._steps.ended = self._steps.ended, []
+        rate, last = self._pace.comparison.in_turn, len(ended) - 1
+        for idx, batch in enumerate(ended):
+            self._pace.ended(rate, batch.requests, batch.at, followed=batch.more_wait or idx < last)
         return going_on
 
     def _overlapped(self) -> bool:
         """Let the other threads work, until the one that reads hands that back."""
         self._start_threads()
+        self._pace.comparison.in_turn.pause()
         self._reads.put(True)
         while (going_on := self._on_main.get()()) is None:
             pass
+        self._pace.comparison.overlapped.pause()
         with self._behind:  # the last batch is answered
             pass
         while not self._on_main.empty():
@@ -89,7 +93,8 @@ class OverlapLoop:
         self._pace.end()
         self._gathering.device_is_free()
         alone = self._on_main.empty() and not self._preparing
-        self._pace.ended(followed=not alone or self._gathering.more_wait())
+        followed, rate = not alone or self._gathering.more_wait(), self._pace.comparison.overlapped
+        self._pace.ended(rate, len(step.requests), time.monotonic(), followed=followed)
         if alone and self._pace.answers_quickly:
             with self._clock:
                 self._answer(step, self._recover)

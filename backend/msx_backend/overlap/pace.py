@@ -2,6 +2,8 @@
 
 import time
 
+from msx_backend.overlap.comparison import Comparison, FollowedBatches
+
 BEGINS_TO_PAY = 150e-6
 STOPS_TO_PAY = 100e-6
 """Seconds that overlap saves a batch, from which it is worth handing batches from thread to thread, which takes some 50
@@ -31,6 +33,7 @@ class Pace:
         """When the main thread took the batch that it has, a `time.monotonic()` instant."""
         self.followed = 0.0
         """Part of the last batches behind which another one waited."""
+        self.comparison = Comparison()
         self._pays = False
 
     def prepared(self, seconds: float) -> None:
@@ -52,16 +55,18 @@ class Pace:
         self.occupied = _mean(self.occupied, time.monotonic() - self.running_since)
         self.running_since = None
 
-    def ended(self, *, followed: bool) -> None:
-        """A batch is over. `followed`: another one was there already."""
+    def ended(self, rate: FollowedBatches, requests: int, at: float, *, followed: bool) -> None:
+        """A batch is over, which ran in one of the two ways of `comparison`. `followed`: another one was there."""
+        rate.ended(requests, at, followed=followed)
         self.followed += WEIGHT * (followed - self.followed)
 
     @property
     def pays(self) -> bool:
-        """Whether batches should overlap: the shorter of the device's part and Python's is what is saved."""
+        """Whether batches should overlap: the shorter of the device's part and Python's is what may be saved, and the
+        comparison says whether it is."""
         saved = min(self.inference, self.prepare + self.answer)
         least, part = (STOPS_TO_PAY, FEW_FOLLOW) if self._pays else (BEGINS_TO_PAY, MANY_FOLLOW)
-        self._pays = saved > least and self.followed > part
+        self._pays = saved > least and self.followed > part and self.comparison.allows(time.monotonic())
         return self._pays
 
     @property

@@ -2,11 +2,21 @@
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from msx_backend.overlap.pace import Pace
 from msx_core.batch import BatchSink
 from msx_core.overlap_runner import OverlapRunner, StepBatch
 from msx_sdk.request import InferenceRequest
+
+
+class EndedBatch(NamedTuple):
+    """A batch that is over: its size, and a `time.monotonic()` instant. `more_wait`: requests waited before the answer,
+    after which a lone client sends its next one."""
+
+    requests: int
+    at: float
+    more_wait: bool
 
 
 class TimedSteps:
@@ -16,17 +26,17 @@ class TimedSteps:
         """`more_wait` says whether requests wait in the socket."""
         self.context = steps.context
         self._steps, self._pace, self._more_wait = steps, pace, more_wait
-        self.followed: list[bool] = []
-        """Whether requests waited before the answer, for each batch that `run` answered: a lone client sends its next
-        one after it."""
+        self.ended: list[EndedBatch] = []
+        """Batches that `run` has answered."""
 
     def run(self, requests: list[InferenceRequest], sink: BatchSink) -> None:
         """Answer a batch on the main thread."""
         step = self.prepare(requests)
         self.infer(step)
-        self.followed.append(self._more_wait())
+        more_wait = self._more_wait()
         self.answer(step)
         self._steps.recover(step)
+        self.ended.append(EndedBatch(len(requests), time.monotonic(), more_wait))
 
     def prepare(self, requests: list[InferenceRequest]) -> StepBatch:
         started = time.monotonic()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msx_backend.overlap import pace
+from msx_backend.overlap import comparison, pace
 from msx_protocol import Chunk, Dropped, Failed, Joined
 from msx_sdk import InvalidInput
 from tests.backend.harness import wait_until
@@ -23,6 +23,7 @@ def always_overlaps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "MANY_FOLLOW", -1.0)
     monkeypatch.setattr(pace, "FEW_FOLLOW", -1.0)
     monkeypatch.setattr(pace, "SHORT_ANSWER", -1.0)
+    monkeypatch.setattr(comparison, "FEWEST_IN_TURN", 0)
 
 
 def answers(worker: Looping, count: int) -> list[bytes]:

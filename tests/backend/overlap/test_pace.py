@@ -9,13 +9,17 @@ import pytest
 from msx_backend.overlap.pace import Pace
 
 
+def ended(pace: Pace, *, followed: bool) -> None:
+    pace.ended(pace.comparison.in_turn, 1, 0.0, followed=followed)
+
+
 def paced(prepare: float, inference: float, answer: float) -> Pace:
     pace = Pace()
     pace.prepared(prepare)
     pace.inferred(inference)
     pace.answered(answer)
     for _ in range(10):
-        pace.ended(followed=True)
+        ended(pace, followed=True)
     return pace
 
 
@@ -48,15 +52,15 @@ def test_lone_requests_do_not_overlap() -> None:
     pace = paced(0.001, 0.020, 0.001)
     assert pace.pays
     for _ in range(10):
-        pace.ended(followed=False)
+        ended(pace, followed=False)
     assert pace.pays
     for _ in range(20):
-        pace.ended(followed=False)
+        ended(pace, followed=False)
     assert not pace.pays
-    pace.ended(followed=True)
+    ended(pace, followed=True)
     assert not pace.pays
     for _ in range(4):
-        pace.ended(followed=True)
+        ended(pace, followed=True)
     assert pace.pays
 
 
