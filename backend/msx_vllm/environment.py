@@ -3,7 +3,6 @@ them."""
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +14,9 @@ ALWAYS = {
     "TRANSFORMERS_OFFLINE": "1",
     "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a worker has threads, and a fork of them may hang
     "VLLM_CONFIGURE_LOGGING": "1",
+    # Sockets stand in the worker's folder, which is the working directory of all of its processes, and goes with it.
+    # Its full path may be longer than that of a socket may be.
+    "VLLM_RPC_BASE_PATH": ".",
 }
 """Not to be changed by `env:` or the server's own environment: nothing is reported, and nothing fetched, since all
 files of a model are there."""
@@ -29,10 +31,6 @@ CACHES = {
 """Folders below the model's cache folder, which outlives the worker; their usual places are in a home, which
 `worker_user` does not have."""
 LOG_FILE = "vllm-logging.json"
-LONGEST_SOCKET = 107
-"""Bytes of the path of a Unix socket."""
-SOCKET_NAME = 37
-"""Bytes that vLLM adds to VLLM_RPC_BASE_PATH: a slash and a UUID."""
 
 
 def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) -> dict[str, str]:
@@ -43,7 +41,6 @@ def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) ->
     return {
         **caches,
         **ALWAYS,
-        "VLLM_RPC_BASE_PATH": str(socket_folder(work_dir)),
         "VLLM_LOGGING_CONFIG_PATH": str(work_dir / LOG_FILE),
     }
 
@@ -52,13 +49,6 @@ def prepare(work_dir: Path, cache_dir: Path | None) -> None:
     """Set the variables of this process, and write the configuration of vLLM's logging."""
     os.environ.update(variables(os.environ, work_dir, cache_dir))
     (work_dir / LOG_FILE).write_text(json.dumps(log_configuration()))
-
-
-def socket_folder(work_dir: Path) -> Path:
-    """The worker's folder, or a new temporary one where paths in that would be too long for sockets."""
-    if len(os.fsencode(work_dir)) + SOCKET_NAME <= LONGEST_SOCKET:
-        return work_dir
-    return Path(tempfile.mkdtemp(prefix="msx-vllm-"))
 
 
 def log_configuration() -> dict[str, object]:

@@ -197,6 +197,12 @@ NOT_RUN = {
         "msx-serve net.mindir": "tests/long/test_first_prediction.py types it, and its playground in a browser",
     },
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
+    "docs/engines.md": {"msx-serve doctor --huggingface": "needs the weights of a hub's model"},
+    "docs/interpreters.md": {
+        "msx-serve doctor": "needs vLLM in an environment",
+        "python3": INSTALLS,
+        "/opt/vllm": INSTALLS,
+    },
     "docs/benchmarks.md": {
         "pip install": INSTALLS,
         "sudo apt-get": "installs programs on the machine",

@@ -257,7 +257,7 @@ def test_a_backup_of_a_running_server_is_restored(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == (
-            f"b/state.db: 3 versions of models, 0 workflows (schema 4), of {state}. "
+            f"b/state.db: 3 versions of models, 0 workflows (schema 5), of {state}. "
             "The archives that it names are not in it.\n"
         )
         with closing(sqlite3.connect(state)) as source, closing(sqlite3.connect(tmp_path / "plain.db")) as copy:

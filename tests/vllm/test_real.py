@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.long, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
 def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
     result = tmp_path / "result.json"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
-    subprocess.run([PYTHON, "-m", "tests.vllm.real", call, str(folder), str(result)], env=env, check=True, cwd=ROOT)
+    subprocess.run([PYTHON, "-m", "tests.vllm.real", call, str(folder), str(result)], env=env, check=True, cwd=tmp_path)
     found: list[str] = json.loads(result.read_text())
     return found
 

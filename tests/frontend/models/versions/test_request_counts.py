@@ -91,7 +91,8 @@ def test_texts_that_wait_in_an_engine_are_queued_and_caches_are_summed_over_work
         await harness.register("m", initial_workers=2)
         one, two = harness.groups()
         for group in (one, two):
-            group.runner.is_async, group.runner._slots = True, 4
+            group.runner.is_async = group.runner.in_flight.at_once = True
+            group.runner._slots = 4
         for _ in range(8):
             harness.submit()
         assert counts(harness.registry) == (0, 8)

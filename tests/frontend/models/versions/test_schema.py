@@ -18,7 +18,8 @@ from msx_sdk.kserve import Signature
 def loaded(*methods: str, **offered: Any) -> VersionSchema:
     schema = VersionSchema("m")
     found = tuple(MethodInfo(name=name) for name in methods)
-    group = SimpleNamespace(capabilities=Capabilities(**offered), signature=Signature(), methods=found)
+    said = {"capabilities": Capabilities(**offered), "signature": Signature(), "methods": found}
+    group = SimpleNamespace(**said, runner=SimpleNamespace(overlaps=False), sequential="")
     schema.loaded(cast(Any, group))
     return schema
 
