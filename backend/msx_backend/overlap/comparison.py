@@ -1,31 +1,38 @@
 """Whether batches that overlap are answered sooner than batches in turn: on a CPU both parts want the same cores."""
 
-WEIGHT = 0.05
-"""Weight of a batch in the averages."""
-FEWEST_IN_TURN = 5
-"""Batches in turn, each behind another one, before a worker tries to overlap."""
-TRIAL = 20
-"""Batches that overlap before they are judged."""
+from collections import deque
+
+BATCHES = 20
+"""Last batches, each behind another one, by whose median overlap is judged: calls that compile count for nothing."""
+FEWEST = 5
+"""The same in turn, before a worker tries to overlap."""
 TOLERANCE = 1.05
 """Overlap stops where a request takes more than this times its seconds in turn: measurements scatter."""
 REST = 30.0
 """Seconds until the next trial."""
+RENEW = 60.0
+"""Seconds after which the batches in turn are measured anew: the machine may do other things now."""
 
 
 class FollowedBatches:
     """Seconds that a request takes, while one batch follows the other."""
 
     def __init__(self) -> None:
-        self.batches = 0
-        self.seconds = 0.0
+        self._each: deque[float] = deque(maxlen=BATCHES)
         self._since: float | None = None
+
+    def known(self, batches: int) -> bool:
+        return len(self._each) >= batches
+
+    @property
+    def seconds(self) -> float:
+        """Median; at least one batch must be known."""
+        return sorted(self._each)[len(self._each) // 2]
 
     def ended(self, requests: int, at: float, *, followed: bool) -> None:
         """A batch is over. `followed`: another one waits."""
         if self._since is not None and requests:
-            self.batches += 1
-            each = (at - self._since) / requests
-            self.seconds += (each - self.seconds) * max(WEIGHT, 1 / self.batches)
+            self._each.append((at - self._since) / requests)
         self._since = at if followed else None
 
     def pause(self) -> None:
@@ -38,10 +45,19 @@ class Comparison:
 
     def __init__(self) -> None:
         self.in_turn, self.overlapped = FollowedBatches(), FollowedBatches()
+        self._measured: float | None = None
+        """When the batches in turn were known."""
         self._rests_until = 0.0
 
     def allows(self, now: float) -> bool:
         """Whether batches may overlap; `now` is a `time.monotonic()` instant."""
-        if self.overlapped.batches >= TRIAL and self.overlapped.seconds > self.in_turn.seconds * TOLERANCE:
+        if self._measured is None:
+            if not self.in_turn.known(FEWEST):
+                return False
+            self._measured = now
+        elif now - self._measured > RENEW:
+            self.in_turn, self._measured = FollowedBatches(), None
+            return False
+        elif self.overlapped.known(BATCHES) and self.overlapped.seconds > self.in_turn.seconds * TOLERANCE:
             self._rests_until, self.overlapped = now + REST, FollowedBatches()
-        return self.in_turn.batches >= FEWEST_IN_TURN and now >= self._rests_until
+        return now >= self._rests_until

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from msx_backend.overlap.comparison import BATCHES
 from msx_backend.overlap.pace import Pace
 
 
@@ -18,7 +19,7 @@ def paced(prepare: float, inference: float, answer: float) -> Pace:
     pace.prepared(prepare)
     pace.inferred(inference)
     pace.answered(answer)
-    for _ in range(10):
+    for _ in range(BATCHES + 1):
         ended(pace, followed=True)
     return pace
 
