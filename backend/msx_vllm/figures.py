@@ -4,23 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
+from msx_core.generation.engine_metrics import EVERY, engine_gauges, queue_seconds
 from msx_sdk.metrics import Metric, Metrics
-
-EVERY = 1.0
-"""Seconds: the server asks for samples as often."""
-
-QUEUED = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-
-HELP = {
-    "running": ("running", "Texts in the batch"),
-    "waiting": ("waiting", "Texts that wait for a place"),
-    "preempted": ("preempted", "Texts that had to give their place back for a while"),
-    "blocks_used": ("blocks_used", "Blocks of the cache of keys and values that hold something"),
-    "blocks_total": ("blocks_total", "Blocks of the cache of keys and values"),
-    "prefix_hit_tokens": ("prefix_hit", "Tokens of placed texts that the cache had already"),
-    "prefix_placed_tokens": ("prefix_placed", "Tokens of texts that got a place"),
-}
-"""The names of our engine's metrics, each with the member of `VllmFigures` and what it means."""
 
 
 class VllmSeries(NamedTuple):
@@ -50,12 +35,10 @@ class FiguresTeller:
 
     def __init__(self, metrics: Metrics, read: Callable[[], VllmFigures]) -> None:
         self._metrics, self._read = metrics, read
-        self._ours = {name: metrics.gauge(f"msx_llm_{name}", help=text) for name, (_, text) in HELP.items()}
+        self._ours = engine_gauges(metrics)
         self._theirs: dict[str, Metric] = {}
         self._told: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
-        self._queued = metrics.histogram(
-            "msx_llm_queue_seconds", "s", buckets=QUEUED, help="Arrival at the engine to the first step"
-        )
+        self._queued = queue_seconds(metrics)
         self._loop = asyncio.get_running_loop()
         self._tell()
 
@@ -70,7 +53,7 @@ class FiguresTeller:
         self._timer = self._loop.call_later(EVERY, self._tell)
         figures = self._read()
         for name, gauge in self._ours.items():
-            gauge.update(getattr(figures, HELP[name][0]))
+            gauge.update(getattr(figures, name))
         for series in figures.series:
             self._tell_theirs(series)
 
