@@ -56,7 +56,7 @@ class OverlapLoop:
         self._sequential.start()
         going_on = self._sequential.handle(early)
         while going_on:
-            going_on = self._overlapped() if self._pace.pays else self._in_turn()
+            going_on = self._overlapped() if self._pace.decide() else self._in_turn()
         self._end_threads()
 
     # -- the main thread --
@@ -117,7 +117,7 @@ class OverlapLoop:
                 self._on_main.put(partial(_raise, error))
 
     def _prepare_batches(self) -> bool:
-        while self._pace.pays or self._source.holds:
+        while self._pace.decide() or self._source.holds:
             self._ahead.acquire()
             if not self._prepare_batch():
                 self._ahead.release()

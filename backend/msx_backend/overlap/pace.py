@@ -34,7 +34,7 @@ class Pace:
         self.followed = 0.0
         """Part of the last batches behind which another one waited."""
         self.comparison = Comparison()
-        self._pays = False
+        self._overlaps = False
 
     def prepared(self, seconds: float) -> None:
         self.prepare = _mean(self.prepare, seconds)
@@ -60,14 +60,13 @@ class Pace:
         rate.ended(requests, at, followed=followed)
         self.followed += WEIGHT * (followed - self.followed)
 
-    @property
-    def pays(self) -> bool:
-        """Whether batches should overlap: the shorter of the device's part and Python's is what may be saved, and the
-        comparison says whether it is."""
+    def decide(self) -> bool:
+        """Decide anew whether batches should overlap: the shorter of the device's part and Python's is what may be
+        saved, and the comparison says whether it is. An earlier decision makes the limits of the next one."""
         saved = min(self.inference, self.prepare + self.answer)
-        least, part = (STOPS_TO_PAY, FEW_FOLLOW) if self._pays else (BEGINS_TO_PAY, MANY_FOLLOW)
-        self._pays = saved > least and self.followed > part and self.comparison.allows(time.monotonic())
-        return self._pays
+        least, part = (STOPS_TO_PAY, FEW_FOLLOW) if self._overlaps else (BEGINS_TO_PAY, MANY_FOLLOW)
+        self._overlaps = saved > least and self.followed > part and self.comparison.allows(time.monotonic())
+        return self._overlaps
 
     @property
     def answers_quickly(self) -> bool:

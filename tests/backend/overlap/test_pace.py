@@ -35,34 +35,34 @@ def paced(prepare: float, inference: float, answer: float) -> Pace:
     ],
 )
 def test_overlap_pays_where_both_parts_are_long(prepare: float, inference: float, answer: float, pays: bool) -> None:
-    assert paced(prepare, inference, answer).pays is pays
+    assert paced(prepare, inference, answer).decide() is pays
 
 
 def test_it_does_not_change_its_mind_at_each_batch() -> None:
     pace = paced(0.0001, 0.020, 0.0001)
-    assert pace.pays
+    assert pace.decide()
     pace.prepare = 0.00002
-    assert pace.pays
+    assert pace.decide()
     pace.answer = 0.00002
-    assert not pace.pays
+    assert not pace.decide()
     pace.answer = 0.0001
-    assert not pace.pays
+    assert not pace.decide()
 
 
 def test_lone_requests_do_not_overlap() -> None:
     pace = paced(0.001, 0.020, 0.001)
-    assert pace.pays
+    assert pace.decide()
     for _ in range(10):
         ended(pace, followed=False)
-    assert pace.pays
+    assert pace.decide()
     for _ in range(20):
         ended(pace, followed=False)
-    assert not pace.pays
+    assert not pace.decide()
     ended(pace, followed=True)
-    assert not pace.pays
+    assert not pace.decide()
     for _ in range(4):
         ended(pace, followed=True)
-    assert pace.pays
+    assert pace.decide()
 
 
 def test_averages_follow_slowly() -> None:
