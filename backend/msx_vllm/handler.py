@@ -29,6 +29,7 @@ from msx_sdk.text_generation import TextGenerationHandler
 from msx_vllm.adapters import packed_adapters
 from msx_vllm.checks import is_greedy
 from msx_vllm.deltas import OutputDeltas
+from msx_vllm.engine_settings import EngineSettings
 from msx_vllm.environment import prepare
 from msx_vllm.figures import FiguresTeller
 from msx_vllm.keys import check_keys
@@ -160,16 +161,21 @@ class VllmHandler(TextGenerationHandler):
                 f"--handler vllm needs vLLM in the worker's environment, which has no module {error.name}: name an "
                 "interpreter with it by python: in model-config.yaml (docs/interpreters.md)"
             ) from None
-        folder, yaml = self.context.model_dir, self.yaml
-        packed = packed_adapters(folder, yaml.adapters)
+        settings, yaml = self.settings(), self.yaml
         engine = started(
-            folder,
-            vllm_arguments(yaml.vllm),
+            settings.folder,
+            settings.arguments,
             workers=yaml.max_workers or yaml.min_workers or 1,
             generation_config="vllm" if yaml.generation_config == "none" else "auto",
-            adapters=lora_arguments(packed, yaml.adapters),
+            adapters=lora_arguments(settings.adapters, yaml.adapters),
         )
-        return Llm(engine, packed)
+        return Llm(engine, settings.adapters, settings.chat_template)
+
+    def settings(self) -> EngineSettings:
+        """The model, and the arguments of its engine. Called before vLLM starts, in its environment. Raises
+        HandlerLoadError."""
+        folder, yaml = self.context.model_dir, self.yaml
+        return EngineSettings(folder, vllm_arguments(yaml.vllm), packed_adapters(folder, yaml.adapters))
 
     @staticmethod
     def _tool_parser(template: str | None) -> str:

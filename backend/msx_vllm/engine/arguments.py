@@ -20,11 +20,16 @@ class _Parser(FlexibleArgumentParser):  # type: ignore[misc]
         raise HandlerLoadError(f"vllm: {message.removeprefix('argument ')}")
 
 
+def known_arguments() -> frozenset[str]:
+    """The names of vLLM's engine, with underscores."""
+    return frozenset(field.name for field in dataclasses.fields(AsyncEngineArgs))
+
+
 def engine_arguments(section: Mapping[str, Any], decided: Mapping[str, Any]) -> Any:
     """`AsyncEngineArgs` with the members of `vllm:` and those that MSX decides. Raises HandlerLoadError for a name that
     vLLM does not know, and for a value that it does not take."""
     parser = AsyncEngineArgs.add_cli_args(_Parser(add_help=False, allow_abbrev=False))
-    fields = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
+    fields = known_arguments()
     actions = {action.dest: action for action in parser._actions if action.dest in fields}
     words = [word for name, value in section.items() for word in _words(name, value, actions)]
     return AsyncEngineArgs.from_cli_args(parser.parse_args(words, argparse.Namespace(**decided)))

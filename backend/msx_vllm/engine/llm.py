@@ -46,13 +46,13 @@ def started(
 class Llm:
     """Texts by one engine. `longest` prompt and whole `context` in tokens."""
 
-    def __init__(self, engine: Any, adapters: Mapping[str, Path]) -> None:
+    def __init__(self, engine: Any, adapters: Mapping[str, Path], chat_template: str | None = None) -> None:
         self._engine, self._config = engine, engine.model_config
         self.context: int = engine.model_config.max_model_len
         self.longest = self.context - 1
         self.vocab_size: int = engine.model_config.get_vocab_size()
         self.tokenizer = engine.get_tokenizer()
-        self.prompts = EnginePrompts(engine, self.context)
+        self.prompts = EnginePrompts(engine, self.context, chat_template)
         self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
         self.loras = Loras(engine, adapters)
         self.pooling = PooledTexts(engine, self.context)

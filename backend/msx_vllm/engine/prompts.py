@@ -17,12 +17,13 @@ STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "docume
 
 
 class EnginePrompts:
-    """`context`: the most tokens of prompt and text together."""
+    """`context`: the most tokens of prompt and text together. `template`: one in the place of the model's own."""
 
-    def __init__(self, engine: Any, context: int) -> None:
+    def __init__(self, engine: Any, context: int, template: str | None = None) -> None:
         self._renderer, self._config, self._context = engine.renderer, engine.model_config, context
         self._vocab_size: int = engine.model_config.get_vocab_size()
-        self.template = template_of(self._renderer.get_tokenizer(), engine.model_config)
+        self._given = template
+        self.template = template or template_of(self._renderer.get_tokenizer(), engine.model_config)
         self.chats = self.template is not None
         self.variables = None if not self.template else variables_of(self.template)
 
@@ -72,7 +73,7 @@ class EnginePrompts:
             "tools": request.tools or None,
             **{name: value for name, value in request.chat_template_kwargs.items() if self._reads(name)},
         }
-        return ChatParams(chat_template_kwargs={"tokenize": not self.template, **given})
+        return ChatParams(self._given, chat_template_kwargs={"tokenize": not self.template, **given})
 
     def _reads(self, name: str) -> bool:
         """Whether the template reads it: the others would be options of the tokenizer."""

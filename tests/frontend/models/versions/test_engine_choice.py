@@ -95,6 +95,25 @@ def test_the_handler_and_the_interpreter(
     assert (settled.handler, settled.config.python) == (handler, python)
 
 
+@pytest.mark.parametrize(
+    ("handler", "own", "python", "chosen"),
+    [
+        ("vllm_handler", MINDSPORE, None, "vllm"),
+        ("ts.torch_handler.vllm_handler", MINDSPORE, None, "vllm"),
+        ("vllm_handler", VLLM, None, None),
+        ("vllm_handler", MINDSPORE, "second", "second"),
+        ("handler.py", MINDSPORE, None, None),
+    ],
+)
+def test_torchserves_handler_of_vllm_gets_an_interpreter_that_has_it(
+    tmp_path: Path, handler: str, own: dict[str, str], python: str | None, chosen: str | None
+) -> None:
+    config, _ = parse_model_config({"python": python})
+    bench = Bench(tmp_path, own, other=MINDSPORE, vllm=VLLM, second=VLLM)
+    settled = bench.settled(config=config, handler=handler, packed=True)
+    assert (settled.handler, settled.config.python) == (handler, chosen)
+
+
 def test_no_interpreter_is_looked_at_where_its_own_engine_serves(tmp_path: Path) -> None:
     bench = Bench(tmp_path, MINDSPORE, vllm=VLLM)
     bench.settled()

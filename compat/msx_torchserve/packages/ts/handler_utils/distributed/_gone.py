@@ -13,11 +13,6 @@ GENERATION = (
     "shows how"
 )
 
-VLLM = (
-    "pack the model's files with --handler vllm, which serves them by vLLM's engine with OpenAI's API, its "
-    "vllm_engine_config as the section vllm of model-config.yaml; docs/vllm.md shows how"
-)
-
 
 def gone(what: str, instead: str = PARALLEL) -> NoReturn:
     """Raises HandlerLoadError."""

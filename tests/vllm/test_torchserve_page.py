@@ -1,0 +1,28 @@
+"""docs/from-torchserve-vllm.md says what becomes of each member of TorchServe's section."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msx_core.config.vllm_section import DECIDED
+from msx_torchserve.packages.ts.torch_handler._vllm_settings import READ
+from msx_torchserve.packages.ts.torch_handler.vllm_handler import REPLACED
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "from-torchserve-vllm.md").read_text()
+NAMED = set(re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)))
+
+
+def test_each_member_of_the_section_has_a_row() -> None:
+    rows = {row.split("|")[1].strip(" `") for row in PAGE.splitlines() if row.startswith("| `")}
+    assert {"model_path", "vllm_engine_config", "adapters", "chat_template", *READ} <= rows
+
+
+def test_what_is_named_is_what_the_server_decides() -> None:
+    row = next(row for row in PAGE.splitlines() if row.startswith("| what the server decides"))
+    assert set(re.findall(r"`([a-z_]+)`", row)) <= DECIDED.keys() - set(READ)
+
+
+def test_methods_that_are_refused_are_named() -> None:
+    assert set(REPLACED) <= NAMED
