@@ -224,7 +224,6 @@ NOT_RUN = {
         "msx-serve doctor": "says what a machine lacks; tests/frontend/cli looks at it",
     },
     "docs/from-torchserve.md": {"pip install": "installs torch, which is larger than all the rest"},
-    "docs/from-torchserve-vllm.md": {"msx-serve": "needs vLLM; tests/vllm/test_torchserve_examples.py starts the same"},
     "docs/grpc.md": {"pip install": INSTALLS, "grpcurl": "a program in Go that the tests do not bring"},
     "docs/kserve.md": {"pip install": "tests/contract uses the client, in an environment of its own"},
     "docs/kubernetes.md": dict.fromkeys(
