@@ -49,4 +49,4 @@ class PingedWorker:
         if lost := self.metrics.dropped - self._lost:
             self._lost += lost
             log.warning("%d metric samples are lost: between two pings a worker keeps %d", lost, self.metrics.LIMIT)
-        return [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels), s.request_id) for s in taken]
+        return [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels), s.request_id, s.counts) for s in taken]

@@ -13,7 +13,11 @@ class MetricDeclaration(WireMessage):
 
 
 class MetricSample(WireMessage):
-    """`request_id` names the request, or all requests of the call with commas between; "" outside of calls."""
+    """`request_id` names the request, or all requests of the call with commas between; "" outside of calls.
+
+    `counts`: observations of a histogram by the buckets that its MetricInfo names, and one above them; `value` is then
+    their sum.
+    """
 
     name: str
     kind: str
@@ -21,6 +25,7 @@ class MetricSample(WireMessage):
     value: float
     labels: list[tuple[str, str]]
     request_id: str = ""
+    counts: tuple[int, ...] = ()
 
 
 class MetricInfo(WireMessage):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from operator import sub
 from typing import Literal, NamedTuple
 
 from msx_core.generation.engine_metrics import EVERY, engine_gauges, queue_seconds
@@ -9,12 +10,16 @@ from msx_sdk.metrics import Metric, Metrics
 
 
 class VllmSeries(NamedTuple):
-    """One series of vLLM's own, which keeps its name; a counter has its sum since the start."""
+    """One series of vLLM's own, which keeps its name. A counter has its sum since the start, a histogram the sum of
+    what was observed, and how much of it is in each bucket alone (`counts`, the last one above all `bounds`)."""
 
     name: str
-    kind: Literal["gauge", "counter"]
+    kind: Literal["gauge", "counter", "histogram"]
     labels: Mapping[str, str]
     value: float
+    help: str = ""
+    bounds: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
 
 
 class VllmFigures(NamedTuple):
@@ -37,7 +42,7 @@ class FiguresTeller:
         self._metrics, self._read = metrics, read
         self._ours = engine_gauges(metrics)
         self._theirs: dict[str, Metric] = {}
-        self._told: dict[tuple[str, frozenset[tuple[str, str]]], float] = {}
+        self._told: dict[tuple[str, frozenset[tuple[str, str]]], VllmSeries] = {}
         self._queued = queue_seconds(metrics)
         self._loop = asyncio.get_running_loop()
         self._tell()
@@ -58,14 +63,28 @@ class FiguresTeller:
             self._tell_theirs(series)
 
     def _tell_theirs(self, series: VllmSeries) -> None:
-        """A counter adds what has come since the last time."""
-        metric = self._theirs.get(series.name)
-        if metric is None:
-            make = self._metrics.gauge if series.kind == "gauge" else self._metrics.counter
-            metric = self._theirs[series.name] = make(series.name, labels=tuple(series.labels))
-        step = series.value
+        """Send the change of a counter or a histogram since the last time."""
+        metric = self._theirs.get(series.name) or self._new(series)
+        if series.kind == "gauge":
+            metric.update(series.value, **series.labels)
+            return
+        key = series.name, frozenset(series.labels.items())
+        last, self._told[key] = self._told.get(key), series
+        step = series.value - (last.value if last else 0.0)
         if series.kind == "counter":
-            key = series.name, frozenset(series.labels.items())
-            step, self._told[key] = series.value - self._told.get(key, 0.0), series.value
-        if step or series.kind == "gauge":
-            metric.update(step, **series.labels)
+            if step:
+                metric.update(step, **series.labels)
+            return
+        counts = tuple(map(sub, series.counts, last.counts)) if last else series.counts
+        if any(counts):
+            metric.merge(counts, step, **series.labels)
+
+    def _new(self, series: VllmSeries) -> Metric:
+        name, labels, metrics = series.name, tuple(series.labels), self._metrics
+        if series.kind == "histogram":
+            made = metrics.histogram(name, "", labels, buckets=series.bounds, help=series.help)
+        else:
+            make = metrics.gauge if series.kind == "gauge" else metrics.counter
+            made = make(name, "", labels, help=series.help)
+        self._theirs[name] = made
+        return made

@@ -31,11 +31,28 @@ class Metric:
 
     def update(self, value: float = 1.0, **labels: str) -> None:
         """Add, set or observe `value`. Raises ValueError for other label names or a negative counter step."""
-        if tuple(sorted(labels)) != tuple(sorted(self.labels)):
-            raise ValueError(f"metric {self.name} has the labels {list(self.labels)}, got {sorted(labels)}")
         if self.kind == COUNTER and value < 0:
             raise ValueError(f"counter {self.name} cannot go down: {value}")
-        self._metrics.record(self.name, self.kind, self.unit, value, {name: labels[name] for name in self.labels})
+        self._metrics.record(self.name, self.kind, self.unit, value, self._in_order(labels))
+
+    def merge(self, counts: Sequence[int], total: float, **labels: str) -> None:
+        """Add observations that a library has counted already: `counts` has a number for each of the histogram's
+        `buckets` alone, and one for values above them; `total` is their sum. Raises ValueError for other label names,
+        another number of counts, a negative one, and a metric without buckets of its own."""
+        buckets = self._metrics.descriptors.buckets_of(self.name)
+        if not buckets or len(counts) != len(buckets) + 1 or min(counts) < 0:
+            raise ValueError(
+                f"{self.kind} {self.name} has {len(buckets)} buckets of its own: it takes counts of histograms with "
+                f"one more number than buckets, none negative, got {list(counts)}"
+            )
+        self._metrics.record(
+            self.name, self.kind, self.unit, total, self._in_order(labels), counts=tuple(map(int, counts))
+        )
+
+    def _in_order(self, labels: Mapping[str, str]) -> dict[str, str]:
+        if tuple(sorted(labels)) != tuple(sorted(self.labels)):
+            raise ValueError(f"metric {self.name} has the labels {list(self.labels)}, got {sorted(labels)}")
+        return {name: labels[name] for name in self.labels}
 
 
 class CachedMetric:

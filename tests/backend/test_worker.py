@@ -64,6 +64,7 @@ def test_metrics_ride_on_the_pong_once(tmp_path: Path) -> None:
             ("tokens_total", "", ()),
             ("slots_in_use", "Slots that hold a request", ()),
             ("step_time", "", (1.0, 2.0)),
+            ("read_time", "", (1.0, 2.0)),
         ]
         worker.predict("x")
         worker.receive_all(1)
@@ -72,12 +73,14 @@ def test_metrics_ride_on_the_pong_once(tmp_path: Path) -> None:
         second = worker.ping()
         assert [sample for sample in second.samples if sample.name != "PredictionTime"] == []
         assert second.forms == []
-    assert [sample.kind for sample in samples] == ["counter", "gauge", "histogram", "counter"] + ["gauge"] * 3 + [
-        "counter"
+    assert [sample.kind for sample in samples] == [
+        *("counter", "gauge", "histogram", "histogram", "counter", "gauge", "gauge", "gauge", "counter")
     ]
     assert samples[0] == MetricSample("tokens_total", "counter", "Count", 3.0, [("kind", "prompt")], "id-1")
+    read = MetricSample("read_time", "histogram", "Seconds", 3.5, [("disk", "a")], "id-1", (1, 0, 1))
+    assert samples[3] == read
     labels = [("ModelName", "m"), ("Level", "Model")]
-    assert samples[3] == MetricSample("Calls", "counter", "Count", 1.0, labels, "id-1")
+    assert samples[4] == MetricSample("Calls", "counter", "Count", 1.0, labels, "id-1")
 
 
 def test_declared_metrics_are_in_the_cache(tmp_path: Path) -> None:

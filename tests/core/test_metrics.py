@@ -9,7 +9,7 @@ import pytest
 from msx_core.batch import current_request_ids
 from msx_core.metrics.descriptors import LONGEST_HELP, MOST_FORMS, MetricDescriptor
 from msx_core.metrics.samples import Sample
-from msx_sdk.metrics import Metrics
+from msx_sdk.metrics import Metric, Metrics
 
 
 def only(metrics: Metrics) -> Sample:
@@ -262,3 +262,22 @@ def test_forms_are_bounded() -> None:
     assert len(metrics.descriptors.take()) == MOST_FORMS
     with pytest.raises(ValueError, match="'long' has 1001 characters; 1000 are the most"):
         metrics.gauge("long", help="x" * (LONGEST_HELP + 1))
+
+
+def test_counts_of_a_histogram() -> None:
+    metrics = Metrics("m")
+    metrics.histogram("t", "s", ("kind",), buckets=(1, 2)).merge([1, 0, 2], 7.5, kind="a")
+    assert only(metrics) == Sample("t", "histogram", "Seconds", 7.5, (("kind", "a"),), counts=(1, 0, 2))
+
+
+@pytest.mark.parametrize("counts", [[], [1, 2], [1, 2, 3, 4], [1, -1, 0]])
+def test_counts_that_do_not_fit_the_buckets(counts: list[int]) -> None:
+    histogram = Metrics("m").histogram("t", buckets=(1, 2))
+    with pytest.raises(ValueError, match=r"histogram t has 2 buckets of its own: .* got \["):
+        histogram.merge(counts, 1)
+
+
+@pytest.mark.parametrize("metric", [Metrics("m").histogram("t"), Metrics("m").gauge("t")])
+def test_counts_need_buckets(metric: Metric) -> None:
+    with pytest.raises(ValueError, match="t has 0 buckets of its own"):
+        metric.merge([1], 1)

@@ -17,6 +17,7 @@ from msx_sdk.metrics import Metrics
 from tests.frontend.metrics.test_server import Version
 from tests.llm.test_gauges import STATS
 from tests.prometheus import samples
+from tests.vllm.shown_metrics import HISTOGRAMS
 
 OF_SCRAPES = frozenset({"job", "instance"})
 """Labels that Prometheus gives each sample."""
@@ -77,7 +78,9 @@ def _engine(version: ModelMetrics) -> None:
     gauges = EngineGauges(engine, lambda: STATS)
     gauges.stop()
     gauges.tell(RequestTimes(arrived=1.0, started=2.0))
+    for name in HISTOGRAMS:
+        engine.histogram(name, "", buckets=(1,)).merge((1, 0), 1)
     version.handler_forms([MetricInfo(*form) for form in engine.descriptors.take()])
     version.handler_samples(
-        [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels)) for s in engine.take()], 9000
+        [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels), counts=s.counts) for s in engine.take()], 9000
     )

@@ -121,6 +121,8 @@ def test_handler_metrics(server: RunningServer) -> None:
     assert server.metric("slots_in_use", **model) == 1
     assert server.metric("step_time_count", **model) == 2
     assert server.metric("step_time_sum", **model) == 3.0
+    assert [server.metric("read_time_bucket", **model, disk="a", le=le) for le in ("1.0", "2.0", "+Inf")] == [2, 2, 4]
+    assert server.metric("read_time_sum", **model, disk="a") == 7.0
     assert server.metric("Calls", **model, Level="Model") == 2
     assert server.metric("Work", **model) == 2.5
     assert server.metric("Weights", **model) == 7

@@ -18,6 +18,7 @@ from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import LoadAdapterRequest
 from msx_sdk.testing import LocalModel
 from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
 
 STUB = Path(__file__).parent / "stub"
@@ -40,7 +41,11 @@ def answers(folder: str) -> list[str]:
 
     with LocalModel(VllmHandler, folder, config=CONFIG) as model:
         figures = model.handler.owner.llm.series.read()
-        told = figures.blocks_total > 0 and figures.prefix_placed > 0 and len(figures.series) > 5
+        told = (
+            figures.blocks_total > 0
+            and figures.prefix_placed > 0
+            and set(HISTOGRAMS) <= {one.name for one in figures.series}
+        )
         return [*_wrong(model, CASES), *_unrefused(model, REFUSED), *([] if told else [str(figures)])]
 
 

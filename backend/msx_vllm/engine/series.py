@@ -3,8 +3,10 @@
 vLLM calls the interface of those statistics unstable: nothing else here knows the names of its metrics.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from itertools import islice, pairwise
+from typing import Any, Literal
 
 from prometheus_client import REGISTRY
 
@@ -13,42 +15,72 @@ from msx_vllm.figures import VllmFigures, VllmSeries
 PREFIX = "vllm:"
 LEFT_OUT = frozenset({"model_name", "engine"})
 """Labels that say which engine of a process it is: the server labels the model and the worker."""
-KINDS = ("gauge", "counter")
+ENDS = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum")}
+"""Kinds of metrics, and the ends of the names of their samples that are read."""
+MOST_SERIES = 500
+"""vLLM has about 50."""
+MOST_BUCKETS, MOST_HELP = 100, 1000
+"""As many as the server takes of a histogram; characters."""
+
+Labels = frozenset[tuple[str, str]]
 
 
 class EngineSeries:
-    """Gauges and counters; histograms and those that describe the configuration are left out. `blocks`: how many blocks
-    the cache of keys and values has."""
+    """Gauges, counters and histograms, but those that describe the configuration. `blocks`: how many blocks the cache
+    of keys and values has."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
-        families = [one for one in REGISTRY.collect() if one.name.startswith(PREFIX) and one.type in KINDS]
-        names = [_shown(one) for one in families if not one.name.endswith("_info")]
-        self._registry = REGISTRY.restricted_registry(names)
+        families = [one for one in REGISTRY.collect() if one.name.startswith(PREFIX) and one.type in ENDS]
+        shown = [one for one in families if not one.name.endswith("_info")]
+        self._registry = REGISTRY.restricted_registry([f"{one.name}{end}" for one in shown for end in ENDS[one.type]])
 
     def read(self) -> VllmFigures:
-        series = tuple(self._series())
-        total = {name: sum(one.value for one in series if one.name == name) for name in {one.name for one in series}}
+        series = tuple(islice(self._series(), MOST_SERIES))
+        total: defaultdict[str, float] = defaultdict(float)
+        for one in series:
+            total[one.name] += one.value
         return VllmFigures(
             series=series,
-            running=total.get("vllm:num_requests_running", 0),
-            waiting=total.get("vllm:num_requests_waiting", 0),
-            preempted=total.get("vllm:num_preemptions_total", 0),
-            blocks_used=round(total.get("vllm:kv_cache_usage_perc", 0) * self._blocks),
+            running=total["vllm:num_requests_running"],
+            waiting=total["vllm:num_requests_waiting"],
+            preempted=total["vllm:num_preemptions_total"],
+            blocks_used=round(total["vllm:kv_cache_usage_perc"] * self._blocks),
             blocks_total=self._blocks,
-            prefix_hit=total.get("vllm:prefix_cache_hits_total", 0),
-            prefix_placed=total.get("vllm:prefix_cache_queries_total", 0),
+            prefix_hit=total["vllm:prefix_cache_hits_total"],
+            prefix_placed=total["vllm:prefix_cache_queries_total"],
         )
 
     def _series(self) -> Iterator[VllmSeries]:
         for family in self._registry.collect():
+            if family.type == "histogram":
+                yield from _histograms(family)
+                continue
+            kind: Literal["gauge", "counter"] = "gauge" if family.type == "gauge" else "counter"
             for sample in family.samples:
-                if sample.name == _shown(family):
-                    labels = {name: text for name, text in sample.labels.items() if name not in LEFT_OUT}
-                    yield VllmSeries(
-                        sample.name, "counter" if family.type == "counter" else "gauge", labels, sample.value
-                    )
+                yield VllmSeries(sample.name, kind, dict(_labels(sample)), sample.value, _help(family))
 
 
-def _shown(family: Any) -> str:
-    return f"{family.name}_total" if family.type == "counter" else str(family.name)
+def _histograms(family: Any) -> Iterator[VllmSeries]:
+    """Buckets of prometheus_client count what is in those before them, too."""
+    buckets: defaultdict[Labels, list[tuple[float, int]]] = defaultdict(list)
+    sums: dict[Labels, float] = {}
+    for sample in family.samples:
+        labels = _labels(sample)
+        if sample.name.endswith("_bucket"):
+            buckets[labels].append((float(sample.labels["le"]), int(sample.value)))
+        else:
+            sums[labels] = sample.value
+    for labels, counted in buckets.items():
+        bounds = tuple(bound for bound, _ in counted[:-1])
+        counts = tuple(upto - before for (_, before), (_, upto) in pairwise([(0.0, 0), *counted]))
+        if len(bounds) <= MOST_BUCKETS:
+            yield VllmSeries(family.name, "histogram", dict(labels), sums[labels], _help(family), bounds, counts)
+
+
+def _labels(sample: Any) -> Labels:
+    return frozenset((name, text) for name, text in sample.labels.items() if name not in LEFT_OUT and name != "le")
+
+
+def _help(family: Any) -> str:
+    return str(family.documentation)[:MOST_HELP]

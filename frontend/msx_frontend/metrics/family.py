@@ -91,12 +91,13 @@ class GaugeSeries(Series):
 
 
 class HistogramSeries(Series):
-    __slots__ = ("_observe",)
+    __slots__ = ("_histogram", "_observe")
 
-    def __init__(self, family: MetricFamily, labels: tuple[str, ...]) -> None:
+    def __init__(self, family: MetricFamily, labels: tuple[str, ...], bounds: tuple[float, ...] = ()) -> None:
         super().__init__(family, labels)
         assert family.histogram is not None
-        self._observe = family.histogram.labels(*labels).observe
+        self._histogram = family.histogram.with_bounds(labels, bounds)
+        self._observe = self._histogram.observe
 
     def add(self, value: float, request_ids: str = "") -> None:
         if isnan(value):
@@ -105,8 +106,14 @@ class HistogramSeries(Series):
         if self._log is not None:
             self._log.append(self, value, request_ids)
 
+    def merge(self, bounds: tuple[float, ...], counts: tuple[int, ...], total: float) -> None:
+        """Add observations that were counted already; the metric log, which is of single ones, has none of them."""
+        if len(counts) != len(bounds) + 1 or min(counts) < 0 or isnan(total):
+            raise ValueError(f"it has {len(bounds)} buckets, which the counts {list(counts)} with their sum do not fit")
+        self._histogram.merge(bounds, counts, total)
 
-_SERIES: dict[str, type[Series]] = {"counter": CounterSeries, "gauge": GaugeSeries, "histogram": HistogramSeries}
+
+_SERIES: dict[str, type[Series]] = {"counter": CounterSeries, "gauge": GaugeSeries}
 
 
 class MetricFamily(Collector):
@@ -156,13 +163,15 @@ class MetricFamily(Collector):
         if self._registry is not None:
             self._registry.unregister(self)
 
-    def series(self, values: tuple[str, ...]) -> Series:
-        """The series of these label values, made at the first use. Raises ValueError when there are too many."""
+    def series(self, values: tuple[str, ...], bounds: tuple[float, ...] = ()) -> Series:
+        """The series of these label values, made at the first use: one of a histogram with `bounds`, if there are any,
+        in place of the family's. Raises ValueError when there are too many."""
         found = self._series.get(values)
         if found is None:
             if len(self._series) >= MOST_SERIES:
                 raise ValueError(f"a metric may have at most {MOST_SERIES} combinations of label values")
-            found = self._series[values] = _SERIES[self.kind](self, values)
+            made = HistogramSeries(self, values, bounds) if self.histogram else _SERIES[self.kind](self, values)
+            found = self._series[values] = made
         return found
 
     def labels_not_in(self, known: Container[str]) -> list[str]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from prometheus_client import CollectorRegistry
 
 from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, Kind
-from msx_frontend.metrics.family import LogsMetrics, MetricFamily
+from msx_frontend.metrics.family import HistogramSeries, LogsMetrics, MetricFamily
 from msx_frontend.metrics.owners import SeriesOwners
 from msx_frontend.metrics.source import Owner, SampleSource, worker_name
 from msx_protocol import MetricInfo, MetricSample
@@ -87,9 +87,17 @@ class HandlerMetrics:
         known = {**known, **given}
         if given.keys() - family.labels - {MODEL_LABEL, HOSTNAME} or family.labels_not_in(known):
             raise ValueError(f"it has the labels {list(family.labels)}, not {list(given)}")
-        series = family.series(tuple(known[label] for label in family.labels))
+        form = source.forms.get(sample.name)
+        bounds = form.buckets if form else ()
+        own = () if sample.name in self._declared else bounds
+        series = family.series(tuple(known[label] for label in family.labels), own)
         self._owners.add(series, (source, worker) if of_worker and worker is not None else source)
-        series.add(sample.value, sample.request_id)
+        if not sample.counts:
+            series.add(sample.value, sample.request_id)
+        elif isinstance(series, HistogramSeries):
+            series.merge(bounds, sample.counts, sample.value)
+        else:
+            raise ValueError(f"it is a {family.kind}, which takes no counts of buckets")
 
     def _new_family(
         self, sample: MetricSample, dimensions: tuple[str, ...], forms: dict[str, MetricInfo]

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from math import inf
 from typing import Generic, TypeVar
@@ -27,25 +28,25 @@ class Counter:
 class Histogram:
     """`counts` has a count for each bucket alone; the last one is for values above all bounds."""
 
-    __slots__ = ("_bounds", "counts", "exemplars", "sum")
+    __slots__ = ("bounds", "counts", "exemplars", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
-        self._bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
+        self.bounds, self.counts, self.sum = bounds, [0] * (len(bounds) + 1), 0.0
         self.exemplars: dict[int, Exemplar] = {}
         """The newest of each bucket."""
 
     def exemplify(self, value: float, trace: str, when: float) -> None:
         """A value that is observed, and the trace of its request (in hexadecimal) at the epoch's second `when`."""
-        self.exemplars[bisect_left(self._bounds, value)] = Exemplar({"trace_id": trace}, value, when)
+        self.exemplars[bisect_left(self.bounds, value)] = Exemplar({"trace_id": trace}, value, when)
 
     def observe(self, value: float) -> None:
-        self.counts[bisect_left(self._bounds, value)] += 1
+        self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
     def observe_all(self, values: Sequence[float]) -> None:
         """The same as `observe` for each value, but cheaper."""
         ordered, counted = sorted(values), 0
-        for bucket, bound in enumerate(self._bounds):
+        for bucket, bound in enumerate(self.bounds):
             if counted == len(ordered):
                 break
             upto = bisect_right(ordered, bound)
@@ -53,6 +54,12 @@ class Histogram:
             counted = upto
         self.counts[-1] += len(ordered) - counted
         self.sum += sum(values)
+
+    def merge(self, bounds: Sequence[float], counts: Sequence[int], total: float) -> None:
+        """Add observations that were counted by other `bounds`: by each count's upper bound. `total` is their sum."""
+        for bound, count in zip((*bounds, inf), counts, strict=True):
+            self.counts[bisect_left(self.bounds, bound)] += count
+        self.sum += total
 
 
 Child = TypeVar("Child")
@@ -115,14 +122,18 @@ class HistogramFamily(_Family[Histogram]):
     ) -> None:
         """`buckets` are upper bounds, ascending; infinity need not be among them."""
         self._bounds = tuple(bound for bound in buckets if bound != inf)
-        self._texts = [floatToGoString(bound) for bound in (*self._bounds, inf)]  # type: ignore[no-untyped-call]
         super().__init__(name, text, labels, registry)
+
+    def with_bounds(self, values: tuple[str, ...], bounds: tuple[float, ...]) -> Histogram:
+        """The child of these labels; where it is new, with `bounds` of its own."""
+        return self._children.setdefault(values, Histogram(bounds or self._bounds))
 
     def _new(self) -> Histogram:
         return Histogram(self._bounds)
 
     def _buckets(self, child: Histogram) -> Iterator[Bucket]:
-        for number, (text, count) in enumerate(zip(self._texts, accumulate(child.counts), strict=True)):
+        texts = _texts(child.bounds)
+        for number, (text, count) in enumerate(zip(texts, accumulate(child.counts), strict=True)):
             known = child.exemplars.get(number)
             yield (text, count) if known is None else (text, count, known)
 
@@ -131,3 +142,8 @@ class HistogramFamily(_Family[Histogram]):
         for values, child in children:
             metric.add_metric(values, list(self._buckets(child)), child.sum)
         return metric
+
+
+@lru_cache(1024)
+def _texts(bounds: tuple[float, ...]) -> list[str]:
+    return [floatToGoString(bound) for bound in (*bounds, inf)]  # type: ignore[no-untyped-call]

@@ -41,6 +41,11 @@ class MetricDescriptors:
                 self._known[form.name] = form
                 self._new.append(form)
 
+    def buckets_of(self, name: str) -> tuple[float, ...]:
+        """The buckets that the handler has given; () for a metric without."""
+        known = self._known.get(name)
+        return () if known is None else known.buckets
+
     def take(self) -> list[MetricDescriptor]:
         """The descriptors that were not taken before."""
         with self._lock:

@@ -16,7 +16,8 @@ log = logging.getLogger("msx.metrics")
 class Sample(NamedTuple):
     """One update: an amount to add (counter), a value to set (gauge) or to observe (histogram).
 
-    `request_id` names the request, or the requests of the batch with commas between, for log lines.
+    `request_id` names the request, or the requests of the batch with commas between, for log lines. With `counts`, of a
+    histogram, it is many observations: `value` is their sum, and the counts are those of the buckets.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Sample(NamedTuple):
     value: float
     labels: tuple[tuple[str, str], ...]
     request_id: str = ""
+    counts: tuple[int, ...] = ()
 
 
 class Samples:
@@ -51,13 +53,20 @@ class Samples:
             self.record(name, kind, unit, value, labels, request_id)
 
     def record(
-        self, name: str, kind: str, unit: str, value: float, labels: Mapping[str, str], request_id: str = ""
+        self,
+        name: str,
+        kind: str,
+        unit: str,
+        value: float,
+        labels: Mapping[str, str],
+        request_id: str = "",
+        counts: tuple[int, ...] = (),
     ) -> None:
         """`request_id` "" stands for all requests of the call."""
         kind = checked_kind(name, kind)
         pairs = tuple((str(key), str(text)) for key, text in labels.items())
         request_id = request_id or current_request_ids.get()
-        sample = Sample(str(name), kind, UNITS.get(unit, str(unit or "unit")), float(value), pairs, request_id)
+        sample = Sample(str(name), kind, UNITS.get(unit, str(unit or "unit")), float(value), pairs, request_id, counts)
         with self._lock:
             if len(self._samples) < self.LIMIT:
                 self._samples.append(sample)

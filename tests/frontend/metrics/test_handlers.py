@@ -170,6 +170,54 @@ def test_buckets_and_help_of_the_handlers_own() -> None:
     assert "# HELP t How long\\nit took\n# TYPE t histogram\n" in page(metrics)
 
 
+def counted(name: str, counts: tuple[int, ...], total: float) -> MetricSample:
+    return MetricSample(name, "histogram", "Seconds", total, [], counts=counts)
+
+
+def test_counts_of_buckets_are_added() -> None:
+    metrics = ServerMetrics()
+    model = version(metrics, "1.0", MetricInfo("t", "histogram", "", (1.0, 2.0)))
+    for worker in (9000, 9001):
+        model.handler_samples([counted("t", (1, 0, 2), 7.5), sample("t", "histogram", 1.5)], worker)
+    assert [value for _, value in sorted(of(metrics, "t_bucket").items())] == [8, 2, 4]
+    assert of(metrics, "t_sum") == {"ModelName=m,ModelVersion=1.0": 18}
+
+
+def test_each_version_has_its_own_buckets() -> None:
+    metrics = ServerMetrics()
+    for number, buckets in (("1.0", (1.0,)), ("2.0", (1.0, 2.0))):
+        counts = (*(0 for _ in buckets), 1)
+        version(metrics, number, MetricInfo("t", "histogram", "", buckets)).handler_samples(
+            [counted("t", counts, 3)], 9000
+        )
+    assert [bound.split(",")[0] for bound in bounds(metrics, "t")] == ["1.0", "+Inf", "1.0", "2.0", "+Inf"]
+
+
+def test_declared_buckets_take_counts_by_their_upper_bounds() -> None:
+    one = DeclaredMetric("t", "s", ("ModelName",), "", (2.0,))
+    metrics = ServerMetrics("prometheus", MetricsSpec((), (("histogram", one),)))
+    version(metrics, "1.0", MetricInfo("t", "histogram", "", (1.0, 2.0, 3.0))).handler_samples(
+        [counted("t", (1, 1, 1, 1), 7)], 9000
+    )
+    assert of(metrics, "t_bucket") == {"ModelName=m,le=2.0": 2, "ModelName=m,le=+Inf": 4}
+
+
+@pytest.mark.parametrize("counts", [(1,), (1, 1, 1), (2, -1)])
+def test_counts_that_do_not_fit_are_left_out(counts: tuple[int, ...], caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServerMetrics()
+    model = version(metrics, "1.0", MetricInfo("t", "histogram", "", (1.0,)))
+    model.handler_samples([counted("t", counts, 1)], 9000)
+    assert all(value == 0 for value in of(metrics, "t_bucket").values())
+    assert "it has 1 buckets, which the counts" in caplog.text
+
+
+def test_counts_for_a_gauge_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    metrics = ServerMetrics()
+    sent = MetricSample("t", "gauge", "", 1, [], counts=(1,))
+    version(metrics).handler_samples([sent], 9000)
+    assert "it is a gauge, which takes no counts of buckets" in caplog.text
+
+
 def test_buckets_and_help_that_are_declared() -> None:
     one = DeclaredMetric("t", "ms", ("ModelName",), "Lookup", (1.0, float("inf")))
     metrics = ServerMetrics("prometheus", MetricsSpec((), (("histogram", one),)))
