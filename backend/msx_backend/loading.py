@@ -231,6 +231,7 @@ def _model_info(load: Load) -> ModelInfo:
         rank=load.rank,
         local_rank=load.local_rank,
         world_size=load.world_size,
+        place=load.place,
         cache_dir=None if load.cache_dir is None else Path(load.cache_dir),
         decode_input=load.decode_input,
         limit_max_image_pixels=load.limit_max_image_pixels,

@@ -31,6 +31,8 @@ class Load(WireMessage, tag=1, kw_only=True):
     rank: int
     local_rank: int
     world_size: int
+    place: int = 0
+    """Which of the version's workers it is, from 0."""
     input_ranks: int = 1
     """Rank of a parallel group below which ranks get the inputs; the others get empty requests."""
     cache_dir: str | None

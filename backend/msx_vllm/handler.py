@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msx_core.config import parse_model_config
+from msx_core.config.vllm_parallel import with_sizes
 from msx_core.config.vllm_section import vllm_arguments
 from msx_core.generation.counts import texts_asked
 from msx_core.tool_calls import DEFAULT, format_of_template
@@ -28,6 +29,7 @@ from msx_sdk.generation import (
 from msx_sdk.text_generation import TextGenerationHandler
 from msx_vllm.adapters import packed_adapters
 from msx_vllm.checks import is_greedy
+from msx_vllm.cores import WorkerShare
 from msx_vllm.deltas import OutputDeltas
 from msx_vllm.engine_settings import EngineSettings
 from msx_vllm.environment import prepare
@@ -49,7 +51,7 @@ ORDERLY = 5.0
 
 class VllmHandler(TextGenerationHandler):
     packed_with = ("config.json",)
-    parallel_types = ()
+    parallel_types = ("custom",)
 
     llm: "Llm"
 
@@ -162,10 +164,11 @@ class VllmHandler(TextGenerationHandler):
                 "interpreter with it by python: in model-config.yaml (docs/interpreters.md)"
             ) from None
         settings, yaml = self.settings(), self.yaml
+        workers, ranks = yaml.max_workers or yaml.min_workers or 1, yaml.layout.devices or 1
         engine = started(
             settings.folder,
-            settings.arguments,
-            workers=yaml.max_workers or yaml.min_workers or 1,
+            with_sizes(settings.arguments, ranks),
+            share=WorkerShare(self.context.info.place, workers, ranks),
             generation_config="vllm" if yaml.generation_config == "none" else "auto",
             adapters=lora_arguments(settings.adapters, yaml.adapters),
         )

@@ -6,6 +6,6 @@ SHARE = 0.25
 """Part of the memory of the machine or its cgroup; the rest is for weights, activations and the server."""
 
 
-def host_cache_bytes(workers: int, ranks: int, limit: int | None = None) -> int:
-    """Bytes for one of vLLM's processes: the share divided by the model's `workers`, and by the `ranks` of each."""
-    return int((memory_limit() if limit is None else limit) * SHARE) // (max(workers, 1) * max(ranks, 1))
+def host_cache_bytes(parts: int, limit: int | None = None) -> int:
+    """Bytes for one of vLLM's processes that compute, of which the model's workers have `parts` together."""
+    return int((memory_limit() if limit is None else limit) * SHARE) // parts

@@ -26,6 +26,8 @@ class ModelInfo:
     rank: int = 0
     local_rank: int = 0
     world_size: int = 1
+    place: int = 0
+    """Which of the version's workers it is, from 0."""
     cache_dir: Path | None = None
     """A folder for data of this model that outlives the process, such as compiled graphs."""
     decode_input: bool = True

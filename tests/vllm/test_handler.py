@@ -19,6 +19,7 @@ from msx_sdk.testing import LocalModel
 from msx_vllm import handler as module
 from msx_vllm import watch
 from msx_vllm.handler import VllmHandler
+from msx_vllm.memory import host_cache_bytes
 from tests.vllm.cases import CASES, REFUSED, Case, Refusal, Refused, ask
 
 CONFIG: dict[str, Any] = {"vllm": {"max-model-len": "1k", "dtype": "float32"}, "maxConcurrent": 3}
@@ -215,6 +216,16 @@ def test_values_are_read_by_vllms_parser(stub: None, here: Path) -> None:
     assert (args.model, args.served_model_name, args.scheduling_policy) == (str(here), None, "priority")
     assert isinstance(refusal, Refusal)
     assert refusal.message.startswith("speculative: this model drafts tokens of all its texts")
+
+
+def test_the_engine_has_as_many_processes_as_the_server_leases_devices(stub: None, here: Path) -> None:
+    config = {"parallelType": "custom", "parallelLevel": 4, "vllm": {"pipeline-parallel-size": 2}}
+    with LocalModel(VllmHandler, here, config=config) as model:
+        args, described = engine_of(model).args, model.handler.owner.describe()
+    assert (args.tensor_parallel_size, args.pipeline_parallel_size) == (2, 2)
+    assert args.distributed_executor_backend == "mp"
+    assert (described["tensor_parallel_size"], described["pipeline_parallel_size"]) == (2, 2)
+    assert args.kv_cache_memory_bytes == host_cache_bytes(4)
 
 
 def test_without_vllm_the_page_is_named(here: Path) -> None:

@@ -78,4 +78,4 @@ def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_memory_is_divided_by_workers_and_ranks() -> None:
-    assert host_cache_bytes(2, 2, limit=1600) == 100
+    assert host_cache_bytes(4, limit=1600) == 100

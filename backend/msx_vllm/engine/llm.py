@@ -1,5 +1,6 @@
 """One engine of vLLM: started, asked, watched and shut down."""
 
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -9,9 +10,11 @@ import vllm
 from vllm.platforms import current_platform
 from vllm.v1.engine.async_llm import AsyncLLM
 
+from msx_core.config.vllm_parallel import SIZES
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
 from msx_vllm.checks import check_room, check_sampling
+from msx_vllm.cores import WorkerShare, thread_binding
 from msx_vllm.engine.arguments import engine_arguments
 from msx_vllm.engine.failures import told
 from msx_vllm.engine.loras import Loras
@@ -31,15 +34,18 @@ DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
 
 
 def started(
-    folder: Path, section: Mapping[str, Any], *, workers: int, generation_config: str, adapters: Mapping[str, Any]
+    folder: Path, section: Mapping[str, Any], *, share: WorkerShare, generation_config: str, adapters: Mapping[str, Any]
 ) -> AsyncLLM:
-    """An engine whose processes run, on the running loop. `adapters`: as of `lora_arguments`. Raises HandlerLoadError,
-    and what vLLM raises."""
+    """An engine whose processes run, on the running loop. `share`: of the machine, for this worker; `adapters`: as of
+    `lora_arguments`. Raises HandlerLoadError, and what vLLM raises."""
     decided = {"model": str(folder), "served_model_name": None, "generation_config": generation_config}
     arguments = engine_arguments({**DEFAULTS, **adapters, **section}, decided)
-    if current_platform.is_cpu() and "kv_cache_memory_bytes" not in section:
-        ranks = arguments.tensor_parallel_size * arguments.pipeline_parallel_size
-        arguments.kv_cache_memory_bytes = host_cache_bytes(workers, ranks)
+    if share.ranks > 1:
+        arguments.distributed_executor_backend = "mp"  # processes of this machine, also where a Ray runs
+    if current_platform.is_cpu():
+        os.environ.update(thread_binding(share, os.environ))
+        if "kv_cache_memory_bytes" not in section:
+            arguments.kv_cache_memory_bytes = host_cache_bytes(share.parts)
     return AsyncLLM.from_engine_args(arguments)
 
 
@@ -91,7 +97,7 @@ class Llm:
 
     def describe(self) -> dict[str, Any]:
         """The engine's settings that follow from the model and the machine."""
-        cache = self._engine.vllm_config.cache_config
+        cache, parallel = self._engine.vllm_config.cache_config, self._engine.vllm_config.parallel_config
         return {
             "vllm_version": vllm.__version__,
             "dtype": str(self._config.dtype).removeprefix("torch."),
@@ -99,6 +105,7 @@ class Llm:
             "concurrent_texts": self._engine.vllm_config.scheduler_config.max_num_seqs,
             "kv_cache_memory_bytes": cache.kv_cache_memory_bytes,
             "device": current_platform.device_type,
+            **{name: size for name in SIZES if (size := getattr(parallel, name)) > 1},
         }
 
     async def begin(self) -> None:

@@ -19,10 +19,10 @@ class UnknownDeviceError(DeviceError):
 
 
 class TooFewDevicesError(DeviceError):
-    """The server has fewer than one group needs."""
+    """The server has fewer than one group needs. `remedy`: more of the sentence."""
 
-    def __init__(self, model_key: str, size: int, count: int) -> None:
-        super().__init__(f"{model_key} needs {_count(size)}, and this server has {count}")
+    def __init__(self, model_key: str, size: int, count: int, remedy: str = "") -> None:
+        super().__init__(f"{model_key} needs {_count(size)}, and this server has {count}{remedy}")
 
 
 class LoneDeviceError(DeviceError):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from msx_core.config import ModelConfig
+from msx_core.config.vllm_parallel import fewer_devices
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
 from msx_frontend.devices.errors import DevicesHeldError, LoneDeviceError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
@@ -81,7 +82,7 @@ class DevicePool:
         if any(device >= self.count for device in config.device_ids or ()):
             raise UnknownDeviceError(config.device_ids or (), self.count)
         if _size(config) > self.count:
-            raise TooFewDevicesError(model_key, _size(config), self.count)
+            raise TooFewDevicesError(model_key, _size(config), self.count, fewer_devices(config))
         if len(self._candidates(config)) < _size(config):
             number = next(one for one in self._listed(config) if one in self._alone)
             raise LoneDeviceError(model_key, config.parallel_type, _size(config), number, self.devices[number].id)

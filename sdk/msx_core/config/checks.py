@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from msx_core.config.env import check_env
 from msx_core.config.keys import ModelKeys
 from msx_core.config.layout import ParallelLayout, declared_size, find_layout, find_nodes, launcher_of
+from msx_core.config.vllm_parallel import check_vllm_parallel
 from msx_core.config.vllm_section import vllm_arguments
 from msx_core.names import aliases_problem
 from msx_core.values import ConfigError
@@ -28,7 +29,8 @@ def check(config: ModelKeys) -> list[str]:
     if problem := aliases_problem(config.aliases):
         raise ConfigError(f"aliases: {problem}")
     check_env(config.env, config.min_workers)
-    vllm_arguments(config.vllm)
+    if config.vllm is not None:
+        check_vllm_parallel(config, vllm_arguments(config.vllm))
     return list(_without_effect(config))
 
 

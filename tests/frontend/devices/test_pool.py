@@ -227,6 +227,8 @@ def test_too_few_names_the_holders() -> None:
 def test_more_than_there_are() -> None:
     with pytest.raises(TooFewDevicesError, match=r"^huge needs 8 devices, and this server has 4$"):
         pool(4).lease("huge", group(8))
+    with pytest.raises(TooFewDevicesError, match=r"has 4: lower parallelLevel, and vllm\.tensor_parallel_size or"):
+        pool(4).lease("huge", group(8, vllm={}))
     pool(0).check("huge", group(8))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from msx_core.cgroup import cores_by_quota
 from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend import __version__
@@ -76,9 +78,8 @@ class Spawner:
         """`at`: which of the version's workers it is, from 0 (`env:`)."""
         config = source.config
         ranks = [self._rank(source, lease, rank, number, place.site_dir) for rank in range(config.layout.ranks)]
-        env = config.environment(at)
         return GroupSpec(
-            ranks=tuple(replace(rank, env={**rank.env, **env}) for rank in ranks),
+            ranks=tuple(_at(rank, at, config.environment(at)) for rank in ranks),
             startup_timeout=float(config.startup_timeout),
             response_timeout=float(config.response_timeout),
             max_concurrent=config.max_concurrent,
@@ -178,6 +179,11 @@ class Spawner:
             fewer_cores=None if chosen else self._fewer_cores,
             blocked=self._config.blacklist_env_vars,
         )
+
+
+def _at(rank: RankSpec, place: int, env: Mapping[str, str]) -> RankSpec:
+    """`env`: what the model's `env:` adds for the worker at this place."""
+    return replace(rank, env={**rank.env, **env}, load=structs.replace(rank.load, place=place))
 
 
 def _meets(source: ModelSource) -> bool:

@@ -29,15 +29,8 @@ CPU = Lease("m:1.0")
 NPU = Lease("m:1.0", (3,), (Device("3", "910B"),), environment={"SEEN": "3"}, framework=FRAMEWORK)
 
 
-def spec_of(
-    config: dict[str, Any] | None = None,
-    lease: Lease = CPU,
-    env: Any = None,
-    servable: ServableStart | None = None,
-    number: int = 9000,
-    **server: Any,
-) -> GroupSpec:
-    source = ModelSource(
+def source_of(config: dict[str, Any], servable: ServableStart | None = None) -> ModelSource:
+    return ModelSource(
         servable=servable,
         name="m",
         version="1.0",
@@ -46,8 +39,19 @@ def spec_of(
         model_dir=Path("/models/abc"),
         handler="h.py:run",
         manifest={"model": {}},
-        config=parse_model_config(config or {})[0],
+        config=parse_model_config(config)[0],
     )
+
+
+def spec_of(
+    config: dict[str, Any] | None = None,
+    lease: Lease = CPU,
+    env: Any = None,
+    servable: ServableStart | None = None,
+    number: int = 9000,
+    **server: Any,
+) -> GroupSpec:
+    source = source_of(config or {}, servable)
     spawner = Spawner(ServerConfig(**server), FakeLauncher(), Path("/compiled"), env or {})
     return spawner.spec(source, lease, number, 2)
 
@@ -89,6 +93,12 @@ def test_what_the_worker_is_told() -> None:
             MetricDeclaration("gauge", name, "ms", ["ModelName", "Level"]) for name in ("HandlerTime", "PredictionTime")
         ],
     )
+
+
+def test_a_worker_is_told_its_place() -> None:
+    source, spawner = source_of({}), Spawner(ServerConfig(), FakeLauncher(), Path("/compiled"), {})
+    (rank,) = spawner.spec(source, CPU, 9000, 2, at=3).ranks
+    assert rank.load.place == 3
 
 
 def test_limits() -> None:

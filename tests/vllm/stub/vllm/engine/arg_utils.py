@@ -22,6 +22,8 @@ class AsyncEngineArgs:
     kv_cache_memory_bytes: int | None = None
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    prefill_context_parallel_size: int = 1
+    distributed_executor_backend: str | None = None
     scheduling_policy: str = "fcfs"
     enable_lora: bool = False
     max_loras: int = 1
@@ -36,7 +38,9 @@ class AsyncEngineArgs:
             parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=False)
         for name in ("max-model-len", "max-num-seqs", "kv-cache-memory-bytes"):
             parser.add_argument(f"--{name}", type=human, default=64 if name == "max-model-len" else None)
-        for name in ("tensor-parallel-size", "pipeline-parallel-size", "max-loras", "max-lora-rank"):
+        for name in ("tensor", "pipeline", "prefill-context"):
+            parser.add_argument(f"--{name}-parallel-size", type=int, default=1)
+        for name in ("max-loras", "max-lora-rank"):
             parser.add_argument(f"--{name}", type=int, default=1)
         for name in ("structured-outputs-config", "speculative-config"):
             parser.add_argument(f"--{name}", type=json.loads)
