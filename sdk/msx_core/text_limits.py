@@ -121,7 +121,7 @@ RULES: dict[str, Rule] = {
     "metadata": Rule(size="max_metadata_size"),
     **dict.fromkeys(("model", "adapter", "adapter_id", "id", "lora_name", "prompt_name", "prompt_cache_key"), OPTION),
     **dict.fromkeys(("tool_choice", "reasoning_effort", "effort", "verbosity", "include", "truncation"), OPTION),
-    **dict.fromkeys(("truncation_direction", "encoding_format", "scale"), OPTION),
+    **dict.fromkeys(("truncation_direction", "encoding_format", "scale", "return_protocol"), OPTION),
 }
 """Rules by a member's name, or a struct's and a member's."""
 

@@ -135,6 +135,10 @@ def _texts() -> Iterator[Ask]:
     for path in ("/v2/models/llm", "/v2/models/llm/versions/1.0", "/v2/models/none"):
         yield from _of_texts(f"{path}/generate", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
         yield from _of_texts(f"{path}/generate_stream", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
+    for path in ("/models/llm", "/models/llm/generate", "/models/llm/generate_stream", "/models/none/generate"):
+        yield from _of_texts(path, b'{"inputs": "x"}', b'"stream": "True", ')
+    for name in ("get_bs", "get_request_numbers", "get_serverd_model_info"):
+        yield Ask("GET", f"/serving/{name}")
     yield Ask("POST", "/v1/chat/completions", CHAT)
     yield Ask("POST", "/v1/chat/completions", CHAT.replace(b"{", b'{"stream": true, ', 1))
     yield Ask("POST", "/chat_tokenize", CHAT)

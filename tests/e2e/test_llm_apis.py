@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
+from msx_mindspore_serving.packages.mindspore_serving.client import MindsporeInferenceClient
 from msx_net.grpc.messages import message_class
 from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 from tests.phrases import worker_died
@@ -32,7 +33,7 @@ COMPLETIONS = "/v1/completions"
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("llm")
     store = new_store(folder)
-    pack_service("parrot", store, config="maxConcurrent: 64")
+    pack_service("parrot", store, config="maxConcurrent: 64\naliases: [llama2]")
     pack_service("parrot", store, model="crowded", config=CROWDED)
     pack_service("parrot", store, model="hasty", config="maxConcurrent: 8\nclientTimeoutInMills: 1500")
     pack_service("echo", store)
@@ -43,6 +44,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 def complete(server: RunningServer, prompt: Any, model: str = "parrot", **body: Any) -> httpx.Response:
     return server.inference.post(COMPLETIONS, json={"model": model, "prompt": prompt, **body})
+
+
+def test_llm_serving_by_its_client(server: RunningServer) -> None:
+    """By an alias: its clients say llama2, whatever the model is called."""
+    client = MindsporeInferenceClient(model_type="llama2", server_url=server.info["inference"])
+    whole = client.generate("a b", max_new_tokens=8).generated_text
+    *tokens, last = client.generate_stream("a b", do_sample=False, max_new_tokens=8)
+    assert last.generated_text == whole != ""
+    assert "".join(one.token.text for one in tokens if one.token) == whole
 
 
 def parrot(server: RunningServer, model: str = "parrot") -> dict[str, int]:
@@ -97,7 +107,7 @@ def test_a_model_that_is_none(server: RunningServer) -> None:
         'Model "echo" does not generate text: its handler offers no such operation.'
     )
     listed = [model["id"] for model in server.inference.get("/v1/models").json()["data"]]
-    assert listed == ["crowded", "hasty", "parrot"]
+    assert listed == ["crowded", "hasty", "parrot", "llama2"]
 
 
 def test_several_models_need_a_name(server: RunningServer) -> None:

@@ -27,9 +27,12 @@ TWICE = {
     "theirs from `register`; handlers of MSX have `msx_sdk.Context`",
     "ImageClassifier": "TorchServe's handlers import it from `ts`; `--handler image_classifier` is MSX's",
     "Metric": "TorchServe's handlers import it from `ts.metrics`; handlers of MSX have `msx_sdk.metrics`",
+    "Parameters": "llm-serving's clients import it from `mindspore_serving.client`; the other is of TGI's requests",
     "Reply": "handler authors test with `msx_sdk.testing.Reply`; in the server it is the reply of a route",
     "RequestProcessor": "TorchServe's handlers meet it in `ts.context`; it has the same role in `msx_sdk`",
+    "Response": "llm-serving's clients import it from `mindspore_serving.client`; the other is of OpenAI's /responses",
     "SSLConfig": "MindSpore Serving has one for clients and one for servers",
+    "Token": "llm-serving's clients import it from `mindspore_serving.client`; handlers have `msx_sdk.generation`",
 }
 """Names that stand in two places, and why."""
 

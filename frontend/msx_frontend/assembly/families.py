@@ -11,6 +11,7 @@ from msx_frontend.apis.console.family import console, playground
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
+from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
@@ -85,6 +86,7 @@ def families(parts: Parts) -> Sequence[Family]:
         aliases(parts.models),
         adapters_api(parts.registry, parts.adapters),
         sleep(parts.models),
+        llm_serving(parts.texts),  # behind management, whose routes of the same paths win
     ]
     if parts.console is not None:
         own += [console(parts.console), playground(parts.console)]

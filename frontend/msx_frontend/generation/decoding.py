@@ -19,15 +19,16 @@ _decoders: dict[Any, Callable[[bytes], Any]] = {}
 """Decoders by type, each made once: to find the decoder of a large struct takes longer than to decode most requests."""
 
 
-def decode(body: bytes, kind: type[T]) -> T:
-    """Members that the struct does not have are ignored, as all servers of these APIs do.
+def decode(body: bytes, kind: type[T], *, strict: bool = True) -> T:
+    """Members that the struct does not have are ignored, as all servers of these APIs do. Without `strict`, which
+    each type is always read with or without, texts may stand for numbers and booleans.
 
     Raises WrongParameter, which names the parameter and what was expected, and MalformedJson for what is not JSON.
     """
     try:
         if len(body) > ElementLimit.most:
             check_json(body)
-        read = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind).decode)
+        read = _decoders.get(kind) or _decoders.setdefault(kind, msgspec.json.Decoder(kind, strict=strict).decode)
         value: T = read(body)
         return value
     except TooManyElements as error:

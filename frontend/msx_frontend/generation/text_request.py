@@ -158,11 +158,16 @@ class TextRequest:
         """The models that its key may use."""
         return self.api.directory.asked_by(self._key, self._headers)
 
-    def read(self, kind: type[M]) -> M:
-        """Its body as this struct. Raises MalformedJson, and WrongParameter, for more than a limit allows, too."""
+    def header(self, wanted: str) -> str:
+        """The client's header of this name, which is in small letters; "" without one."""
+        return next((value for name, value in self._headers if name.lower() == wanted), "")
+
+    def read(self, kind: type[M], *, strict: bool = True) -> M:
+        """Its body as this struct; without `strict` texts may stand for numbers and booleans. Raises MalformedJson, and
+        WrongParameter, for more than a limit allows, too."""
         if type(self._read) is kind:  # read again: its model is loaded, or its images are ready
             return self._read
-        asked = decode(self.body, kind)
+        asked = decode(self.body, kind, strict=strict)
         try:
             check(asked, self.api.limits, len(self.body))
         except TooMuch as error:
@@ -272,7 +277,7 @@ class TextRequest:
     def client_error(self, error: Exception) -> ServiceError:
         """The error with the client's names of parameters. A bug of the server is logged here."""
         if isinstance(error, MalformedJson):
-            return error.sent_as(next((value for name, value in self._headers if name.lower() == "content-type"), ""))
+            return error.sent_as(self.header("content-type"))
         return renamed(reported(error, self.id), self.names)
 
     def ignored_header(self) -> Headers:

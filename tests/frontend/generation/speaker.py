@@ -15,6 +15,7 @@ from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.kserve.family import kserve_generate
+from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
@@ -99,6 +100,7 @@ class FakeVersion:
         self.first_load = FirstLoad(name, 2, 60)
         self.queue = SimpleNamespace(wait_for_load=self.first_load.wait)
         self.aliases: tuple[str, ...] = ()
+        self.figures = SimpleNamespace(gauges=lambda: {"msx_requests_running": 2.0, "msx_requests_queued": 1.0})
 
     def called(self, asked: str | None) -> str:
         return asked if asked in self.aliases else str(self.source.name)
@@ -129,7 +131,14 @@ class Speaker:
         }
         self.log, self.aliases = FakeAccessLog(), Aliases(dict)
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
-        families = TORCHSERVE, openai(texts), tgi(texts), tei(texts), kserve_generate(texts)
+        families = (
+            TORCHSERVE,
+            openai(texts),
+            tgi(texts),
+            tei(texts),
+            kserve_generate(texts),
+            llm_serving(texts),
+        )
         self.router = Router(families, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
         self.app = exchange_of(

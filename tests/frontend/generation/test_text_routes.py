@@ -9,6 +9,7 @@ import pytest
 
 from msx_core.service_errors import InvalidKey
 from msx_frontend.apis.kserve.family import kserve_generate
+from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
@@ -21,11 +22,13 @@ from tests.frontend.keys.some import SELDOM, some_key
 from tests.frontend.net.predictions import FakeRegistry, as_registry
 from tests.loops import run
 
-DOCS = Path(__file__).parents[3] / "docs" / "language-models.md"
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = {"llm-serving": "from-llm-serving.md"}
+"""The page of a family whose routes are not in language-models.md."""
 TEXTS = TextModels(as_registry(FakeRegistry()))
 ROUTES = [
     (family, route)
-    for family in (openai(TEXTS), tgi(TEXTS), tei(TEXTS), kserve_generate(TEXTS))
+    for family in (openai(TEXTS), tgi(TEXTS), tei(TEXTS), kserve_generate(TEXTS), llm_serving(TEXTS))
     for route in family.routes
 ]
 UNDESCRIBED = {"/v1/models/{model:path}", "/openai/v1/models/{model:path}"}
@@ -38,11 +41,18 @@ def deny(given: str | None) -> Key:
     return some_key()
 
 
-@pytest.mark.parametrize("route", [route for _, route in ROUTES if route.summary], ids=lambda route: route.path)
-def test_every_route_is_in_the_docs(route: Route) -> None:
-    path = route.path.replace("/versions/{version}", "").replace("{model}/gen", "{model}[/versions/{version}]/gen")
+@pytest.mark.parametrize(
+    ("family", "route"),
+    [(family, route) for family, route in ROUTES if route.summary],
+    ids=lambda one: one.path if isinstance(one, Route) else one.name,
+)
+def test_every_route_is_in_the_docs(family: Family, route: Route) -> None:
+    page = (DOCS / PAGES.get(family.name, "language-models.md")).read_text()
+    path = route.path.replace("/versions/{version}", "").replace(
+        "v2/models/{model}/", r"v2/models/{model}[/versions/{version}]/"
+    )
     path = re.sub("^/(openai/)?v1/", "/[openai/]v1/", path)
-    assert re.search(rf"^\| {route.method} \| `{re.escape(path)}` \|", DOCS.read_text(), re.MULTILINE), path
+    assert re.search(rf"^\| {route.method} \| `{re.escape(path)}` \|", page, re.MULTILINE), path
 
 
 def test_every_route_is_described() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import structs
-
 from msx_core.generation import GENERATE, Capabilities, GenerateDelta, Token
 from msx_frontend.apis.tgi.request import TgiRequest, check, generate_request, held_schemas
 from msx_frontend.apis.tgi.timings import Timings, compute_type
@@ -15,7 +13,7 @@ from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event, model_header
 from msx_frontend.generation.schemas import ignored
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill
+from msx_frontend.generation.tgi_tokens import FINISH, described, likeliest, prefill, told
 from msx_frontend.models.versions.model_version import ModelVersion
 
 
@@ -83,29 +81,12 @@ class _TgiStream:
 
     def _events(self, delta: GenerateDelta) -> Iterator[bytes]:
         self._text.grow(delta)
-        tokens = _told(delta)
+        tokens = told(delta)
         for number, token in enumerate(tokens, 1):
             self._index += 1
             ended = delta.finish_reason is not None and number == len(tokens)
             text = self._text if ended else None
             yield event(_event(self._asked, self._index, token, text, self._generation))
-
-
-def _told(delta: GenerateDelta) -> list[Token]:
-    """Clients join the texts of tokens, so that the last of a delta has all of its text, which is whole characters.
-
-    Some leave out what is special, some do not: that has none of it, and no text of its own.
-    """
-    if not delta.tokens and (delta.text or delta.finish_reason is not None):
-        return [Token(id=0, text=delta.text, logprob=0.0, special=not delta.text)]
-    if len(delta.tokens) == 1 and delta.tokens[0].text == delta.text:
-        return [_last(delta.tokens[0], delta.text)] if delta.tokens[0].special else [*delta.tokens]
-    silent = [structs.replace(token, text="") for token in delta.tokens[:-1]]
-    return [*silent, *(_last(token, delta.text) for token in delta.tokens[-1:])]
-
-
-def _last(token: Token, text: str) -> Token:
-    return structs.replace(token, text=text, special=token.special and not text)
 
 
 def _event(asked: TgiRequest, index: int, token: Token, ended: Text | None, generation: Generation) -> dict[str, Any]:

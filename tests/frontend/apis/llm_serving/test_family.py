@@ -1,0 +1,50 @@
+"""Where llm-serving's routes and TorchServe's begin alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from msx_net.http.router import Router
+from msx_sdk.generation import Capabilities
+from tests.frontend.apis.families import all_families
+from tests.frontend.generation.speaker import Speaker, words
+from tests.loops import run
+
+MERGED = Router(all_families(), all_families()[0])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "family"),
+    [
+        ("POST", "/models/m", "llm-serving"),
+        ("POST", "/models/m/generate", "llm-serving"),
+        ("POST", "/models/m/generate_stream", "llm-serving"),
+        ("GET", "/models/m", "TorchServe management"),
+        ("DELETE", "/models/m", "TorchServe management"),
+        ("PUT", "/models/m/generate", "TorchServe management"),
+        ("GET", "/models/m/generate", "TorchServe management"),
+        ("POST", "/models/m/invoke", "TorchServe"),
+        ("POST", "/models", "TorchServe management"),
+    ],
+)
+def test_on_one_address_management_keeps_its_routes(method: str, path: str, family: str) -> None:
+    found = MERGED.find(method, path)
+    assert found.route is not None
+    assert found.family.name == family
+
+
+@pytest.mark.parametrize("path", ["/models/m", "/models/m/generate", "/models/m/generate_stream"])
+def test_where_no_model_generates_the_paths_are_torchserves(path: str) -> None:
+    async def test() -> None:
+        exchange = await Speaker([words("a")], models={"m": Capabilities(embed=True)}).ask(path, {"inputs": "x"})
+        assert (exchange.status, exchange.json["type"]) == (404, "ResourceNotFoundException")
+
+    run(test())
+
+
+def test_while_a_model_loads_they_wait_for_it() -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")], models={"m": None})
+        assert speaker.router.find("POST", "/models/m/generate").family.name == "llm-serving"
+
+    run(test())

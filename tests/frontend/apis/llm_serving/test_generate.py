@@ -1,0 +1,234 @@
+"""llm-serving's routes. Bodies and lines are as its own server and client write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from msx_core.generation import SamplingParams
+from msx_sdk.generation import Capabilities
+from tests.frontend.generation.speaker import ALL, Speaker, words
+from tests.loops import run
+
+CLIENTS: dict[str, Any] = {
+    "inputs": "hi",
+    "parameters": {
+        "do_sample": False,
+        "repetition_penalty": 1.0,
+        "temperature": 1.0,
+        "top_k": 1,
+        "top_p": 1.0,
+        "max_new_tokens": 30,
+        "return_full_text": True,
+        "return_protocol": "sse",
+        "decoder_input_details": False,
+        "details": False,
+        "seed": 0,
+        "stop": [],
+        "top_n_tokens": 0,
+        "truncate": False,
+        "typical_p": 0,
+        "watermark": False,
+    },
+    "stream": False,
+}
+"""Body of its Python client."""
+
+
+def token(id: int, text: str, special: bool = False) -> dict[str, Any]:
+    return {"id": id, "text": text, "logprob": -0.5, "special": special}
+
+
+WHOLE = {
+    "generated_text": "ab",
+    "finish_reason": "eos",
+    "generated_tokens": 2,
+    "prefill": [token(0, "a")],
+    "seed": 0,
+    "tokens": [token(0, "a"), token(1, "b")],
+    "top_tokens": [[token(0, "a")]],
+    "details": None,
+}
+
+
+def lines(body: bytes) -> list[str]:
+    return body.decode().splitlines()
+
+
+@pytest.mark.parametrize("path", ["/models/m", "/models/m/generate"])
+def test_the_clients_body(path: str) -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a", "b")])
+        exchange = await speaker.ask(path, CLIENTS)
+        assert (exchange.status, exchange.json) == (200, WHOLE)
+        assert "x-msx-ignored" not in exchange.headers
+        assert speaker.asked[0].params == SamplingParams(
+            temperature=0.0, top_k=1, max_tokens=30, logprobs=0, repetition_penalty=1.0
+        )
+
+    run(test())
+
+
+def test_texts_stand_for_booleans_and_numbers() -> None:
+    async def test() -> None:
+        parameters = {"do_sample": "True", "top_p": "0.8", "top_k": "5", "max_new_tokens": "7", "truncate": "False"}
+        speaker = Speaker([words("a")])
+        exchange = await speaker.ask("/models/m", {"inputs": "hi", "parameters": parameters, "stream": "True"})
+        assert exchange.headers["content-type"].startswith("text/event-stream")
+        params = speaker.asked[0].params
+        assert (params.temperature, params.top_p, params.top_k, params.max_tokens) == (1.0, 0.8, 5, 7)
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        (None, (1.0, 3, 1.0, 300)),
+        ({"do_sample": "False"}, (0.0, 3, 1.0, 300)),
+        ({"do_sample": None}, (0.0, 3, 1.0, 300)),
+        ({"temperature": 0}, (0.0, 3, 1.0, 300)),
+        ({"temperature": 70000}, (0.0, 3, 1.0, 300)),
+        ({"temperature": "nan"}, (0.0, 3, 1.0, 300)),
+        ({"temperature": 900}, (100.0, 3, 1.0, 300)),
+        ({"top_k": -1}, (1.0, 1, 1.0, 300)),
+        ({"top_k": 5000}, (1.0, 100, 1.0, 300)),
+        ({"top_p": 0}, (1.0, 3, 0.01, 300)),
+        ({"top_p": 3}, (1.0, 3, 1.0, 300)),
+    ],
+)
+def test_defaults_and_clamping(parameters: dict[str, Any] | None, expected: tuple[float, int, float, int]) -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")], models={"m": Capabilities(generate=True)})
+        await speaker.ask("/models/m/generate", {"inputs": "hi", "parameters": parameters})
+        params = speaker.asked[0].params
+        assert (params.temperature, params.top_k, params.top_p, params.max_tokens) == expected
+
+    run(test())
+
+
+def test_a_short_context_takes_as_many_tokens_as_fit() -> None:
+    async def test() -> None:
+        assert ALL.max_total_tokens == 200
+        speaker = Speaker([words("a")])
+        await speaker.ask("/models/m/generate", {"inputs": "hi"})
+        assert speaker.asked[0].params.max_tokens is None
+
+    run(test())
+
+
+def test_members_without_an_effect_are_named() -> None:
+    async def test() -> None:
+        parameters = {"stop": ["x"], "seed": 3, "truncate": True, "typical_p": 0, "watermark": "False"}
+        exchange = await Speaker([words("a")]).ask("/models/m/generate", {"inputs": "hi", "parameters": parameters})
+        assert exchange.headers["x-msx-ignored"] == "parameters.seed, parameters.stop, parameters.truncate"
+
+    run(test())
+
+
+@pytest.mark.parametrize("path", ["/models/m", "/models/m/generate_stream"])
+def test_a_stream_is_bare_lines(path: str) -> None:
+    async def test() -> None:
+        exchange = await Speaker([words("a", "b")]).begin(path, CLIENTS | {"stream": True}).finish()
+        assert exchange.headers["content-type"].startswith("text/event-stream")
+        events = [json.loads(line) for line in lines(exchange.body)]
+        assert all((one["event"], one["retry"]) == ("message", 30000) for one in events)
+        data = [one["data"] for one in events]
+        assert data[0] == [
+            {"details": None, "generated_text": "a", "tokens": token(0, "a"), "top_tokens": [token(0, "a")]}
+        ]
+        assert [one[0]["generated_text"] for one in data] == ["a", "b", "", "ab"]
+        assert data[-1] == [WHOLE]
+
+    run(test())
+
+
+def test_without_the_full_text() -> None:
+    async def test() -> None:
+        body = CLIENTS | {"parameters": {"return_full_text": "False"}}
+        exchange = await Speaker([words("a", "b")]).begin("/models/m/generate_stream", body).finish()
+        assert [json.loads(line)["data"][0]["generated_text"] for line in lines(exchange.body)] == ["a", "b", ""]
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("protocol", "headers"), [("x", {}), ("sse", {"user_agent": "mindspoer_serving/1.0"})], ids=["asked", "own client"]
+)
+def test_lines_of_data(protocol: str, headers: dict[str, str]) -> None:
+    """Its client reads these alone."""
+
+    async def test() -> None:
+        body = {"inputs": "hi", "parameters": {"return_protocol": protocol}}
+        exchange = await Speaker([words("a", "b")]).begin("/models/m/generate_stream", body, **headers).finish()
+        data = [json.loads(line.removeprefix("data:")) for line in lines(exchange.body)]
+        assert all(line.startswith("data:{") for line in lines(exchange.body))
+        assert data[1] == {
+            "details": None,
+            "generated_text": "b",
+            "tokens": token(1, "b"),
+            "top_tokens": [token(1, "b")],
+            "token": {"text": "b", "index": 2},
+        }
+        assert data[-1] == WHOLE
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({}, 422, "inputs"),
+        ({"inputs": 3}, 422, "inputs"),
+        ({"inputs": "x", "parameters": {"do_sample": "maybe"}}, 422, "parameters.do_sample"),
+        ({"inputs": "x", "parameters": {"repetition_penalty": 0}}, 422, "parameters.repetition_penalty"),
+        ({"inputs": "x", "parameters": {"max_new_tokens": 0}}, 422, "parameters.max_new_tokens"),
+    ],
+)
+def test_refusals(body: Any, status: int, message: str) -> None:
+    async def test() -> None:
+        for path in ("/models/m", "/models/m/generate", "/models/m/generate_stream"):
+            exchange = await Speaker([words("a")]).ask(path, body)
+            assert exchange.status == status
+            assert message in exchange.json["error"]
+
+    run(test())
+
+
+def test_an_unknown_model() -> None:
+    async def test() -> None:
+        exchange = await Speaker([words("a")]).ask("/models/none/generate", {"inputs": "x"})
+        assert exchange.status == 404
+        assert "none" in exchange.json["error"]
+
+    run(test())
+
+
+@pytest.mark.parametrize(("name", "number"), [("get_bs", 2), ("get_request_numbers", 1)])
+def test_numbers(name: str, number: int) -> None:
+    async def test() -> None:
+        exchange = await Speaker().ask(f"/serving/{name}", method="GET")
+        assert exchange.headers["content-type"].startswith("text/event-stream")
+        (line, empty) = exchange.body.decode().split("\n", 1)
+        assert (json.loads(line.removeprefix("data: ")), empty) == (
+            {"event": "message", "retry": 30000, "data": number},
+            "\n",
+        )
+
+    run(test())
+
+
+def test_model_info() -> None:
+    async def test() -> None:
+        exchange = await Speaker().ask("/serving/get_serverd_model_info", method="GET")
+        said = json.loads(exchange.body.decode().removeprefix("data: "))
+        assert {name: said[name] for name in ("model_id", "max_input_length", "max_total_tokens")} == {
+            "model_id": "m",
+            "max_input_length": 100,
+            "max_total_tokens": 200,
+        }
+        assert (said["model_pipeline_tag"], said["model_device_type"]) == ("text-generation", "cpu")
+
+    run(test())
