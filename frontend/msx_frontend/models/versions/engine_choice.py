@@ -55,22 +55,22 @@ class EngineChoice:
         self._clustered = config.cluster_address is not None
 
     async def settle(self, source: ModelSource) -> ModelSource:
-        """The source with the handler and the interpreter of its engine, if that is to be chosen. Raises
-        InvalidModel."""
-        if not _is_open(source):
-            return await self._where_vllm_is(source)
+        """The source with the handler and the interpreter of its engine, if that is to be chosen, and with the time
+        that this engine's start may take. Raises InvalidModel."""
+        settled = await (self._chosen(source) if _is_open(source) else self._where_vllm_is(source))
+        return replace(settled, config=_with_time(settled.config)) if _is_of_vllm(settled) else settled
+
+    async def _chosen(self, source: ModelSource) -> ModelSource:
         model = OpenModel(source.name, source.model_dir, source.handler, source.config)
         chosen = await self.of(model, source.options.get("engine"))
         if chosen.handler == source.handler:
             return source
         log.info("%s: %s", source.name, chosen.said)
-        config = source.config.with_overrides(python=chosen.python)
-        config = config.with_defaults(startup_timeout=max(LEAST_START, config.startup_timeout))
-        return replace(source, handler=chosen.handler, config=config)
+        return replace(source, handler=chosen.handler, config=source.config.with_overrides(python=chosen.python))
 
     async def _where_vllm_is(self, source: ModelSource) -> ModelSource:
         """TorchServe's handler of vLLM, in whose archives no interpreter is named, gets the first that has vLLM."""
-        if source.handler.removeprefix(TORCHSERVES_FOLDER) != TORCHSERVES_VLLM or source.config.python is not None:
+        if _torchserves(source) != TORCHSERVES_VLLM or source.config.python is not None:
             return source
         model = OpenModel(source.name, source.model_dir, source.handler, source.config)
         found = await self._with_vllm(model, f"it has the handler {TORCHSERVES_VLLM}")
@@ -145,6 +145,18 @@ def _is_open(source: ModelSource) -> bool:
             f"has the handler {source.handler}: leave engine out, or give the other handler by handler"
         )
     return is_open
+
+
+def _torchserves(source: ModelSource) -> str:
+    return source.handler.removeprefix(TORCHSERVES_FOLDER)
+
+
+def _is_of_vllm(source: ModelSource) -> bool:
+    return source.handler == VLLM or _torchserves(source) == TORCHSERVES_VLLM
+
+
+def _with_time(config: ModelConfig) -> ModelConfig:
+    return config.with_defaults(startup_timeout=max(LEAST_START, config.startup_timeout))
 
 
 def _own(model: OpenModel, why: str) -> ChosenEngine:

@@ -144,6 +144,10 @@ def test_a_start_of_vllm_takes_minutes(tmp_path: Path) -> None:
     assert bench.settled("olmo2").config.startup_timeout == 600
     given = parse_model_config({"startupTimeout": 30})[0]
     assert bench.settled("olmo2", given).config.startup_timeout == 30
+    torchserves = ("vllm_handler", 600), ("ts.torch_handler.vllm_handler", 600)
+    for handler, seconds in (("vllm", 600), *torchserves, ("text_generation", 120)):
+        assert bench.settled(handler=handler, packed=True).config.startup_timeout == seconds
+    assert bench.settled(handler="vllm", packed=True, config=given).config.startup_timeout == 30
 
 
 def test_both_ways_are_said_where_no_engine_can_serve_it(tmp_path: Path) -> None:
