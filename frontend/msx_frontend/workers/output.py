@@ -68,7 +68,7 @@ class WorkerOutput(asyncio.Protocol):
         """A record may follow a line that a handler printed without its end."""
         printed, mark, record = line.partition(RECORD_SEPARATOR.encode())
         if not self._cut and (printed or not mark):
-            self._line(printed[:LONGEST_LINE].decode(errors="replace").rstrip("\r"))
+            self._line(_on_a_terminal(printed)[:LONGEST_LINE].decode(errors="replace"))
         if mark:
             self._line((mark + record)[:LONGEST_RECORD].decode(errors="replace"))
 
@@ -130,6 +130,11 @@ def _printed(text: str) -> dict[str, str]:
     """The entry of a line that is no record; what the framework warns of stays a warning."""
     level = _LEVEL.match(text)
     return {"message": text, "level": level[1]} if level else {"message": text}
+
+
+def _on_a_terminal(line: bytes) -> bytes:
+    """The last state of a progress bar, which writes its states over each other."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def _longest(line: bytes) -> int:

@@ -78,6 +78,12 @@ def test_lines_however_they_are_cut(logged: pytest.LogCaptureFixture) -> None:
         assert one.__dict__["stream"] == "stdout"
 
 
+@on_a_loop
+def test_of_a_progress_bar_its_last_state(logged: pytest.LogCaptureFixture) -> None:
+    fed(b"\rloading: 0%\rloading: 50%\r", b"loading: 100%\r\n", b"\rsaving: 1/1\n")
+    assert logged.messages == ["loading: 100%", "saving: 1/1"]
+
+
 class Lines(WorkerOutput):
     """Keeps the lines that it finds."""
 
