@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-PROC = Path("/proc")
-_NAMED = re.compile(r"/dev/shm/(?:psm_|sem\.mp-)[A-Za-z0-9_]+$")  # noqa: S108
+PROC, SHARED = Path("/proc"), Path("/dev/shm")  # noqa: S108
+_NAMED = re.compile(r"(?:psm_|sem\.mp-)[A-Za-z0-9_]+$")
 """Blocks of memory and semaphores, as multiprocessing names them."""
+_MAPPED = re.compile(rf"(\d+) +{SHARED}/(?:psm_|sem\.)")
+"""An inode in /proc/PID/maps: the process that makes a semaphore maps it before it has its name."""
 
 
 def shared_files(session: int) -> set[Path]:
     """Files below /dev/shm that processes of the session map now, where it has several. Blocks for milliseconds."""
     pids = [pid for pid in _pids() if _session_of(pid) == session]
-    return {file for pid in pids for file in _mapped(pid)} if len(pids) > 1 else set()
+    mapped = {inode for pid in pids for inode in _mapped(pid)} if len(pids) > 1 else set()
+    return {file for file, inode in _named() if inode in mapped} if mapped else set()
 
 
 def remove(files: Iterable[Path]) -> None:
@@ -40,9 +43,14 @@ def _session_of(pid: int) -> int | None:
         return None
 
 
-def _mapped(pid: int) -> Iterator[Path]:
+def _named() -> Iterator[tuple[Path, int]]:
+    with contextlib.suppress(OSError), os.scandir(SHARED) as entries:
+        yield from ((Path(entry.path), entry.inode()) for entry in entries if _NAMED.match(entry.name))
+
+
+def _mapped(pid: int) -> Iterator[int]:
     try:
         lines = (PROC / str(pid) / "maps").read_text(errors="replace").splitlines()
     except OSError:  # it has ended, or is another user's
         return
-    yield from (Path(found[0]) for line in lines if (found := _NAMED.search(line)))
+    yield from (int(found[1]) for line in lines if (found := _MAPPED.search(line)))
