@@ -31,6 +31,8 @@ CACHES = {
 """Folders below the model's cache folder, which outlives the worker; their usual places are in a home, which
 `worker_user` does not have."""
 LOG_FILE = "vllm-logging.json"
+TEMP = "temp"
+"""Folder of vLLM's temporary files, below the worker's: processes that are killed leave theirs."""
 
 
 def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) -> dict[str, str]:
@@ -42,11 +44,13 @@ def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) ->
         **caches,
         **ALWAYS,
         "VLLM_LOGGING_CONFIG_PATH": str(work_dir / LOG_FILE),
+        "TMPDIR": str(work_dir / TEMP),
     }
 
 
 def prepare(work_dir: Path, cache_dir: Path | None) -> None:
     """Set the variables of this process, and write the configuration of vLLM's logging."""
+    (work_dir / TEMP).mkdir(exist_ok=True)
     os.environ.update(variables(os.environ, work_dir, cache_dir))
     (work_dir / LOG_FILE).write_text(json.dumps(log_configuration()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging.config
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateRequest, SamplingParams
 from msx_vllm.deltas import OutputDeltas
-from msx_vllm.environment import log_configuration, variables
+from msx_vllm.environment import log_configuration, prepare, variables
 from msx_vllm.memory import host_cache_bytes
 from msx_vllm.token_texts import TokenTexts, piece_bytes
 from tests.vllm.stub.vllm.tokenizers.hf import HfTokenizer
@@ -68,6 +69,13 @@ def test_caches_stand_where_the_server_keeps_them_unless_the_operator_says_other
     assert "TRITON_CACHE_DIR" not in found
     assert (found["VLLM_NO_USAGE_STATS"], found["DO_NOT_TRACK"], found["HF_HUB_OFFLINE"]) == ("1", "1", "1")
     assert found["VLLM_RPC_BASE_PATH"] == "."  # of whatever length the worker's folder is
+
+
+def test_temporary_files_go_with_the_worker(here: Path) -> None:
+    prepare(here, None)
+    temp = Path(os.environ["TMPDIR"])
+    assert temp.is_dir()
+    assert temp.parent == here
 
 
 def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
