@@ -2,6 +2,10 @@
 
 GENERATES, EMBEDS, CLASSIFIES = "text_generation", "embedding", "sequence_classification"
 """Handlers of MSX's own engine for models in Hugging Face's layout."""
+TORCHSERVES_VLLM = ("vllm_handler", "ts.torch_handler.vllm_handler")
+"""Names of TorchServe's handler of vLLM in manifests."""
+WRITERS = frozenset({GENERATES, "vllm", *TORCHSERVES_VLLM})
+"""Handlers that are known to make texts of most models, before a worker has said what it does."""
 
 DECODERS = (
     "llama",

@@ -6,8 +6,10 @@ import re
 from pathlib import Path
 
 from msx_core.config.vllm_section import DECIDED
+from msx_frontend.apis.openai.model_paths import PATHS
 from msx_torchserve.packages.ts.torch_handler._vllm_settings import READ
 from msx_torchserve.packages.ts.torch_handler.vllm_handler import REPLACED
+from tests.frontend.apis.families import all_families
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "from-torchserve-vllm.md").read_text()
@@ -26,3 +28,10 @@ def test_what_is_named_is_what_the_server_decides() -> None:
 
 def test_methods_that_are_refused_are_named() -> None:
     assert set(REPLACED) <= NAMED
+
+
+def test_each_path_below_a_version_is_named() -> None:
+    below = PATHS[0].removesuffix("/v1")
+    paths = [route.path for family in all_families() for route in family.routes if route.path.startswith(PATHS[0])]
+    assert len(paths) == 3
+    assert {path.removeprefix(below) for path in paths} <= NAMED

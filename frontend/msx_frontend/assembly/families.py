@@ -13,6 +13,7 @@ from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
 from msx_frontend.apis.plugins.apps import UserApps
@@ -75,6 +76,7 @@ def families(parts: Parts) -> Sequence[Family]:
         workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
         openai(parts.texts),
+        openai_of_models(parts.texts),
         tgi(parts.texts),
         tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),

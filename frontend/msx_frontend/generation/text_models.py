@@ -9,6 +9,7 @@ from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import TextFailure
 from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.images.preparing import ImagePreparer
+from msx_frontend.generation.one_model import OneModel
 from msx_frontend.generation.text_request import TextApi
 from msx_frontend.models.registry import Registry
 from msx_net.heartbeats import OFF, StreamHeartbeats
@@ -30,6 +31,10 @@ class TextModels:
         self._registry, self.directory = registry, Directory(registry, default_llm)
         self.limits, self._heartbeats = limits, heartbeats
         self._images = ImagePreparer(images)
+
+    def one(self, model: str, version: str | None) -> OneModel:
+        """The model that a path names."""
+        return OneModel(self._registry, model, version)
 
     def api(self, failure: Callable[[ServiceError], TextFailure]) -> TextApi:
         """`failure` makes the API's reply to an error."""

@@ -85,7 +85,7 @@ class Direct:
             if match.route is None or not isinstance(match.route.answer, JobRoute):
                 return None
             target = Target(match, match.route.answer, name, path, raw_path, parsed.query or b"")
-            if match.route.when is None and len(url) <= LONGEST_URL and not has_encoded_slash(raw_path):
+            if match.route.is_lasting and len(url) <= LONGEST_URL and not has_encoded_slash(raw_path):
                 if len(self._targets) >= MOST_TARGETS:
                     self._targets.clear()
                 self._targets[method, url] = target

@@ -139,6 +139,13 @@ class Route(NamedTuple):
     """The name in the path that a key must be good for; "" where no key is limited."""
     when: Callable[[], bool] | None = None
     """The route exists only while this is true."""
+    whose: Callable[[Names], bool] | None = None
+    """It has only the paths with such names; others are those of less literal routes."""
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether a path that is the route's stays so."""
+        return self.when is None and self.whose is None
 
 
 class Family(NamedTuple):

@@ -47,9 +47,12 @@ class ServedRoute(NamedTuple):
     def runs_job(self) -> bool:
         return isinstance(self.route.answer, JobRoute)
 
-    @property
-    def exists(self) -> bool:
-        return self.route.when is None or self.route.when()
+    def has(self, values: Sequence[str]) -> bool:
+        """Whether it exists, for a path with these values of its names. Raises what `when` and `whose` raise."""
+        route = self.route
+        if route.when is not None and not route.when():
+            return False
+        return route.whose is None or route.whose(dict(zip(self.names, values, strict=True)))
 
 
 class _Node:
@@ -101,7 +104,7 @@ class Router:
         owner = self._owners.get(segments[0])
         missing: Match | None = None
         for node, values in self._nodes(segments, owned=owner is not None):
-            served = [one for one in node.served if one.exists]
+            served = [one for one in node.served if one.has(values)]
             if (found := _of_method(served, method)) is not None:
                 return Match(found.family, found.route, dict(zip(found.names, values, strict=True)), found.kinds)
             if served and missing is None:

@@ -17,6 +17,7 @@ from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.generation.images.limits import ImageLimits
@@ -94,7 +95,7 @@ class FakeVersion:
     created = 1_700_000_000.5
 
     def __init__(self, name: str, offered: Capabilities | None, metrics: ModelMetrics) -> None:
-        self.source: Any = SimpleNamespace(name=name, version="1.0", workflow="")
+        self.source: Any = SimpleNamespace(name=name, version="1.0", workflow="", handler="")
         self.schema, self.workers, self.metrics = VersionSchema(name), FakeWorkers(), metrics
         self.schema.capabilities = offered
         self.first_load = FirstLoad(name, 2, 60)
@@ -134,6 +135,7 @@ class Speaker:
         families = (
             TORCHSERVE,
             openai(texts),
+            openai_of_models(texts),
             tgi(texts),
             tei(texts),
             kserve_generate(texts),

@@ -166,6 +166,18 @@ def test_a_route_that_comes_and_goes() -> None:
     assert router.find("GET", "/").allowed == ("POST", "OPTIONS")
 
 
+def test_a_route_that_has_some_names_only() -> None:
+    """Paths with other names are those of a less literal route, and are looked for anew each time."""
+    one = Route("POST", "/predict/{model}/known", answer, whose=lambda names: names["model"] == "own")
+    every = Route("POST", "/predict/{model}/{rest:path}", other)
+    router = Router([family("some", one, every)], default=FIRST)
+    assert (found := router.find("POST", "/predict/own/known").route) is one
+    assert router.find("POST", "/predict/another/known").route is every
+    assert not found.is_lasting
+    assert every.is_lasting
+    assert router.find("GET", "/predict/own/known").allowed == ("POST", "OPTIONS")
+
+
 def test_taken_names() -> None:
     assert ROUTER.first_segments() == {"predict", "ping", "models", "v9"}
 

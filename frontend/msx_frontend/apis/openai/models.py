@@ -38,6 +38,13 @@ def _json(value: dict[str, Any]) -> Reply:
     return Reply(msgspec.json.encode(value))
 
 
+def list_of(version: ModelVersion) -> Reply:
+    """The names by which one version may be asked for where the path names it."""
+    base = _described(version)
+    adapters = [{**base, "id": one, "root": one, "parent": base["id"]} for one in version.schema.adapter_names]
+    return _json({"object": "list", "data": [base, *_aliases([version]), *adapters]})
+
+
 def _aliases(versions: Sequence[ModelVersion]) -> Iterator[dict[str, Any]]:
     """Each is a model of its own to OpenAI's clients, as vLLM lists its served names."""
     return (_described(version, alias) for version in versions for alias in version.aliases)

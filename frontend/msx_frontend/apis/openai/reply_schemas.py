@@ -194,6 +194,13 @@ class ListedModel(Struct):
     ready: bool | UnsetType = UNSET
 
 
+class NamesOfModel(Struct):
+    """Names of one model, each as a model."""
+
+    object: Literal["list"]
+    data: list[ListedModel]
+
+
 class ListedModels(Struct):
     object: Literal["list"]
     data: list[ListedModel]

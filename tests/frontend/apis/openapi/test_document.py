@@ -33,6 +33,10 @@ NOT_DESCRIBED = {
     "/playground/static/{digest}/{file:path}": "its files",
     "/predictions/{model_name}//{url_path:path}": REST,
     "/explanations/{model_name}//{url_path:path}": REST,
+    **{
+        f"/predictions/{{model_name}}//v1/{path}": "the same without a version"
+        for path in ("completions", "chat/completions", "models")
+    },
     "/v1/models/{model:path}": REST,
     "/openai/v1/models/{model:path}": REST,
     "/metrics/{rest:path}": "TorchServe's: whatever stands behind /metrics means the same",
