@@ -1,10 +1,9 @@
 """Checks of a request before it reaches vLLM; each error is one sentence with the parameter's name."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, SamplingParams, TokenizeRequest
+from msx_sdk.generation import ContextLengthExceeded, SamplingParams
 
 GREEDY = 1e-5
 """vLLM takes a lower temperature for 0."""
@@ -61,29 +60,3 @@ def check_ids(ids: Sequence[int], vocab_size: int) -> None:
         raise InvalidInput("prompt: it has no tokens; give at least one")
     if wrong := [token for token in (min(ids), max(ids)) if not 0 <= token < vocab_size]:
         raise InvalidInput(f"prompt: {wrong[0]} is not a token of this model, which has {vocab_size}")
-
-
-def check_messages(request: GenerateRequest | TokenizeRequest, *, chats: bool) -> list[dict[str, Any]]:
-    """The messages of a request that has some. Raises InvalidInput for what is not text: vLLM would fetch it."""
-    messages = request.messages or []
-    if request.prompt is not None:
-        raise InvalidInput("prompt: expected either a prompt or messages, not both")
-    if not chats:
-        raise InvalidInput("messages: this model has no chat template; send a prompt")
-    for number, message in enumerate(messages):
-        _check_content(message.get("content"), f"messages[{number}].content")
-    return messages
-
-
-def _check_content(content: Any, place: str) -> None:
-    if content is None or isinstance(content, str):
-        return
-    if not isinstance(content, list):
-        raise InvalidInput(f"{place}: expected a text or a list of parts")
-    for number, part in enumerate(content):
-        is_text = isinstance(part, dict) and part.get("type", "text") == "text" and isinstance(part.get("text"), str)
-        if not is_text:
-            kind = part.get("type") if isinstance(part, dict) else part
-            raise InvalidInput(
-                f'{place}[{number}]: this model reads text alone, {{"type": "text", "text": …}}, not {kind!r}'
-            )

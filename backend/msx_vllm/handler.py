@@ -143,6 +143,7 @@ class VllmHandler(TextGenerationHandler):
             max_best_of=MOST_TEXTS,
             max_stop_sequences=MOST_STOPS,
             max_top_tokens=MOST_TOP_TOKENS,
+            max_images=self.llm.images.most,
         )
 
     def describe(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import LoadAdapterRequest
 from msx_sdk.testing import LocalModel
 from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
 
@@ -26,6 +27,7 @@ CONFIG: dict[str, Any] = {
     "vllm": {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M", "max-num-seqs": 8},
     "maxConcurrent": 8,
 }
+THIN = Refused("a line", asked(picture(width=2000, height=4)), GREEDY, "messages: the model.*aspect ratio")
 
 
 def names(folder: str) -> list[str]:
@@ -47,6 +49,20 @@ def answers(folder: str) -> list[str]:
             and set(HISTOGRAMS) <= {one.name for one in figures.series}
         )
         return [*_wrong(model, CASES), *_unrefused(model, REFUSED), *([] if told else [str(figures)])]
+
+
+def images(folder: str) -> list[str]:
+    """The cases that a model of images does not answer as they say, and images that change nothing or harm others."""
+    from msx_vllm.handler import VllmHandler
+
+    section = {**CONFIG["vllm"], "limit-mm-per-prompt": {"image": LIMIT}}
+    with LocalModel(VllmHandler, folder, config={"vllm": section}) as model:
+        texts = [ask(model, {**asked(picture(colour)), "stream": False}, GREEDY) for colour in (RED, BLUE, RED)]
+        found = ["" if isinstance(one, Refusal) else one[0].text for one in texts]
+        wrong = [] if found[0] == found[2] != found[1] else [str(texts)]
+        wrong += [*_wrong(model, IMAGES), *_unrefused(model, [*REFUSED_IMAGES, THIN])]
+        after = ask(model, {**asked(picture(BLUE)), "stream": False}, GREEDY)
+    return wrong if isinstance(after, list) and after[0].text == found[1] else [*wrong, f"afterwards: {after}"]
 
 
 def adapters(folder: str) -> list[str]:
@@ -136,7 +152,9 @@ def _of_class(name: str, made: type, real: type) -> Iterator[str]:
             yield from _unknown(f"{name}.{method}", function, getattr(real, method))
     known = {*getattr(real, "__dataclass_fields__", ()), *getattr(real, "__struct_fields__", ()), *dir(real)}
     yield from (
-        f"{name}.{field}" for field in getattr(made, "__annotations__", ()) if field not in known | {"made", "tasks"}
+        f"{name}.{field}"
+        for field in getattr(made, "__annotations__", ())
+        if field not in known | {"made", "tasks", "reads"}
     )
 
 
@@ -160,10 +178,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    Path(result).write_text(
-        json.dumps(
-            {"names": names, "answers": answers, "vectors": vectors, "scores": scores, "adapters": adapters}[call](
-                folder
-            )
-        )
-    )
+    calls = {"names": names, "answers": answers, "vectors": vectors, "scores": scores, "adapters": adapters}
+    Path(result).write_text(json.dumps({**calls, "images": images}[call](folder)))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.vllm.tiny_model import make_adapter, make_tiny_model
+from tests.vllm.tiny_vision_model import make_tiny_vision_model
 
 ROOT = Path(__file__).parents[2]
 PYTHON = os.environ.get("MSX_VLLM_PYTHON", "")
@@ -47,3 +48,10 @@ def test_adapters(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_requests_that_every_engine_answers_alike(tmp_path: Path) -> None:
     assert run("answers", make_tiny_model(tmp_path / "model"), tmp_path) == []
+
+
+@pytest.mark.timeout(600)
+def test_images(tmp_path: Path) -> None:
+    if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True).returncode:
+        pytest.skip("the interpreter of MSX_VLLM_PYTHON has no torchvision for its torch (docs/interpreters.md)")
+    assert run("images", make_tiny_vision_model(tmp_path / "model"), tmp_path) == []

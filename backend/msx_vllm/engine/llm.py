@@ -17,6 +17,7 @@ from msx_vllm.checks import check_room, check_sampling
 from msx_vllm.cores import WorkerShare, thread_binding
 from msx_vllm.engine.arguments import engine_arguments
 from msx_vllm.engine.failures import told
+from msx_vllm.engine.images import EngineImages
 from msx_vllm.engine.loras import Loras
 from msx_vllm.engine.pooling import PooledTexts
 from msx_vllm.engine.prompts import EnginePrompts
@@ -25,8 +26,14 @@ from msx_vllm.engine.series import EngineSeries
 from msx_vllm.memory import host_cache_bytes
 from msx_vllm.outputs import EngineOutput
 
-DEFAULTS = {"scheduling_policy": "priority", "structured_outputs_config": {"backend": "guidance"}}
-"""Where `vllm:` does not say another: requests have priorities, and the grammars of MSX's own engine are understood."""
+DEFAULTS: dict[str, Any] = {
+    "scheduling_policy": "priority",
+    "structured_outputs_config": {"backend": "guidance"},
+    "limit_mm_per_prompt": {"audio": 0, "video": 0},
+    "mm_processor_cache_gb": 0,
+}
+"""Where `vllm:` does not say another: requests have priorities, the grammars of MSX's own engine are understood, no
+memory is kept for media that no request has, and none fills up with images that are not in work."""
 
 WARM_UP = "warm-up"
 """The id of the first request."""
@@ -58,7 +65,8 @@ class Llm:
         self.longest = self.context - 1
         self.vocab_size: int = engine.model_config.get_vocab_size()
         self.tokenizer = engine.get_tokenizer()
-        self.prompts = EnginePrompts(engine, self.context, chat_template)
+        self.images = EngineImages(engine)
+        self.prompts = EnginePrompts(engine, self.context, self.images, chat_template)
         self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
         self.loras = Loras(engine, adapters)
         self.pooling = PooledTexts(engine, self.context)
@@ -127,4 +135,5 @@ class Llm:
 
     def shutdown(self, timeout: float) -> None:
         """Blocks until the processes of the engine have ended, `timeout` seconds at most before they are killed."""
+        self.images.close()
         self._engine.shutdown(timeout=timeout)

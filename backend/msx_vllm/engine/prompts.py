@@ -1,4 +1,8 @@
-"""Prompts of requests, made by vLLM's renderer: a text, token ids, or messages by the model's own chat template."""
+"""Prompts of requests, made by vLLM's renderer: a text, token ids, or messages by the model's own chat template.
+
+No image of a prompt enters the cache that vLLM's renderer shares with its engine (`skip_mm_cache`): the engine would
+fail at one that it was not sent, because the request was refused or its client left meanwhile.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +14,10 @@ from vllm.renderers.params import ChatParams, TokenizeParams
 
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, TokenizeRequest
-from msx_vllm.checks import check_ids, check_messages
+from msx_vllm.checks import check_ids
+from msx_vllm.engine.failures import TOO_LONG
+from msx_vllm.engine.images import EngineImages
+from msx_vllm.messages import ChatParts, illustrated, images_of_prompt
 
 STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "documents", "tools"})
 """Variables that a chat template has without being asked for."""
@@ -19,8 +26,8 @@ STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "docume
 class EnginePrompts:
     """`context`: the most tokens of prompt and text together. `template`: one in the place of the model's own."""
 
-    def __init__(self, engine: Any, context: int, template: str | None = None) -> None:
-        self._renderer, self._config, self._context = engine.renderer, engine.model_config, context
+    def __init__(self, engine: Any, context: int, images: EngineImages, template: str | None = None) -> None:
+        self._renderer, self._context, self._images = engine.renderer, context, images
         self._vocab_size: int = engine.model_config.get_vocab_size()
         self._given = template
         self.template = template or template_of(self._renderer.get_tokenizer(), engine.model_config)
@@ -30,9 +37,30 @@ class EnginePrompts:
     async def render(self, request: GenerateRequest) -> Any:
         """The prompt as vLLM's engine takes it; its `prompt_token_ids` are there. Raises InvalidInput, and vLLM's
         exceptions."""
-        kept = self._tokenizing(request)
         if request.messages is not None:
-            return await self._chat(request, kept)
+            made = await self._chat(request, self._tokenizing(request))
+        elif request.images:
+            made = await self._illustrated(request, self._tokenizing(request))
+        else:
+            return await self._plain(request)
+        if request.images:
+            _check_uncut(len(made["prompt_token_ids"]), request.truncate)
+        return made
+
+    async def written(self, request: TokenizeRequest) -> str | list[int]:
+        """Write messages by the chat template: a text, or the tokens of messages with images, and of a tokenizer that
+        writes them by itself. Raises InvalidInput."""
+        if request.images:
+            made = await self._chat(request, TokenizeParams(max_total_tokens=None, add_special_tokens=False))
+            ids: list[int] = made["prompt_token_ids"]
+            return ids
+        chat = self._chat_parts(request)
+        with _refusing("messages"):
+            _, prompt = await self._renderer.render_messages_async(chat.messages, self._chat_params(request))
+        written: str | list[int] = prompt["prompt"] if "prompt" in prompt else prompt["prompt_token_ids"]
+        return written
+
+    async def _plain(self, request: GenerateRequest) -> Any:
         if request.prompt is None:
             raise InvalidInput("prompt: expected a text, or token ids")
         if isinstance(request.prompt, str):
@@ -40,30 +68,39 @@ class EnginePrompts:
         else:
             ids = list(request.prompt[-request.truncate :] if request.truncate else request.prompt)
             prompt = {"prompt_token_ids": ids}
-        (made,) = await self._renderer.render_cmpl_async([prompt], kept)
+        (made,) = await self._renderer.render_cmpl_async([prompt], self._tokenizing(request))
         check_ids(made["prompt_token_ids"], self._vocab_size)
         return made
 
-    async def written(self, request: TokenizeRequest) -> str | list[int]:
-        """Write messages by the chat template: a text, or the tokens of a tokenizer that writes them by itself. Raises
-        InvalidInput."""
-        messages, params = self._asked(request)
-        with _refusing():
-            _, prompt = await self._renderer.render_messages_async(messages, params)
-        made: str | list[int] = prompt["prompt"] if "prompt" in prompt else prompt["prompt_token_ids"]
+    async def _illustrated(self, request: GenerateRequest, kept: TokenizeParams) -> Any:
+        """A text with images in their places."""
+        if not isinstance(request.prompt, str):
+            raise InvalidInput("images: expected a text, or messages, beside them")
+        placed = images_of_prompt(request.images, self._images.most)
+        text = illustrated(request.prompt, request.images, self._images.mark)
+        digests = [one.digest for one in request.images]
+        async with self._images.decoded(placed) as pictures:
+            media = {"multi_modal_data": {"image": pictures}, "multi_modal_uuids": {"image": digests}}
+            with _refusing("prompt"):
+                (made,) = await self._renderer.render_cmpl_async([{"prompt": text, **media}], kept, skip_mm_cache=True)
         return made
 
-    async def _chat(self, request: GenerateRequest, kept: TokenizeParams) -> Any:
-        messages, params = self._asked(request)
-        with _refusing():
-            _, (made,) = await self._renderer.render_chat_async([messages], params, kept)
+    async def _chat(self, request: GenerateRequest | TokenizeRequest, kept: TokenizeParams) -> Any:
+        chat, params = self._chat_parts(request), self._chat_params(request)
+        async with self._images.decoded(chat.images) as pictures:
+            chat.fill(pictures)
+            with _refusing("messages"):
+                _, (made,) = await self._renderer.render_chat_async([chat.messages], params, kept, skip_mm_cache=True)
         return made
 
-    def _asked(self, request: GenerateRequest | TokenizeRequest) -> tuple[list[dict[str, Any]], ChatParams]:
-        messages = check_messages(request, chats=self.chats)
+    def _chat_parts(self, request: GenerateRequest | TokenizeRequest) -> ChatParts:
+        if request.prompt is not None:
+            raise InvalidInput("prompt: expected either a prompt or messages, not both")
+        if not self.chats:
+            raise InvalidInput("messages: this model has no chat template; send a prompt")
         if request.chat_template is not None:
             raise InvalidInput("chat_template: this handler uses the model's own alone; leave it out")
-        return messages, self._chat_params(request)
+        return ChatParts(request, self._images.most)
 
     def _chat_params(self, request: GenerateRequest | TokenizeRequest) -> ChatParams:
         begins = request.add_generation_prompt
@@ -80,7 +117,7 @@ class EnginePrompts:
         return name in STANDARD or name in (self.variables or ())
 
     def _tokenizing(self, request: GenerateRequest) -> TokenizeParams:
-        truncate = request.truncate and min(request.truncate, self._context)
+        truncate = None if request.images else request.truncate and min(request.truncate, self._context)
         return TokenizeParams(
             max_total_tokens=self._context,
             truncate_prompt_tokens=truncate,
@@ -90,18 +127,32 @@ class EnginePrompts:
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
-    """Raise InvalidInput for messages of which the template makes nothing. What is too long is vLLM's own error."""
+def _refusing(name: str) -> Iterator[None]:
+    """Raise InvalidInput for messages or a prompt with images of which the model's files make nothing. What is too long
+    is vLLM's own error."""
     try:
         yield
         return
     except InvalidInput:
         raise
     except Exception as error:  # a template is a program: it may fail in any way on messages that it does not expect
-        if getattr(error, "parameter", None):
+        if getattr(error, "parameter", None) in TOO_LONG:
             raise
-        reason = error
-    raise InvalidInput(f"messages: the model's chat template refuses them: {reason}")
+        reason = _first_cause(error)
+    by = "chat template refuses them" if name == "messages" else "processor refuses it"
+    raise InvalidInput(f"{name}: the model's {by}: {reason}")
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    return error if error.__cause__ is None else _first_cause(error.__cause__)
+
+
+def _check_uncut(tokens: int, truncate: int | None) -> None:
+    if truncate is not None and tokens > truncate:
+        raise InvalidInput(
+            f"truncate: the prompt has {tokens} tokens with its images, more than {truncate}; one with images is not "
+            "cut: send a shorter one, or leave truncate out"
+        )
 
 
 def template_of(tokenizer: Any, config: Any) -> str | None:

@@ -103,7 +103,7 @@ class ImageDecoder:
         if not isinstance(data, (bytes, bytearray)):
             raise InvalidInput(f"expected an image file, got {type(data).__name__}")
         data = bytes(data)
-        with _image_errors(len(data), self.formats):
+        with image_errors(len(data), self.formats):
             image = Image.open(io.BytesIO(data), formats=self.formats)
             self._check_pixels(image)
             return self._picture(image, deep_image(image, data))
@@ -157,7 +157,7 @@ def _shown(black_white: Range) -> str:
 
 
 @contextmanager
-def _image_errors(size: int, formats: Sequence[str] | None) -> Iterator[None]:
+def image_errors(size: int, formats: Sequence[str] | None) -> Iterator[None]:
     """Pillow's errors as InvalidInput. `size` of the file, in bytes; `formats` that are read, None for all."""
     try:
         with warnings.catch_warnings():

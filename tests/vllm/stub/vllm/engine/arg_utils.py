@@ -31,6 +31,8 @@ class AsyncEngineArgs:
     cudagraph_capture_sizes: list[int] | None = None
     structured_outputs_config: dict[str, Any] = field(default_factory=dict)
     speculative_config: dict[str, Any] | None = None
+    limit_mm_per_prompt: dict[str, Any] = field(default_factory=dict)
+    mm_processor_cache_gb: float = 4
 
     @staticmethod
     def add_cli_args(parser: FlexibleArgumentParser) -> FlexibleArgumentParser:
@@ -42,9 +44,10 @@ class AsyncEngineArgs:
             parser.add_argument(f"--{name}-parallel-size", type=int, default=1)
         for name in ("max-loras", "max-lora-rank"):
             parser.add_argument(f"--{name}", type=int, default=1)
-        for name in ("structured-outputs-config", "speculative-config"):
+        for name in ("structured-outputs-config", "speculative-config", "limit-mm-per-prompt"):
             parser.add_argument(f"--{name}", type=json.loads)
         parser.add_argument("--dtype", choices=["auto", "float32"], default="auto")
+        parser.add_argument("--mm-processor-cache-gb", type=float, default=4)
         parser.add_argument("--scheduling-policy", default="fcfs")
         parser.add_argument("--cudagraph-capture-sizes", type=int, nargs="+")
         return parser

@@ -14,6 +14,7 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers.hf import HfTokenizer
 
 VOCABULARY = 128
+PLACEHOLDER = "\x02"
 
 
 def scores(id: int, top: int) -> dict[int, SimpleNamespace]:
@@ -22,13 +23,21 @@ def scores(id: int, top: int) -> dict[int, SimpleNamespace]:
 
 
 class Renderer:
-    def __init__(self, tokenizer: HfTokenizer) -> None:
+    """An image is so many tokens as it is wide, each the placeholder's."""
+
+    def __init__(self, tokenizer: HfTokenizer, images: int) -> None:
         self._tokenizer = tokenizer
+        info = SimpleNamespace(allowed_mm_limits={"image": images})
+        self.mm_processor = SimpleNamespace(info=info) if images else None
+        self.messages: list[dict[str, Any]] = []
 
     def get_tokenizer(self) -> HfTokenizer:
         return self._tokenizer
 
-    async def render_cmpl_async(self, prompts: list[dict[str, Any]], params: TokenizeParams) -> list[dict[str, Any]]:
+    async def render_cmpl_async(
+        self, prompts: list[dict[str, Any]], tok_params: TokenizeParams, *, skip_mm_cache: bool = False
+    ) -> list[dict[str, Any]]:
+        params = tok_params
         return [self._made(prompt, params) for prompt in prompts]
 
     async def render_messages_async(
@@ -36,14 +45,24 @@ class Renderer:
     ) -> tuple[Any, dict[str, Any]]:
         if any(message.get("role") == "bad" for message in messages):
             raise VLLMValidationError("roles must alternate")
+        self.messages = messages
         flag = str(params.chat_template_kwargs.get("flag", ""))
-        return messages, {"prompt": "".join(str(message["content"]) for message in messages) + flag}
+        contents = [message["content"] for message in messages]
+        parts = [part for one in contents for part in (one if isinstance(one, list) else [{"text": str(one)}])]
+        pictures = [part["image_pil"] for part in parts if "image_pil" in part]
+        text = "".join(part.get("text", PLACEHOLDER) for part in parts) + flag
+        return messages, {"prompt": text, **({"multi_modal_data": {"image": pictures}} if pictures else {})}
 
     async def render_chat_async(
-        self, conversations: list[list[dict[str, Any]]], chat: ChatParams, params: TokenizeParams
+        self,
+        conversations: list[list[dict[str, Any]]],
+        chat_params: ChatParams,
+        tok_params: TokenizeParams,
+        *,
+        skip_mm_cache: bool = False,
     ) -> tuple[Any, list[dict[str, Any]]]:
-        _, prompt = await self.render_messages_async(conversations[0], chat)
-        return conversations, [self._made(prompt, params)]
+        _, prompt = await self.render_messages_async(conversations[0], chat_params)
+        return conversations, [self._made(prompt, tok_params)]
 
     def _made(self, prompt: dict[str, Any], params: TokenizeParams) -> dict[str, Any]:
         ids = prompt.get("prompt_token_ids")
@@ -52,12 +71,17 @@ class Renderer:
             ids = ids[-params.truncate_prompt_tokens :]
         if params.max_total_tokens is not None and len(ids) > params.max_total_tokens:
             raise VLLMValidationError("too long", parameter="input_tokens", value=len(ids))
+        if pictures := prompt.get("multi_modal_data", {}).get("image"):
+            left = iter(pictures)
+            ids = [id for one in ids for id in [one] * (next(left).width if one == ord(PLACEHOLDER) else 1)]
         return {"type": "token", "prompt_token_ids": ids}
 
 
 class AsyncLLM:
     made: list["AsyncLLM"] = []
     tasks: list[str] = ["generate"]
+    reads = 0
+    """Images of one request that the model reads."""
 
     def __init__(self, args: AsyncEngineArgs) -> None:
         self.args = args
@@ -70,13 +94,14 @@ class AsyncLLM:
         self.errored = False
         self.ended: float | None = None
         self._tokenizer = HfTokenizer()
-        self.renderer = Renderer(self._tokenizer)
+        self.renderer = Renderer(self._tokenizer, args.limit_mm_per_prompt.get("image", self.reads))
         self.model_config = SimpleNamespace(
             max_model_len=args.max_model_len,
             model=args.model,
             dtype="torch.float32" if args.dtype == "float32" else "torch.bfloat16",
             hf_config=SimpleNamespace(model_type="llama", id2label={1: "good", 0: "bad"}),
             embedding_size=4,
+            multimodal_config=SimpleNamespace(media_io_kwargs={}),
             get_vocab_size=lambda: VOCABULARY,
             get_diff_sampling_param=lambda: {"temperature": 0.5, "max_tokens": 9},
         )
