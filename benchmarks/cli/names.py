@@ -35,6 +35,7 @@ MODULES = {
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "llm-prompts": "benchmarks.llm.prompts",
+    "engines": "benchmarks.engines.engines",
     "autoscaling": "benchmarks.autoscaling.autoscaling",
     "cluster": "benchmarks.cluster.cluster",
 }
