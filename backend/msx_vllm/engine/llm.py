@@ -8,6 +8,7 @@ from typing import Any
 
 import vllm
 from vllm.platforms import current_platform
+from vllm.usage.usage_lib import UsageContext
 from vllm.v1.engine.async_llm import AsyncLLM
 
 from msx_core.config.vllm_parallel import SIZES
@@ -43,8 +44,9 @@ DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
 def started(
     folder: Path, section: Mapping[str, Any], *, share: WorkerShare, generation_config: str, adapters: Mapping[str, Any]
 ) -> AsyncLLM:
-    """An engine whose processes run, on the running loop. `share`: of the machine, for this worker; `adapters`: as of
-    `lora_arguments`. Raises HandlerLoadError, and what vLLM raises."""
+    """An engine whose processes run, on the running loop, with the defaults of vLLM's server: of texts and tokens of a
+    step they depend on who asks. `share`: of the machine, for this worker; `adapters`: as of `lora_arguments`. Raises
+    HandlerLoadError, and what vLLM raises."""
     decided = {"model": str(folder), "served_model_name": None, "generation_config": generation_config}
     arguments = engine_arguments({**DEFAULTS, **adapters, **section}, decided)
     if share.ranks > 1:
@@ -53,7 +55,7 @@ def started(
         os.environ.update(thread_binding(share, os.environ))
         if "kv_cache_memory_bytes" not in section:
             arguments.kv_cache_memory_bytes = host_cache_bytes(share.parts)
-    return AsyncLLM.from_engine_args(arguments)
+    return AsyncLLM.from_engine_args(arguments, usage_context=UsageContext.OPENAI_API_SERVER)
 
 
 class Llm:

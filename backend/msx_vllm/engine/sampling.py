@@ -41,6 +41,7 @@ def sampling_params(asked: Asked, texts: int, *, stream: bool) -> Any:
         prompt_logprobs=prompt_top,
         structured_outputs=None if asked.constraint is None else _constraint(asked.constraint),
         output_kind=RequestOutputKind.DELTA if stream else RequestOutputKind.FINAL_ONLY,
+        skip_clone=True,  # nobody else has it
     )
 
 

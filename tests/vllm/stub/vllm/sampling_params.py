@@ -45,6 +45,7 @@ class SamplingParams:
     logit_bias: dict[int, float] | None = None
     allowed_token_ids: list[int] | None = None
     bad_words: list[str] | None = None
+    skip_clone: bool = False
 
     def __post_init__(self) -> None:
         if self.temperature < 1e-5 and self.n > 1:

@@ -12,6 +12,7 @@ from vllm.pooling_params import PoolingParams
 from vllm.renderers.params import ChatParams, TokenizeParams
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.tokenizers.hf import HfTokenizer
+from vllm.usage.usage_lib import UsageContext
 
 VOCABULARY = 128
 PLACEHOLDER = "\x02"
@@ -114,7 +115,7 @@ class AsyncLLM:
         )
 
     @classmethod
-    def from_engine_args(cls, engine_args: AsyncEngineArgs) -> "AsyncLLM":
+    def from_engine_args(cls, engine_args: AsyncEngineArgs, usage_context: UsageContext) -> "AsyncLLM":
         cls.made.append(cls(engine_args))
         return cls.made[-1]
 
