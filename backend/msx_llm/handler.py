@@ -39,6 +39,7 @@ from msx_llm.steps import StartedSteps, StartingRunner
 from msx_llm.text import ChatTemplate, Tokenizer
 from msx_llm.text.defaults import sampling_defaults
 from msx_llm.text.files import special_tokens, tokenizer_config
+from msx_llm.text.parsers import check_parsers
 from msx_llm.text.prompts import PromptFiles, Prompts
 from msx_llm.text.request_template import RequestTemplates
 from msx_llm.text.requests import RequestTexts
@@ -245,6 +246,7 @@ class TextGenerator(TextGenerationHandler):
 
         engine_device(self.parallel.target).check()
         self.yaml = parse_model_config(context.model_yaml_config)[0]
+        check_parsers(self.yaml)
         config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()
         drafting = draft_config(context.model_dir, speculative, config)

@@ -1,9 +1,10 @@
 """The deltas of one request, made of vLLM's outputs."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from msx_sdk.errors import PredictionError
-from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, Token, Usage
+from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, MessageDelta, Token, Usage
 from msx_vllm.checks import is_greedy
 from msx_vllm.outputs import EngineOutput, TextOutput
 from msx_vllm.token_texts import TokenTexts
@@ -11,11 +12,28 @@ from msx_vllm.token_texts import TokenTexts
 STOPPED = 503
 
 
+class ParsesTexts(Protocol):
+    """The parsers of one request (`msx_vllm.engine.parsers`)."""
+
+    @property
+    def keeps_special(self) -> bool: ...
+
+    def message(self, text: TextOutput, prompt: list[int], *, stream: bool) -> MessageDelta: ...
+
+
 class OutputDeltas:
     """`texts` are generated, of which the best `n` are sent. `copies`: each text is sent so often, because greedy texts
-    are equal, and vLLM makes one of them only."""
+    are equal, and vLLM makes one of them only. `parsing`: vLLM's parsers, where they read the texts."""
 
-    def __init__(self, request: GenerateRequest, tokens: TokenTexts, texts: int, copies: int = 1) -> None:
+    def __init__(
+        self,
+        request: GenerateRequest,
+        tokens: TokenTexts,
+        texts: int,
+        copies: int = 1,
+        parsing: ParsesTexts | None = None,
+    ) -> None:
+        self._parsing = parsing
         self._request, self._params, self._tokens = request, request.params, tokens
         self._best = texts > request.params.n and copies == 1
         self._copies = copies
@@ -24,7 +42,7 @@ class OutputDeltas:
 
     def read(self, output: EngineOutput) -> Iterator[GenerateDelta]:
         """Raises PredictionError for a text that vLLM could not finish."""
-        deltas = [delta for index, text in self._chosen(output) for delta in self._copied(index, text)]
+        deltas = [delta for index, text in self._chosen(output) for delta in self._copied(index, text, output)]
         self._usage.completion += sum(len(text.token_ids) for text in output.outputs) * self._copies
         if deltas and not self._begun:
             self._begin(deltas[0], output)
@@ -39,14 +57,20 @@ class OutputDeltas:
         ranked = sorted(output.outputs, key=lambda text: -(text.cumulative_logprob or 0.0) / len(text.token_ids))
         return enumerate(ranked[: self._params.n])
 
-    def _copied(self, index: int, text: TextOutput) -> Iterator[GenerateDelta]:
+    def _copied(self, index: int, text: TextOutput, output: EngineOutput) -> Iterator[GenerateDelta]:
+        message = self._message(text, output)
         for copy in range(self._copies):
-            delta = GenerateDelta(index=index + copy, text=text.text, tokens=self._tokens_of(text))
+            delta = GenerateDelta(index=index + copy, text=text.text, tokens=self._tokens_of(text), message=message)
             if text.finish_reason is not None:
                 delta.finish_reason, delta.stop_reason = self._end_of(text)
                 drawn = self._params.seed is not None and not is_greedy(self._params)
                 delta.seed = (self._params.seed or 0) + text.index if drawn else None
             yield delta
+
+    def _message(self, text: TextOutput, output: EngineOutput) -> MessageDelta | None:
+        if self._parsing is None:
+            return None
+        return self._parsing.message(text, list(output.prompt_token_ids or ()), stream=self._request.stream)
 
     def _tokens_of(self, text: TextOutput) -> tuple[Token, ...]:
         top = self._params.logprobs

@@ -35,6 +35,7 @@ from msx_vllm.engine_settings import EngineSettings
 from msx_vllm.environment import prepare
 from msx_vllm.figures import FiguresTeller
 from msx_vllm.keys import check_keys
+from msx_vllm.parser_names import parser_names
 from msx_vllm.spans import spans_of, text_of
 from msx_vllm.token_texts import TokenTexts
 from msx_vllm.watch import EngineWatch
@@ -59,6 +60,7 @@ class VllmHandler(TextGenerationHandler):
         super().initialize(context)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
         check_keys(self.yaml)
+        self.parsers = parser_names(self.yaml)
         prepare(Path.cwd(), context.info.cache_dir)
         context.report_progress("starting vLLM")
         self.llm = await self._started()
@@ -70,10 +72,11 @@ class VllmHandler(TextGenerationHandler):
         self._watch = EngineWatch(lambda: self.llm.is_dead)
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:
-        texts, times = texts_asked(request), None
-        deltas = OutputDeltas(request, self.tokens, texts, request.params.n if is_greedy(request.params) else 1)
+        texts, times, parsing = texts_asked(request), None, self.llm.parsing(request)
+        copies = request.params.n if is_greedy(request.params) else 1
+        deltas = OutputDeltas(request, self.tokens, texts, copies, parsing)
         with self._place():
-            async with aclosing(self.llm.texts(request, texts, context.get_request_id(0))) as outputs:
+            async with aclosing(self.llm.texts(request, texts, context.get_request_id(0), parsing)) as outputs:
                 async for output in outputs:
                     times = output.metrics
                     for delta in deltas.read(output):
@@ -135,6 +138,8 @@ class VllmHandler(TextGenerationHandler):
             load_adapter=self.yaml.adapters is not None and self.yaml.adapters.loadable,
             tool_parser=self.yaml.tool_parser or self._tool_parser(prompts.template),
             reasoning_parser=self.yaml.reasoning_parser or "",
+            parses_calls=bool(self.parsers.tools),
+            parses_reasoning=bool(self.parsers.reasoning),
             model_id=self.context.model_name,
             model_type=self.llm.model_type,
             max_input_tokens=self.llm.longest,
@@ -173,7 +178,7 @@ class VllmHandler(TextGenerationHandler):
             generation_config="vllm" if yaml.generation_config == "none" else "auto",
             adapters=lora_arguments(settings.adapters, yaml.adapters),
         )
-        return Llm(engine, settings.adapters, settings.chat_template)
+        return Llm(engine, settings.adapters, self.parsers, settings.chat_template)
 
     def settings(self) -> EngineSettings:
         """The model, and the arguments of its engine. Called before vLLM starts, in its environment. Raises

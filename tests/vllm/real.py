@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import LoadAdapterRequest
+from msx_sdk.generation import Constraint, LoadAdapterRequest, ParseOptions
 from msx_sdk.testing import LocalModel
 from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
@@ -41,14 +41,20 @@ def answers(folder: str) -> list[str]:
     """The cases that the handler does not answer as they say."""
     from msx_vllm.handler import VllmHandler
 
-    with LocalModel(VllmHandler, folder, config=CONFIG) as model:
+    parsers = {"toolParser": "vllm:hermes", "reasoningParser": "vllm:deepseek_r1"}
+    with LocalModel(VllmHandler, folder, config={**CONFIG, **parsers}) as model:
         figures = model.handler.owner.llm.series.read()
         told = (
             figures.blocks_total > 0
             and figures.prefix_placed > 0
             and set(HISTOGRAMS) <= {one.name for one in figures.series}
         )
-        return [*_wrong(model, CASES), *_unrefused(model, REFUSED), *([] if told else [str(figures)])]
+        return [
+            *_wrong(model, CASES),
+            *_unrefused(model, REFUSED),
+            *_unparsed(model),
+            *([] if told else [str(figures)]),
+        ]
 
 
 def images(folder: str) -> list[str]:
@@ -118,6 +124,25 @@ def _wrong(model: LocalModel, cases: list[Case]) -> Iterator[str]:
             yield f"{case.name}: {deltas}"
 
 
+def _unparsed(model: LocalModel) -> Iterator[str]:
+    """A text that is held to a thought and a call is parsed into them, in a stream and whole."""
+    call = r'<tool_call>\{"name": "f", "arguments": \{"a": 1\}\}</tool_call>'
+    params = {"temperature": 0.0, "constraint": Constraint(kind="regex", value=f"hm</think>\n{call}")}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
+    request = {"messages": [{"role": "user", "content": "abc"}], "tools": tools, "parse": ParseOptions()}
+    for stream in (True, False):
+        deltas = ask(model, {**request, "stream": stream, "add_special_tokens": False}, params)
+        if isinstance(deltas, Refusal):
+            yield str(deltas)
+            return
+        parts = [delta.message for delta in deltas if delta.message is not None]
+        calls = [one for part in parts for one in part.calls]
+        thought, arguments = "".join(part.reasoning for part in parts), "".join(one.arguments for one in calls)
+        names = [one.name for one in calls if one.id]
+        if (thought.strip(), names, arguments and json.loads(arguments)) != ("hm", ["f"], {"a": 1}):
+            yield f"stream {stream}: {parts}"
+
+
 def _unrefused(model: LocalModel, cases: list[Refused]) -> Iterator[str]:
     for case in cases:
         found = ask(model, case.request, case.params)
@@ -135,7 +160,7 @@ def _differences(name: str) -> Iterator[str]:
             or public.isupper()
         ):
             continue
-        if public in ("human", "scores", "outputs_of", "Renderer"):  # the stub's own
+        if public in ("human", "scores", "outputs_of", "Renderer", "LetterParser"):  # the stub's own
             continue
         theirs = getattr(real, public, None)
         if theirs is None:

@@ -19,6 +19,7 @@ from msx_llm.mindir.inputs import GraphInputs
 from msx_llm.mindir.options import SECTION, TwoFiles
 from msx_llm.mindir.pool import RowPool
 from msx_llm.mindir.runner import ExportedGraph, TwoFileRunner
+from msx_llm.text.parsers import check_parsers
 from msx_sdk import Context, HandlerLoadError, InvalidInput
 from msx_sdk.generation import GenerateRequest
 from msx_sdk.mindspore import model_file, read_options, setup
@@ -51,6 +52,7 @@ class MindIRTextGenerator(TextGenerator):
         context = self.context
         setup(context)
         self.yaml = parse_model_config(context.model_yaml_config)[0]
+        check_parsers(self.yaml)
         options = read_options(context, SECTION, TwoFiles)
         context.report_progress("reading the two graphs")
         prefill = _graph(_file(context, options.prefill), options, context)

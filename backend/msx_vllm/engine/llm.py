@@ -4,7 +4,7 @@ import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import vllm
 from vllm.platforms import current_platform
@@ -16,6 +16,7 @@ from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
 from msx_vllm.checks import check_room, check_sampling
 from msx_vllm.cores import WorkerShare, thread_binding
+from msx_vllm.deltas import ParsesTexts
 from msx_vllm.engine.arguments import engine_arguments
 from msx_vllm.engine.failures import told
 from msx_vllm.engine.images import EngineImages
@@ -26,6 +27,10 @@ from msx_vllm.engine.sampling import sampling_params
 from msx_vllm.engine.series import EngineSeries
 from msx_vllm.memory import host_cache_bytes
 from msx_vllm.outputs import EngineOutput
+from msx_vllm.parser_names import ParserNames
+
+if TYPE_CHECKING:
+    from msx_vllm.engine.parsers import EngineParsers
 
 DEFAULTS: dict[str, Any] = {
     "scheduling_policy": "priority",
@@ -61,7 +66,10 @@ def started(
 class Llm:
     """Texts by one engine. `longest` prompt and whole `context` in tokens."""
 
-    def __init__(self, engine: Any, adapters: Mapping[str, Path], chat_template: str | None = None) -> None:
+    def __init__(
+        self, engine: Any, adapters: Mapping[str, Path], parsers: ParserNames, chat_template: str | None = None
+    ) -> None:
+        """Raises HandlerLoadError for a parser that vLLM does not know."""
         self._engine, self._config = engine, engine.model_config
         self.context: int = engine.model_config.max_model_len
         self.longest = self.context - 1
@@ -73,10 +81,19 @@ class Llm:
         self.loras = Loras(engine, adapters)
         self.pooling = PooledTexts(engine, self.context)
         self.tasks: frozenset[str] = frozenset()
+        self._parsers = _parsers(engine, parsers)
         self._drafts = engine.vllm_config.speculative_config is not None
         self._has_priorities = engine.vllm_config.scheduler_config.policy == "priority"
 
-    async def texts(self, request: GenerateRequest, texts: int, id: str) -> AsyncGenerator[EngineOutput, None]:
+    def parsing(self, request: GenerateRequest) -> ParsesTexts | None:
+        """None where the server parses the texts. Raises InvalidInput."""
+        if self._parsers is None or request.parse is None:
+            return None
+        return self._parsers.parsing(request, request.parse)
+
+    async def texts(
+        self, request: GenerateRequest, texts: int, id: str, parsing: ParsesTexts | None = None
+    ) -> AsyncGenerator[EngineOutput, None]:
         """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
         PredictionError."""
         with told(self.longest, constrained=request.params.constraint is not None):
@@ -85,6 +102,8 @@ class Llm:
             prompt = await self.prompts.render(request)
             check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
             asked = sampling_params(request.params, texts, stream=request.stream)
+            if parsing is not None and parsing.keeps_special:
+                asked.skip_special_tokens = False
             priority = request.priority if self._has_priorities else 0
             made = self._engine.generate(prompt, asked, id, lora_request=adapter, priority=priority)
             async with aclosing(made) as outputs:
@@ -139,3 +158,12 @@ class Llm:
         """Blocks until the processes of the engine have ended, `timeout` seconds at most before they are killed."""
         self.images.close()
         self._engine.shutdown(timeout=timeout)
+
+
+def _parsers(engine: Any, names: ParserNames) -> "EngineParsers | None":
+    """Importing vLLM's parsers takes seconds: only where they are asked for."""
+    if not any(names):
+        return None
+    from msx_vllm.engine.parsers import EngineParsers
+
+    return EngineParsers(engine, names)

@@ -1,8 +1,8 @@
 """The way from a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from msx_core.generation import Capabilities
+from msx_core.generation import Capabilities, MessageDelta, ParseOptions
 from msx_core.reasoning import FORMATS as REASONING
 from msx_core.reasoning import ReasoningFirst
 from msx_core.tool_calls import DEFAULT, WHOLE, ToolCallFormat
@@ -15,19 +15,21 @@ from msx_frontend.generation.tools import Tools
 def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> ToolCallReader:
     """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them.
 
-    `reasoning`: False leaves out what the model thought.
+    `reasoning`: False leaves out what the model thought. What the handler parses comes to the reader as content alone.
     """
     if tools.mode == "named":
         return NamedCall(tools.named)
     if tools.mode == "required":
         return RequiredCalls(tools)
     answer: ToolCallReader = Content()
-    if reads_all := offered.tool_parser in WHOLE:
+    if offered.parses_calls:
+        reads_all = False
+    elif reads_all := offered.tool_parser in WHOLE:
         answer = format_of(offered).reader(tools.schemas if tools.mode == "auto" else {}, parallel=tools.parallel)
     elif tools.mode == "auto":
         answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
     inside = REASONING.get(offered.reasoning_parser)
-    if reads_all or inside is None:
+    if reads_all or inside is None or offered.parses_reasoning:
         told = answer
     else:
         told = ReasoningFirst(answer, inside=inside)
@@ -42,7 +44,30 @@ def format_of(offered: Capabilities) -> ToolCallFormat:
 def keeps_special(tools: Tools, offered: Capabilities) -> bool:
     """Whether the text must keep special tokens for its reader."""
     read = offered.tool_parser in WHOLE or tools.mode == "auto"
-    return read and format_of(offered).NEEDS_SPECIAL_TOKENS
+    return read and not offered.parses_calls and format_of(offered).NEEDS_SPECIAL_TOKENS
+
+
+def parse_options(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> ParseOptions | None:
+    """None where the handler has nothing to parse. `reasoning`: as of `reader_of`."""
+    if tools.mode not in ("auto", "none"):
+        return None
+    if not (offered.parses_reasoning or (offered.parses_calls and tools.mode == "auto")):
+        return None
+    return ParseOptions(reasoning=reasoning is not False, parallel=tools.parallel)
+
+
+def parts_of(reader: ToolCallReader, text: str, message: MessageDelta | None) -> Iterable[Part]:
+    """The parts of a text's growth, of which the handler has made `message` where it parses by itself."""
+    return reader.feed(text) if message is None else _parsed(reader, message)
+
+
+def _parsed(reader: ToolCallReader, message: MessageDelta) -> Iterator[Part]:
+    if message.reasoning:
+        yield Reasoning(message.reasoning)
+    if message.content:
+        yield from reader.feed(message.content)
+    for call in message.calls:
+        yield ToolCall(call.number, call.arguments, call.id, call.name)
 
 
 class Content:

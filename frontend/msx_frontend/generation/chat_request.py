@@ -4,7 +4,7 @@ from typing import Any
 
 from msx_core.generation import Capabilities, GenerateRequest
 from msx_core.generation.wire import Positive
-from msx_frontend.generation.calls import keeps_special
+from msx_frontend.generation.calls import keeps_special, parse_options
 from msx_frontend.generation.constraint import check_offered
 from msx_frontend.generation.conversation_fields import ConversationFields, check_template, unread
 from msx_frontend.generation.errors import WrongParameter
@@ -99,4 +99,5 @@ def chat_generation(
         truncate=asked.truncate_prompt_tokens,
         add_special_tokens=bool(asked.add_special_tokens),
         return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
+        parse=parse_options(tools, offered, reasoning=asked.include_reasoning),
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from msx_core.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, Token, Usage
+from msx_core.generation import GENERATE, FinishReason, GenerateDelta, GenerateRequest, MessageDelta, Token, Usage
 from msx_core.text_limits import TextLimits, too_much
 from msx_frontend.generation.errors import IncompleteReply, InvalidReply, WrongParameter
 from msx_frontend.generation.text_request import TextRequest
@@ -49,12 +49,16 @@ class Text:
     finish_reason: FinishReason = "stop"
     stop_reason: str | int | None = None
     seed: int | None = None
+    messages: list[MessageDelta] = field(default_factory=list)
+    """Its parts, where the handler has parsed it."""
 
     def grow(self, delta: GenerateDelta) -> None:
         self.text += delta.text
         self.tokens += delta.tokens
         self.prompt_tokens = delta.prompt_tokens or self.prompt_tokens
         self.prompt_ids = delta.prompt_ids or self.prompt_ids
+        if delta.message is not None:
+            self.messages.append(delta.message)
         if delta.finish_reason is not None:
             self.finish_reason, self.stop_reason, self.seed = delta.finish_reason, delta.stop_reason, delta.seed
 

@@ -13,10 +13,16 @@ from msx_core.tool_calls import FORMATS as TOOL_PARSERS
 from msx_core.values import ConfigError, Count, Positive, convert, near_miss, show
 
 S = TypeVar("S", bound=msgspec.Struct)
+VLLMS = "vllm:"
+"""Begins the name of a parser that vLLM has."""
 
 
-def _one_of(names: Iterable[str]) -> str:
-    return f"^({'|'.join(names)})$"
+def _parser_of(names: Iterable[str]) -> str:
+    return f"^({'|'.join(names)}|{VLLMS}[A-Za-z0-9_.-]{{1,64}})$"
+
+
+def _parser_words(names: Iterable[str]) -> str:
+    return f"one of {', '.join(names)}; with --handler vllm also {VLLMS}NAME, a parser of vLLM's"
 
 
 Isa = Annotated[str, Meta(pattern="^[A-Za-z0-9_]+$", description="the name of an instruction set")]
@@ -61,9 +67,9 @@ AdapterPlaces = Annotated[
 ]
 AdapterRank = Annotated[int, Meta(ge=1, le=MOST_ADAPTER_RANK, description=f"a rank from 1 to {MOST_ADAPTER_RANK}")]
 JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
-ToolParser = Annotated[str, Meta(pattern=_one_of(TOOL_PARSERS), description=f"one of {', '.join(TOOL_PARSERS)}")]
+ToolParser = Annotated[str, Meta(pattern=_parser_of(TOOL_PARSERS), description=_parser_words(TOOL_PARSERS))]
 ReasoningParser = Annotated[
-    str, Meta(pattern=_one_of(REASONING_PARSERS), description=f"one of {', '.join(REASONING_PARSERS)}")
+    str, Meta(pattern=_parser_of(REASONING_PARSERS), description=_parser_words(REASONING_PARSERS))
 ]
 DecMode = Annotated[Literal["AES-GCM", "AES-CBC"], Meta(description="one of AES-GCM, AES-CBC")]
 MOST_PER_DEVICE = 8

@@ -27,10 +27,13 @@ from msx_core.generation.sampling import SamplingDefaults as SamplingDefaults
 from msx_core.generation.sampling import SamplingParams as SamplingParams
 from msx_core.generation.sleep import SleepReply as SleepReply
 from msx_core.generation.sleep import SleepRequest as SleepRequest
+from msx_core.generation.text import CallDelta as CallDelta
 from msx_core.generation.text import ContextLengthExceeded as ContextLengthExceeded
 from msx_core.generation.text import FinishReason as FinishReason
 from msx_core.generation.text import GenerateDelta as GenerateDelta
 from msx_core.generation.text import GenerateRequest as GenerateRequest
+from msx_core.generation.text import MessageDelta as MessageDelta
+from msx_core.generation.text import ParseOptions as ParseOptions
 from msx_core.generation.text import Token as Token
 from msx_core.generation.text import TopToken as TopToken
 from msx_core.generation.text import Usage as Usage

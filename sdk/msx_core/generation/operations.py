@@ -45,6 +45,10 @@ class Capabilities(WireStruct):
     reasoning_parser: str = ""
     """The name of the reasoning parser: the format in which the model writes its reasoning, if that is to be
     separated."""
+    parses_calls: bool = False
+    """The handler parses calls by itself, whatever `tool_parser` is (`GenerateRequest.parse`)."""
+    parses_reasoning: bool = False
+    """The handler parses reasoning by itself, whatever `reasoning_parser` is."""
     model_id: str = ""
     model_type: str = ""
     max_input_tokens: int | None = None

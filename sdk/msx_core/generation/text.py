@@ -23,6 +23,15 @@ class ContextLengthExceeded(InvalidInput):
     code = "context_length_exceeded"
 
 
+class ParseOptions(WireStruct):
+    """How the handler divides a text into reasoning, content and calls."""
+
+    reasoning: bool = True
+    """False leaves out what the model thought."""
+    parallel: bool = True
+    """False leaves out all calls but the first."""
+
+
 class GenerateRequest(WireStruct):
     """Exactly one of `prompt` and `messages` is given."""
 
@@ -62,6 +71,8 @@ class GenerateRequest(WireStruct):
     add_special_tokens: bool = True
     """The APIs set it to False for `messages`, since the template writes special tokens."""
     return_prompt_ids: bool = False
+    parse: ParseOptions | None = None
+    """Asks for `GenerateDelta.message`; only if `Capabilities.parses_calls` or `parses_reasoning` is true."""
 
 
 class TopToken(WireStruct):
@@ -93,6 +104,24 @@ class Usage(WireStruct):
     """Prompt tokens whose keys and values were in the cache."""
 
 
+class CallDelta(WireStruct):
+    """A call of a tool, or a further piece of its arguments, JSON. Only the first piece has an id and a name."""
+
+    number: int
+    arguments: str = ""
+    id: str = ""
+    name: str = ""
+
+
+class MessageDelta(WireStruct):
+    """The growth of a message: what a handler that parses by itself makes of the growth of a text."""
+
+    reasoning: str = ""
+    content: str = ""
+    """Without calls, where the handler parses them."""
+    calls: tuple[CallDelta, ...] = ()
+
+
 class GenerateDelta(WireStruct):
     """The growth of one of the `n` texts. The last delta of each text has a `finish_reason`; the very last one has
     `usage`."""
@@ -110,6 +139,8 @@ class GenerateDelta(WireStruct):
     log-probability."""
     prompt_ids: tuple[int, ...] = ()
     """Ids of the prompt's tokens, on the first delta, when `return_prompt_ids` was asked for."""
+    message: MessageDelta | None = None
+    """The part of the message that this growth adds, when `parse` asked for it."""
     seed: int | None = None
     """Seed that reproduces a sampled text, on its last delta."""
     usage: Usage | None = None

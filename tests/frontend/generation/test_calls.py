@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from msx_core.tool_calls.parts import ToolCall, ToolCallReader
-from msx_frontend.generation.calls import format_of, keeps_special, reader_of
+from msx_frontend.generation.calls import format_of, keeps_special, parse_options, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
-from msx_sdk.generation import Capabilities
+from msx_sdk.generation import Capabilities, ParseOptions
 from tests.core.tool_calls.reading import read
 
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]
@@ -91,3 +91,19 @@ def test_reasoning_is_told_apart_where_the_model_says_so() -> None:
     assert read(reader(Tools(), reasoning_parser="qwen3"), "<think>hm</think>Yes") == ("«hm»Yes", [])
     assert read(reader(tools(), reasoning_parser="qwen3"), f"<think>hm</think>{CALL}") == ("«hm»", [F])
     assert read(reader(tools("required"), reasoning_parser="deepseek_r1"), '[{"name": "f"}]') == ("", [F])
+
+
+def test_what_a_handler_parses_is_not_read_again() -> None:
+    calls, thoughts = Capabilities(parses_calls=True), Capabilities(parses_reasoning=True, reasoning_parser="qwen3")
+    assert read(reader_of(tools(), calls), CALL) == (CALL, [])
+    assert read(reader_of(tools(), thoughts), f"<think>{CALL}") == ("<think>", [F])
+    assert not keeps_special(tools(), Capabilities(parses_calls=True, tool_parser="mistral"))
+
+
+def test_which_requests_a_handler_parses() -> None:
+    calls, thoughts = Capabilities(parses_calls=True), Capabilities(parses_reasoning=True)
+    assert parse_options(tools(parallel=False), calls, reasoning=False) == ParseOptions(reasoning=False, parallel=False)
+    assert parse_options(tools("none"), thoughts) == ParseOptions()
+    assert parse_options(tools("none"), calls) is None
+    assert parse_options(tools("required"), calls) is None
+    assert parse_options(tools(), Capabilities()) is None

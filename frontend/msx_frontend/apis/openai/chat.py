@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
+from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, MessageDelta, Token
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
 from msx_frontend.apis.openai.logprobs import chat_logprobs, prompt_logprobs
-from msx_frontend.generation.calls import reader_of
+from msx_frontend.generation.calls import parts_of, reader_of
 from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_generation, chat_ignored, chat_names
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import (
@@ -72,8 +72,10 @@ class Message(NamedTuple):
     reasoning: str
 
 
-def message_of(text: str, reader: ToolCallReader) -> Message:
-    parts = [*reader.feed(text), *reader.finish()]
+def message_of(text: Text, reader: ToolCallReader) -> Message:
+    grown: list[MessageDelta | None] = [*text.messages] or [None]
+    parts = [part for message in grown for part in parts_of(reader, text.text, message)]
+    parts += reader.finish()
     content = "".join(part for part in parts if isinstance(part, str))
     reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
     return Message(content, _joined(part for part in parts if isinstance(part, ToolCall)), reasoning)
@@ -123,7 +125,7 @@ class _ChatShape:
         return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:
-        content, calls, reasoning = message_of(text.text, self.reader())
+        content, calls, reasoning = message_of(text, self.reader())
         nothing = None if calls else self.no_content
         message: dict[str, Any] = {"role": "assistant", "content": content or nothing, "refusal": None}
         if reasoning:
@@ -190,7 +192,7 @@ class _Choice:
             self._begun = True
             yield self._first(delta)
         self._untold += delta.tokens
-        yield from self._parts(self._reader.feed(delta.text))
+        yield from self._parts(parts_of(self._reader, delta.text, delta.message))
         if delta.finish_reason is not None:
             yield from self._parts(self._reader.finish())
             yield self._chunk({}, finish_of(delta.finish_reason, self._tools, self._called))
@@ -200,7 +202,7 @@ class _Choice:
         role = self._value({"role": "assistant", "content": shape.no_content})
         return event({**role, **shape.prompt(delta.prompt_ids)})
 
-    def _parts(self, parts: Iterator[Part]) -> Iterator[bytes]:
+    def _parts(self, parts: Iterable[Part]) -> Iterator[bytes]:
         for part in parts:
             if isinstance(part, ToolCall):
                 self._called = True

@@ -16,7 +16,7 @@ from msx_frontend.apis.openai.responses_request import (
     response_names,
     responses_ignored,
 )
-from msx_frontend.generation.calls import reader_of
+from msx_frontend.generation.calls import parts_of, reader_of
 from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
@@ -42,7 +42,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
         return StreamedTextReply(generation, _ResponseStream(shape, generation, reader))
 
     def write(texts: list[Text]) -> JsonReply:
-        items = _items(shape.id, message_of(texts[0].text, reader))
+        items = _items(shape.id, message_of(texts[0], reader))
         return JsonReply(shape.ended(items, texts[0].finish_reason, generation.usage))
 
     return CompleteTextReply(generation, write)
@@ -65,7 +65,8 @@ class _ResponseStream:
     def events_of(self, text_delta: TextDelta) -> bytes:
         delta, first = text_delta.delta, [] if self._begun else self._begin()
         self._finish = delta.finish_reason or self._finish
-        return b"".join([*first, *self._output.parts(self._reader.feed(delta.text))])
+        parts = parts_of(self._reader, delta.text, delta.message)
+        return b"".join([*first, *self._output.parts(parts)])
 
     def last_events(self) -> bytes:
         events = [*self._output.parts(self._reader.finish()), *self._output.close()]

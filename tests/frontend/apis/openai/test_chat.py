@@ -5,7 +5,18 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import Capabilities, GenerateDelta, GenerateRequest, SamplingDefaults, SamplingParams, Token
+from msx_sdk.generation import (
+    CallDelta,
+    Capabilities,
+    GenerateDelta,
+    GenerateRequest,
+    MessageDelta,
+    ParseOptions,
+    SamplingDefaults,
+    SamplingParams,
+    Token,
+    Usage,
+)
 from tests.frontend.generation.speaker import Speaker, events, refused, words
 from tests.loops import run
 
@@ -162,6 +173,32 @@ def test_reasoning() -> None:
     assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "hm"
     assert "".join(delta.get("content") or "" for delta in deltas) == "Yes"
     assert "reasoning_content" not in offering("Yes", offered)[1]
+
+
+def test_what_the_handler_has_parsed() -> None:
+    offered = Capabilities(generate=True, chat=True, tool_parser="x", parses_calls=True, parses_reasoning=True)
+    parsed = [
+        GenerateDelta(text="<think>", message=MessageDelta()),
+        GenerateDelta(text="hm", message=MessageDelta(reasoning="hm")),
+        GenerateDelta(text="Yes", message=MessageDelta(content="Yes")),
+        GenerateDelta(text="<f>", message=MessageDelta(calls=(CallDelta(number=0, id="c", name="f"),))),
+        GenerateDelta(text="{}", message=MessageDelta(calls=(CallDelta(number=0, arguments="{}"),))),
+    ]
+
+    async def test(stream: bool) -> Any:
+        end = GenerateDelta(finish_reason="eos", usage=Usage(prompt=1, completion=5), message=MessageDelta())
+        speaker = Speaker([[*parsed, end]], models={"m": offered})
+        exchange = await speaker.ask(PATH, {**HELLO, "tools": TOOLS, "stream": stream})
+        assert speaker.asked[0].parse == ParseOptions()
+        return events(exchange) if stream else exchange.json["choices"][0]
+
+    choice = run(test(False))
+    message = choice["message"]
+    assert (message["reasoning_content"], message["content"], choice["finish_reason"]) == ("hm", "Yes", "tool_calls")
+    assert message["tool_calls"] == [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    deltas = [chunk["choices"][0]["delta"] for chunk in run(test(True))[:-1]]
+    assert deltas[1:3] == [{"reasoning_content": "hm"}, {"content": "Yes"}]
+    assert [one["tool_calls"][0]["function"]["arguments"] for one in deltas[3:5]] == ["", "{}"]
 
 
 def test_marks_that_are_special_tokens_stay_in_the_text() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import Capabilities
+from msx_sdk.generation import CallDelta, Capabilities, GenerateDelta, MessageDelta, Usage
 from tests.frontend.generation.speaker import Speaker, events, refused, words
 from tests.loops import run
 
@@ -155,3 +155,20 @@ def test_reasoning_is_an_item_of_its_own() -> None:
         thought, message = ask_thinker(stream)["output"]
         assert (thought["type"], thought["content"]) == ("reasoning", [{"type": "reasoning_text", "text": "hm"}])
         assert message["content"][0]["text"] == "Yes"
+
+
+def test_what_the_handler_has_parsed_is_items() -> None:
+    parsed = MessageDelta(reasoning="hm", content="Yes", calls=(CallDelta(number=0, id="c", name="f", arguments="{}"),))
+
+    async def test(stream: bool) -> Any:
+        offered = Capabilities(generate=True, chat=True, parses_calls=True, parses_reasoning=True)
+        delta = GenerateDelta(text="all", message=parsed, finish_reason="eos", usage=Usage(prompt=1, completion=1))
+        speaker = Speaker([[delta]], models={"m": offered})
+        tools = [{"type": "function", "name": "f"}]
+        exchange = await speaker.ask(PATH, {"input": "hi", "stream": stream, "tools": tools})
+        return events(exchange)[-1]["response"] if stream else exchange.json
+
+    for stream in (False, True):
+        thought, message, call = run(test(stream))["output"]
+        assert (thought["content"][0]["text"], message["content"][0]["text"]) == ("hm", "Yes")
+        assert (call["call_id"], call["name"], call["arguments"]) == ("c", "f", "{}")
