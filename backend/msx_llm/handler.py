@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from msx_core.cgroup import memory_limit
+from msx_core.chat_templates.request_template import RequestTemplates
 from msx_core.config import SpeculativeOptions, parse_model_config
 from msx_core.generation.wire import encode
 from msx_core.mindspore.runtime import device_target
@@ -41,7 +42,6 @@ from msx_llm.text.defaults import sampling_defaults
 from msx_llm.text.files import special_tokens, tokenizer_config
 from msx_llm.text.parsers import check_parsers
 from msx_llm.text.prompts import PromptFiles, Prompts
-from msx_llm.text.request_template import RequestTemplates
 from msx_llm.text.requests import RequestTexts
 from msx_sdk import Context
 from msx_sdk.generation import (

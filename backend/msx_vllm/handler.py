@@ -131,6 +131,7 @@ class VllmHandler(TextGenerationHandler):
             generate=True,
             chat=prompts.chats,
             template_variables=prompts.variables if prompts.chats else (),
+            request_templates=self.yaml.request_chat_template,
             tokenize=True,
             constraints=CONSTRAINTS,
             sampling=self.llm.sampling,
@@ -178,7 +179,13 @@ class VllmHandler(TextGenerationHandler):
             generation_config="vllm" if yaml.generation_config == "none" else "auto",
             adapters=lora_arguments(settings.adapters, yaml.adapters),
         )
-        return Llm(engine, settings.adapters, self.parsers, settings.chat_template)
+        return Llm(
+            engine,
+            settings.adapters,
+            self.parsers,
+            settings.chat_template,
+            request_templates=yaml.request_chat_template,
+        )
 
     def settings(self) -> EngineSettings:
         """The model, and the arguments of its engine. Called before vLLM starts, in its environment. Raises

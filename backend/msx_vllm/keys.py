@@ -17,7 +17,6 @@ INSTEAD = {
     "device_sampling": "",
     "capture_buckets": "",
     "speculative": "vllm.speculative_config",
-    "request_chat_template": "",
 }
 """Fields, each with the argument of vLLM's engine that says the same; "" without one."""
 
@@ -26,7 +25,5 @@ def check_keys(config: ModelConfig) -> None:
     """Raises HandlerLoadError for a key that this engine does not read."""
     names = dict(zip(config.__struct_fields__, config.__struct_encode_fields__, strict=True))
     for field in sorted(config.explicit & INSTEAD.keys()):
-        if field == "request_chat_template" and not config.request_chat_template:
-            continue
         hint = f"give {INSTEAD[field]}" if INSTEAD[field] else "leave it out"
         raise HandlerLoadError(f"{names[field]}: --handler vllm does not read this key: {hint}")

@@ -11,18 +11,21 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import Constraint, LoadAdapterRequest, ParseOptions
+from msx_sdk.generation import Constraint, GenerateRequest, LoadAdapterRequest, MessageDelta, ParseOptions
 from msx_sdk.testing import LocalModel
+from msx_vllm.parser_names import ParserNames
 from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
 
 STUB = Path(__file__).parent / "stub"
+THOUGHT = '<think>hm</think>Well. <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
+TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 CONFIG: dict[str, Any] = {
     "vllm": {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M", "max-num-seqs": 8},
     "maxConcurrent": 8,
@@ -41,8 +44,7 @@ def answers(folder: str) -> list[str]:
     """The cases that the handler does not answer as they say."""
     from msx_vllm.handler import VllmHandler
 
-    parsers = {"toolParser": "vllm:hermes", "reasoningParser": "vllm:deepseek_r1"}
-    with LocalModel(VllmHandler, folder, config={**CONFIG, **parsers}) as model:
+    with LocalModel(VllmHandler, folder, config={**CONFIG, "toolParser": "vllm:hermes"}) as model:
         figures = model.handler.owner.llm.series.read()
         told = (
             figures.blocks_total > 0
@@ -69,6 +71,32 @@ def images(folder: str) -> list[str]:
         wrong += [*_wrong(model, IMAGES), *_unrefused(model, [*REFUSED_IMAGES, THIN])]
         after = ask(model, {**asked(picture(BLUE)), "stream": False}, GREEDY)
     return wrong if isinstance(after, list) and after[0].text == found[1] else [*wrong, f"afterwards: {after}"]
+
+
+def parsers(folder: str) -> list[str]:
+    """Texts that vLLM's parsers do not divide into a thought and a call, piece by piece and whole."""
+    from vllm.tokenizers import get_tokenizer
+
+    from msx_vllm.engine.parsers import EngineParsers
+
+    tokenizer = get_tokenizer(folder)
+    tokenizer.add_tokens(["<think>", "</think>"], special_tokens=True)
+    config = SimpleNamespace(hf_config=SimpleNamespace(model_type="llama"))
+    engine = SimpleNamespace(get_tokenizer=lambda: tokenizer, model_config=config)
+    made = EngineParsers(engine, ParserNames("hermes", "qwen3"))
+    request = GenerateRequest(messages=[{"role": "user", "content": "a"}], tools=TOOLS)
+    ids = tokenizer.encode(THOUGHT, add_special_tokens=False)
+    texts = [tokenizer.decode(ids[:end]) for end in range(len(ids) + 1)]
+    wrong = []
+    for pieces in ([(THOUGHT, ids)], [(texts[at + 1][len(texts[at]) :], [id]) for at, id in enumerate(ids)]):
+        parsing, parts = made.parsing(request, ParseOptions()), list[MessageDelta | None]()
+        for number, (text, tokens) in enumerate(pieces, 1):
+            end = "stop" if number == len(pieces) else None
+            output: Any = SimpleNamespace(index=0, text=text, token_ids=tokens, finish_reason=end)
+            parts.append(parsing.message(output, [5], stream=len(pieces) > 1))
+        if (found := _joined(parts)) != ("hm", "Well.", ["f"], {"a": 1}):
+            wrong.append(str(found))
+    return wrong
 
 
 def adapters(folder: str) -> list[str]:
@@ -125,22 +153,25 @@ def _wrong(model: LocalModel, cases: list[Case]) -> Iterator[str]:
 
 
 def _unparsed(model: LocalModel) -> Iterator[str]:
-    """A text that is held to a thought and a call is parsed into them, in a stream and whole."""
+    """A text that is held to a call is parsed into it, in a stream and whole."""
     call = r'<tool_call>\{"name": "f", "arguments": \{"a": 1\}\}</tool_call>'
-    params = {"temperature": 0.0, "constraint": Constraint(kind="regex", value=f"hm</think>\n{call}")}
-    tools = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
-    request = {"messages": [{"role": "user", "content": "abc"}], "tools": tools, "parse": ParseOptions()}
+    params = {"temperature": 0.0, "constraint": Constraint(kind="regex", value=call)}
+    request = {"messages": [{"role": "user", "content": "abc"}], "tools": TOOLS, "parse": ParseOptions()}
     for stream in (True, False):
         deltas = ask(model, {**request, "stream": stream, "add_special_tokens": False}, params)
         if isinstance(deltas, Refusal):
             yield str(deltas)
-            return
-        parts = [delta.message for delta in deltas if delta.message is not None]
-        calls = [one for part in parts for one in part.calls]
-        thought, arguments = "".join(part.reasoning for part in parts), "".join(one.arguments for one in calls)
-        names = [one.name for one in calls if one.id]
-        if (thought.strip(), names, arguments and json.loads(arguments)) != ("hm", ["f"], {"a": 1}):
-            yield f"stream {stream}: {parts}"
+        elif (found := _joined([delta.message for delta in deltas])) != ("", "", ["f"], {"a": 1}):
+            yield f"stream {stream}: {found}"
+
+
+def _joined(parts: list[MessageDelta | None]) -> tuple[str, str, list[str], Any]:
+    """Reasoning, content, names of calls, and the arguments of the one call."""
+    known = [part for part in parts if part is not None]
+    calls = [one for part in known for one in part.calls]
+    arguments = "".join(one.arguments for one in calls)
+    thought, content = ("".join(getattr(part, name) for part in known) for name in ("reasoning", "content"))
+    return thought.strip(), content.strip(), [one.name for one in calls if one.id], json.loads(arguments or "null")
 
 
 def _unrefused(model: LocalModel, cases: list[Refused]) -> Iterator[str]:
@@ -175,7 +206,8 @@ def _of_class(name: str, made: type, real: type) -> Iterator[str]:
     for method, function in vars(made).items():
         if inspect.isfunction(function) and not method.startswith("_") and hasattr(real, method):
             yield from _unknown(f"{name}.{method}", function, getattr(real, method))
-    known = {*getattr(real, "__dataclass_fields__", ()), *getattr(real, "__struct_fields__", ()), *dir(real)}
+    members = ("__dataclass_fields__", "__struct_fields__", "model_fields")
+    known = {*dir(real), *(name for one in members for name in getattr(real, one, ()))}
     yield from (
         f"{name}.{field}"
         for field in getattr(made, "__annotations__", ())
@@ -203,5 +235,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    calls = {"names": names, "answers": answers, "vectors": vectors, "scores": scores, "adapters": adapters}
-    Path(result).write_text(json.dumps({**calls, "images": images}[call](folder)))
+    known = (names, answers, vectors, scores, adapters, parsers, images)
+    Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))

@@ -26,8 +26,13 @@ CONFIG: dict[str, Any] = {"vllm": {"max-model-len": "1k", "dtype": "float32"}, "
 
 
 @pytest.fixture
-def model(stub: None, here: Path) -> Iterator[LocalModel]:
-    with LocalModel(VllmHandler, here, config=CONFIG) as model:
+def config() -> dict[str, Any]:
+    return CONFIG
+
+
+@pytest.fixture
+def model(stub: None, here: Path, config: dict[str, Any]) -> Iterator[LocalModel]:
+    with LocalModel(VllmHandler, here, config=config) as model:
         yield model
 
 
@@ -123,6 +128,27 @@ def test_a_template_gets_the_variables_that_it_reads(model: LocalModel) -> None:
     assert not isinstance(deltas, Refusal)
     assert deltas[0].prompt_ids == (97, 70)
     assert model.handler.owner.capabilities().template_variables == ("flag",)
+
+
+@pytest.mark.parametrize("config", [{**CONFIG, "requestChatTemplate": True}])
+def test_a_template_of_the_request(model: LocalModel, config: dict[str, Any]) -> None:
+    template = "{{ bos_token }}{% for m in messages %}{{ m.content }}!{% endfor %}{{ flag }}"
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "a"}]
+    request = {"messages": messages, "chat_template_kwargs": {"flag": "F"}}
+    given = {**request, "chat_template": template, "return_prompt_ids": True, "add_special_tokens": False}
+    deltas = ask(model, given, {"max_tokens": 1})
+    assert not isinstance(deltas, Refusal)
+    assert "".join(map(chr, deltas[0].prompt_ids)) == "<s>a!F"
+    assert model.handler.owner.capabilities().request_templates
+    bad = ask(model, {**given, "chat_template": "{{ 1 / 0 }}"}, {"max_tokens": 1})
+    assert bad == Refusal(400, "chat_template: ZeroDivisionError: division by zero")
+    asked = TokenizeRequest(messages=messages, chat_template="{{ messages[0].content }}?")
+    assert model._loop.run_until_complete(model.handler.owner.tokenize(asked, model.context)).text == "a?"
+
+
+def test_a_template_of_the_request_is_refused_without_the_key(model: LocalModel) -> None:
+    request = {"messages": [{"role": "user", "content": "a"}], "chat_template": "x"}
+    assert ask(model, request, {}) == Refusal(400, "chat_template: this model uses its own alone; leave it out")
 
 
 def test_a_prompt_is_tokenized(model: LocalModel) -> None:

@@ -38,6 +38,11 @@ def test_vectors_and_scores(tmp_path: Path, call: str, labels: tuple[str, ...]) 
     assert run(call, make_tiny_model(tmp_path / "model", labels), tmp_path) == []
 
 
+@pytest.mark.timeout(300)
+def test_parsers_of_calls_and_reasoning(tmp_path: Path) -> None:
+    assert run("parsers", make_tiny_model(tmp_path / "model"), tmp_path) == []
+
+
 @pytest.mark.timeout(600)
 def test_adapters(tmp_path: Path) -> None:
     folder = make_tiny_model(tmp_path / "model")

@@ -4,9 +4,9 @@ from typing import TypeVar
 
 import msgspec
 
+from msx_core.chat_templates.request_template import RequestTemplates
 from msx_core.generation.wire import encode
 from msx_llm.text.prompts import PromptCall, PromptFiles, Prompts, check_alone, template_options
-from msx_llm.text.request_template import RequestTemplates
 from msx_llm.text.text_calls import TokenizeCall
 from msx_llm.text.tokenizing import SHORT, Tokenizing
 from msx_sdk.errors import InvalidInput

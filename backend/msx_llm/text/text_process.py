@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from msx_core.chat_templates.request_template import plain_environment
 from msx_core.generation.long_texts import slices_of
-from msx_llm.text.request_template import plain_environment
 from msx_llm.text.text_calls import (
     HEAD,
     TextCall,

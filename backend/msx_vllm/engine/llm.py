@@ -67,7 +67,13 @@ class Llm:
     """Texts by one engine. `longest` prompt and whole `context` in tokens."""
 
     def __init__(
-        self, engine: Any, adapters: Mapping[str, Path], parsers: ParserNames, chat_template: str | None = None
+        self,
+        engine: Any,
+        adapters: Mapping[str, Path],
+        parsers: ParserNames,
+        chat_template: str | None = None,
+        *,
+        request_templates: bool = False,
     ) -> None:
         """Raises HandlerLoadError for a parser that vLLM does not know."""
         self._engine, self._config = engine, engine.model_config
@@ -76,7 +82,9 @@ class Llm:
         self.vocab_size: int = engine.model_config.get_vocab_size()
         self.tokenizer = engine.get_tokenizer()
         self.images = EngineImages(engine)
-        self.prompts = EnginePrompts(engine, self.context, self.images, chat_template)
+        self.prompts = EnginePrompts(
+            engine, self.context, self.images, chat_template, request_templates=request_templates
+        )
         self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
         self.loras = Loras(engine, adapters)
         self.pooling = PooledTexts(engine, self.context)

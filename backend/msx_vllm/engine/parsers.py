@@ -37,7 +37,9 @@ class EngineParsers:
                 tokenizer=self._tokenizer,
             )
         except Exception as error:  # a parser is a program, which may fail in any way on a tokenizer
-            raise HandlerLoadError(f"{names}: vLLM's parser does not fit the model: {error}") from error
+            raise HandlerLoadError(
+                f"{names}: vLLM's parser does not fit the model: {error.__cause__ or error}"
+            ) from error
 
     def parsing(self, request: GenerateRequest, options: ParseOptions) -> "Parsing":
         """Raises InvalidInput for tools that vLLM does not take."""

@@ -12,6 +12,7 @@ import jinja2.meta
 import jinja2.sandbox
 from vllm.renderers.params import ChatParams, TokenizeParams
 
+from msx_core.chat_templates.request_template import RequestTemplates
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, TokenizeRequest
 from msx_vllm.checks import check_ids
@@ -24,25 +25,39 @@ STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "docume
 
 
 class EnginePrompts:
-    """`context`: the most tokens of prompt and text together. `template`: one in the place of the model's own."""
+    """`context`: the most tokens of prompt and text together. `template`: one in the place of the model's own.
+    `request_templates`: a request may bring its own."""
 
-    def __init__(self, engine: Any, context: int, images: EngineImages, template: str | None = None) -> None:
+    def __init__(
+        self,
+        engine: Any,
+        context: int,
+        images: EngineImages,
+        template: str | None = None,
+        *,
+        request_templates: bool = False,
+    ) -> None:
         self._renderer, self._context, self._images = engine.renderer, context, images
         self._vocab_size: int = engine.model_config.get_vocab_size()
         self._given = template
         self.template = template or template_of(self._renderer.get_tokenizer(), engine.model_config)
         self.chats = self.template is not None
+        self._templates = (
+            RequestTemplates(_special_tokens(self._renderer.get_tokenizer())) if request_templates else None
+        )
         self.variables = None if not self.template else variables_of(self.template)
 
     async def render(self, request: GenerateRequest) -> Any:
         """The prompt as vLLM's engine takes it; its `prompt_token_ids` are there. Raises InvalidInput, and vLLM's
         exceptions."""
+        if request.chat_template is not None:
+            return await self._plain(request, await self._by_own_template(request))
         if request.messages is not None:
             made = await self._chat(request, self._tokenizing(request))
         elif request.images:
             made = await self._illustrated(request, self._tokenizing(request))
         else:
-            return await self._plain(request)
+            return await self._plain(request, request.prompt)
         if request.images:
             _check_uncut(len(made["prompt_token_ids"]), request.truncate)
         return made
@@ -50,6 +65,8 @@ class EnginePrompts:
     async def written(self, request: TokenizeRequest) -> str | list[int]:
         """Write messages by the chat template: a text, or the tokens of messages with images, and of a tokenizer that
         writes them by itself. Raises InvalidInput."""
+        if request.chat_template is not None:
+            return await self._by_own_template(request)
         if request.images:
             made = await self._chat(request, TokenizeParams(max_total_tokens=None, add_special_tokens=False))
             ids: list[int] = made["prompt_token_ids"]
@@ -60,13 +77,13 @@ class EnginePrompts:
         written: str | list[int] = prompt["prompt"] if "prompt" in prompt else prompt["prompt_token_ids"]
         return written
 
-    async def _plain(self, request: GenerateRequest) -> Any:
-        if request.prompt is None:
+    async def _plain(self, request: GenerateRequest, text: str | tuple[int, ...] | None) -> Any:
+        if text is None:
             raise InvalidInput("prompt: expected a text, or token ids")
-        if isinstance(request.prompt, str):
-            prompt: dict[str, Any] = {"prompt": request.prompt}
+        if isinstance(text, str):
+            prompt: dict[str, Any] = {"prompt": text}
         else:
-            ids = list(request.prompt[-request.truncate :] if request.truncate else request.prompt)
+            ids = list(text[-request.truncate :] if request.truncate else text)
             prompt = {"prompt_token_ids": ids}
         (made,) = await self._renderer.render_cmpl_async([prompt], self._tokenizing(request))
         check_ids(made["prompt_token_ids"], self._vocab_size)
@@ -98,9 +115,22 @@ class EnginePrompts:
             raise InvalidInput("prompt: expected either a prompt or messages, not both")
         if not self.chats:
             raise InvalidInput("messages: this model has no chat template; send a prompt")
-        if request.chat_template is not None:
-            raise InvalidInput("chat_template: this handler uses the model's own alone; leave it out")
         return ChatParts(request, self._images.most)
+
+    async def _by_own_template(self, request: GenerateRequest | TokenizeRequest) -> str:
+        """Write messages by the template that the request has brought, which is not trusted."""
+        if self._templates is None or request.chat_template is None:
+            raise InvalidInput("chat_template: this model uses its own alone; leave it out")
+        if request.images:
+            raise InvalidInput("chat_template: not together with images; leave one of them out")
+        if request.prompt is not None:
+            raise InvalidInput("prompt: expected either a prompt or messages, not both")
+        options = {
+            "add_generation_prompt": request.add_generation_prompt,
+            "continue_final_message": request.continue_final_message,
+            **request.chat_template_kwargs,
+        }
+        return await self._templates.render(request.chat_template, request.messages or [], request.tools, **options)
 
     def _chat_params(self, request: GenerateRequest | TokenizeRequest) -> ChatParams:
         begins = request.add_generation_prompt
@@ -124,6 +154,12 @@ class EnginePrompts:
             truncation_side="left" if truncate else None,
             add_special_tokens=request.add_special_tokens,
         )
+
+
+def _special_tokens(tokenizer: Any) -> dict[str, str]:
+    """`bos_token` and so on; none of a tokenizer that writes messages by itself."""
+    found = getattr(tokenizer, "special_tokens_map", {})
+    return {name: str(token) for name, token in found.items() if not isinstance(token, list | dict)}
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import msgspec
 import psutil
 import pytest
 
+from msx_core.chat_templates.request_template import RequestTemplates
 from msx_llm.text import ChatTemplate, Tokenizer
 from msx_llm.text.prompts import PromptFiles, Prompts
-from msx_llm.text.request_template import RequestTemplates
 from msx_llm.text.requests import RequestTexts
 from msx_llm.text.tokenizing import MIDDLE, SHORT
 from msx_sdk.errors import InvalidInput

@@ -7,6 +7,7 @@ class HfTokenizer:
     is_fast = True
     chat_template: str | None = "{% for m in messages %}{{ m.content }}{% endfor %}{{ flag }}"
     all_special_ids = (0, 1)
+    special_tokens_map = {"bos_token": "<s>", "additional_special_tokens": ["</s>"]}
 
     def decode(self, ids: list[int], skip_special_tokens: bool = False) -> str:
         return "".join({0: "<s>", 1: "</s>"}.get(id, chr(id)) for id in ids if id > 1 or not skip_special_tokens)

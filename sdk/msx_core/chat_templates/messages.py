@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from msx_sdk.errors import InvalidInput
+from msx_core.errors import InvalidInput
 
 Message = dict[str, Any]
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
+from msx_core.chat_templates.conversation import conversation
+from msx_core.chat_templates.messages import Message
+from msx_core.chat_templates.sandbox import environment, failure_of
+from msx_core.errors import InvalidInput
 from msx_core.generation.wire import decode, encode
-from msx_llm.text.conversation import conversation
-from msx_llm.text.messages import Message
-from msx_llm.text.sandbox import environment, failure_of
-from msx_sdk.errors import InvalidInput
 
 CPU_SECONDS = 2
 """Seconds of processor time; the start takes a quarter of a second."""

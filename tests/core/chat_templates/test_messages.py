@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from msx_llm.text.messages import prepared
+from msx_core.chat_templates.messages import prepared
 from msx_sdk import InvalidInput
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from msx_llm.text.messages import Message, prepared
-from msx_sdk.errors import InvalidInput
+from msx_core.chat_templates.messages import Message, prepared
+from msx_core.errors import InvalidInput
 
 
 @dataclass(frozen=True)

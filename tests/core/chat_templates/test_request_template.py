@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.chat_templates import request_template
+from msx_core.chat_templates.request_template import RenderTask, RequestTemplates, outcome_of, written_apart
 from msx_core.generation.wire import decode, encode
-from msx_llm.text import request_template
-from msx_llm.text.request_template import RenderTask, RequestTemplates, outcome_of, written_apart
 from msx_sdk import InvalidInput
 from tests.llm.text.chats import assistant, user
 
