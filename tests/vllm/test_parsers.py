@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.errors import HandlerLoadError
-from msx_sdk.generation import CallDelta, MessageDelta, ParseOptions
+from msx_sdk.generation import CallPiece, MessageDelta, ParseOptions
 from msx_sdk.testing import LocalModel
 from msx_vllm.handler import VllmHandler
 from tests.vllm.cases import Deltas, Refusal, ask
@@ -49,7 +49,7 @@ def test_a_stream_is_parsed_piece_by_piece(model: LocalModel) -> None:
     assert first.calls[0].id.startswith("call_")
     assert second is not None
     assert [(call.number, call.name) for call in (*first.calls, *second.calls)] == [(0, "f"), (1, "f")]
-    assert more == MessageDelta(calls=(CallDelta(number=1, arguments="{}"),))
+    assert more == MessageDelta(calls=(CallPiece(number=1, arguments="{}"),))
     assert model.handler.owner.llm._engine.asked[-1].skip_special_tokens is False
 
 

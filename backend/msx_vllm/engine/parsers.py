@@ -12,7 +12,7 @@ from msx_core.statuses import PREDICTION_FAILED
 from msx_core.tool_calls.parts import call_id
 from msx_core.values import near_miss
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
-from msx_sdk.generation import CallDelta, GenerateRequest, MessageDelta, ParseOptions
+from msx_sdk.generation import CallPiece, GenerateRequest, MessageDelta, ParseOptions
 from msx_vllm.outputs import TextOutput
 from msx_vllm.parser_names import ParserNames
 
@@ -92,7 +92,7 @@ class Parsing:
 
     def _grown(
         self, parser: Any, text: TextOutput, prompt: list[int]
-    ) -> tuple[str | None, str | None, list[CallDelta]]:
+    ) -> tuple[str | None, str | None, list[CallPiece]]:
         ids, finished = list(text.token_ids), text.finish_reason is not None
         made = parser.parse_delta(text.text, ids, self._asked, prompt_token_ids=prompt, finished=finished)
         if made is None:
@@ -101,21 +101,21 @@ class Parsing:
 
     def _whole(
         self, parser: Any, text: TextOutput, prompt: list[int]
-    ) -> tuple[str | None, str | None, list[CallDelta]]:
+    ) -> tuple[str | None, str | None, list[CallPiece]]:
         parser.set_prompt_token_ids(prompt)
         reasoning, content, calls = parser.parse(
             text.text, self._asked, enable_auto_tools=True, model_output_token_ids=list(text.token_ids)
         )
         made = [
-            CallDelta(number=number, arguments=call.arguments, id=call.id or call_id(), name=call.name)
+            CallPiece(number=number, arguments=call.arguments, id=call.id or call_id(), name=call.name)
             for number, call in enumerate(calls or ())
         ]
         return reasoning, content, made
 
-    def _call(self, index: int, call: Any) -> CallDelta:
+    def _call(self, index: int, call: Any) -> CallPiece:
         """An id and a name for the first piece of a call alone."""
         name = (call.function and call.function.name) or ""
-        delta = CallDelta(number=call.index, arguments=(call.function and call.function.arguments) or "")
+        delta = CallPiece(number=call.index, arguments=(call.function and call.function.arguments) or "")
         if name and (index, call.index) not in self._begun:
             self._begun.add((index, call.index))
             delta.id, delta.name = call.id or call_id(), name

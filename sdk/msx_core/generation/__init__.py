@@ -27,7 +27,7 @@ from msx_core.generation.sampling import SamplingDefaults as SamplingDefaults
 from msx_core.generation.sampling import SamplingParams as SamplingParams
 from msx_core.generation.sleep import SleepReply as SleepReply
 from msx_core.generation.sleep import SleepRequest as SleepRequest
-from msx_core.generation.text import CallDelta as CallDelta
+from msx_core.generation.text import CallPiece as CallPiece
 from msx_core.generation.text import ContextLengthExceeded as ContextLengthExceeded
 from msx_core.generation.text import FinishReason as FinishReason
 from msx_core.generation.text import GenerateDelta as GenerateDelta

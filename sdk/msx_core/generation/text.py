@@ -104,7 +104,7 @@ class Usage(WireStruct):
     """Prompt tokens whose keys and values were in the cache."""
 
 
-class CallDelta(WireStruct):
+class CallPiece(WireStruct):
     """A call of a tool, or a further piece of its arguments, JSON. Only the first piece has an id and a name."""
 
     number: int
@@ -118,8 +118,8 @@ class MessageDelta(WireStruct):
 
     reasoning: str = ""
     content: str = ""
-    """Without calls, where the handler parses them."""
-    calls: tuple[CallDelta, ...] = ()
+    """It has no calls where the handler parses them."""
+    calls: tuple[CallPiece, ...] = ()
 
 
 class GenerateDelta(WireStruct):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.generation import (
-    CallDelta,
+    CallPiece,
     Capabilities,
     GenerateDelta,
     GenerateRequest,
@@ -181,8 +181,8 @@ def test_what_the_handler_has_parsed() -> None:
         GenerateDelta(text="<think>", message=MessageDelta()),
         GenerateDelta(text="hm", message=MessageDelta(reasoning="hm")),
         GenerateDelta(text="Yes", message=MessageDelta(content="Yes")),
-        GenerateDelta(text="<f>", message=MessageDelta(calls=(CallDelta(number=0, id="c", name="f"),))),
-        GenerateDelta(text="{}", message=MessageDelta(calls=(CallDelta(number=0, arguments="{}"),))),
+        GenerateDelta(text="<f>", message=MessageDelta(calls=(CallPiece(number=0, id="c", name="f"),))),
+        GenerateDelta(text="{}", message=MessageDelta(calls=(CallPiece(number=0, arguments="{}"),))),
     ]
 
     async def test(stream: bool) -> Any:

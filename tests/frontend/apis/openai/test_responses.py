@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.generation import CallDelta, Capabilities, GenerateDelta, MessageDelta, Usage
+from msx_sdk.generation import CallPiece, Capabilities, GenerateDelta, MessageDelta, Usage
 from tests.frontend.generation.speaker import Speaker, events, refused, words
 from tests.loops import run
 
@@ -158,7 +158,7 @@ def test_reasoning_is_an_item_of_its_own() -> None:
 
 
 def test_what_the_handler_has_parsed_is_items() -> None:
-    parsed = MessageDelta(reasoning="hm", content="Yes", calls=(CallDelta(number=0, id="c", name="f", arguments="{}"),))
+    parsed = MessageDelta(reasoning="hm", content="Yes", calls=(CallPiece(number=0, id="c", name="f", arguments="{}"),))
 
     async def test(stream: bool) -> Any:
         offered = Capabilities(generate=True, chat=True, parses_calls=True, parses_reasoning=True)
