@@ -8,8 +8,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
+from msx_core.interpreter_probe import MARK
 from msx_frontend.environments.interpreter import own
-from msx_frontend.environments.probe import MARK
 
 TOLD: dict[str, Any] = {
     "version": sys.version,

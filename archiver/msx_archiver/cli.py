@@ -76,6 +76,7 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
 @click.option("-r", "--requirements-file", help="requirements.txt; the server can install it.")
 @click.option("-c", "--config-file", help="model-config.yaml; it is checked now.")
+@click.option("--python", type=_FILE, help="The model's interpreter: its vLLM says which names `vllm:` may have.")
 @click.option("--runtime", type=click.Choice(RUNTIMES), default="python", show_default=True)
 @click.option("--export-path", type=_FILE, help="Folder of the archive; made if missing.  [default: .]")
 @click.option("-o", "--output", type=_FILE, help="The archive itself, in place of --export-path and the name.")

@@ -23,6 +23,8 @@ class PackOptions:
     extra_files: str | None = None
     requirements_file: str | None = None
     config_file: str | None = None
+    python: Path | None = None
+    """Interpreter of the model's workers; None: the archiver's own."""
     runtime: str = "python"
     export_path: Path = field(default_factory=Path.cwd)
     output: Path | None = None

@@ -17,6 +17,7 @@ from msx_archiver.needs import check_needs
 from msx_archiver.options import PackOptions
 from msx_archiver.python_files import check_module, find_handler, find_library, warnings_of_names
 from msx_archiver.stages import stage_files
+from msx_archiver.vllm_names import check_vllm_names
 from msx_archiver.weights import find_weights, serialized_name
 from msx_core.file_kinds import LFS_POINTER, head_of
 from msx_core.group_config import GROUP_CONFIG
@@ -118,6 +119,7 @@ def _add_options(sources: ModelSources, options: PackOptions) -> None:
     if options.config_file:
         _add_single(sources, options.config_file, "--config-file")
         sources.warnings += check_config(Path(options.config_file))
+        check_vllm_names(_config(options), options.python)
     if options.extra_files:
         found, warnings = expand_extra_files(options.extra_files)
         sources.add(found, "--extra-files")

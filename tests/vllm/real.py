@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -14,6 +15,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from msx_core.interpreter_probe import vllm_arguments
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint, GenerateRequest, LoadAdapterRequest, MessageDelta, ParseOptions
 from msx_sdk.testing import LocalModel
@@ -38,6 +40,14 @@ def names(folder: str) -> list[str]:
     modules = [path.relative_to(STUB).with_suffix("") for path in sorted((STUB / "vllm").rglob("*.py"))]
     dotted = [".".join(path.parts).removesuffix(".__init__") for path in modules]
     return [wrong for name in dotted for wrong in _differences(name)]
+
+
+def arguments(folder: str) -> list[str]:
+    """Names of the engine's arguments that are read from vLLM's source, or that it has, but not both."""
+    from vllm.engine.arg_utils import AsyncEngineArgs
+
+    has = {field.name for field in dataclasses.fields(AsyncEngineArgs)}
+    return sorted(has ^ set(vllm_arguments()))
 
 
 def answers(folder: str) -> list[str]:
@@ -235,5 +245,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    known = (names, answers, vectors, scores, adapters, parsers, images)
+    known = (names, arguments, answers, vectors, scores, adapters, parsers, images)
     Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))

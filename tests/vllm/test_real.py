@@ -28,8 +28,9 @@ def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
     return found
 
 
-def test_the_stub_has_vllms_own_names(tmp_path: Path) -> None:
-    assert run("names", tmp_path, tmp_path) == []
+@pytest.mark.parametrize("call", ["names", "arguments"])
+def test_names_are_vllms_own(tmp_path: Path, call: str) -> None:
+    assert run(call, tmp_path, tmp_path) == []
 
 
 @pytest.mark.timeout(600)

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-from msx_core.values import near_miss, show
+from msx_core.config.vllm_section import unknown_argument
+from msx_core.values import show
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -39,9 +40,7 @@ def _words(written: str, value: Any, actions: Mapping[str, argparse.Action]) -> 
     name, dot, members = written.partition(".")
     action = actions.get(name)
     if action is None:
-        meant = near_miss(name, actions)
-        hint = f"did you mean {meant}?" if meant else "see the arguments of its AsyncEngineArgs"
-        raise HandlerLoadError(f"vllm.{written}: vLLM's engine has no such argument; {hint}")
+        raise HandlerLoadError(unknown_argument(written, actions))
     option = f"--{name.replace('_', '-')}"
     if isinstance(action, argparse.BooleanOptionalAction):
         return [_switch(name, option, value)]

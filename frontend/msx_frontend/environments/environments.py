@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msx_archiver.uses import Uses
-from msx_core.config import ModelConfig
+from msx_core.config import ConfigError, ModelConfig
+from msx_core.config.vllm_section import check_names
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.build import Build, WorkerPython, is_unfinished, key_of, remove
 from msx_frontend.environments.interpreter import Interpreter
@@ -42,10 +43,11 @@ class RequiringModel(Protocol):
 
 
 class Environment:
-    """The environment of a version without requirements: the interpreter alone."""
+    """The environment of a version without requirements: the interpreter alone. `vllm` is the section of its
+    model-config.yaml, whose names the interpreter's vLLM has to know."""
 
-    def __init__(self, model: str, interpreter: InterpreterChoice) -> None:
-        self._model = model
+    def __init__(self, model: str, interpreter: InterpreterChoice, vllm: Any = None) -> None:
+        self._model, self._vllm = model, vllm
         self.interpreter = interpreter
         self.place = WorkerPython(interpreter.path)
         self.failure: RequirementsFailed | None = None
@@ -62,8 +64,15 @@ class Environment:
         return True
 
     async def check(self) -> Interpreter:
-        """Check that its interpreter can run workers, unless that is known. Raises InvalidModel."""
-        return await self.interpreter.check(self._model)
+        """Check that its interpreter can run workers, and has the arguments of `vllm:`, unless that is known. Raises
+        InvalidModel."""
+        found = await self.interpreter.check(self._model)
+        if found.vllm_arguments:
+            try:
+                check_names(self._vllm, found.vllm_arguments)
+            except ConfigError as error:
+                raise InvalidModel(f"{self._model}: {error}") from None
+        return found
 
     async def ready(self) -> None:
         """Wait until workers can be started with `place`. Raises InvalidModel, RequirementsFailed."""
@@ -89,8 +98,9 @@ class RequiredEnvironment(Environment):
         interpreter: InterpreterChoice,
         environments: Environments,
         requirements: Callable[[Interpreter], Requirements],
+        vllm: Any = None,
     ) -> None:
-        super().__init__(model, interpreter)
+        super().__init__(model, interpreter, vllm)
         self._environments = environments
         self._requirements = requirements
         self._build: Build | None = None
@@ -186,16 +196,16 @@ class Environments:
     def of(self, source: RequiringModel) -> Environment:
         """The environment for workers of `source`; nothing is checked or installed yet. Raises InvalidModel for an
         interpreter that the server does not have."""
-        interpreter = self.interpreters.of(source.name, source.config.python)
+        interpreter, vllm = self.interpreters.of(source.name, source.config.python), source.config.vllm
         name = source.manifest.get("model", {}).get("requirementsFile")
         if not name:
-            return Environment(source.name, interpreter)
+            return Environment(source.name, interpreter, vllm)
         if not self._config.install_py_dep_per_model:
             log.warning("%s: %s is not installed: install_py_dep_per_model is false", source.name, name)
-            return Environment(source.name, interpreter)
+            return Environment(source.name, interpreter, vllm)
         file, venv = source.model_dir / name, source.config.use_venv
         requirements = partial(Requirements, file, source.model_dir, source.digest, venv)
-        return RequiredEnvironment(source.name, interpreter, self, requirements)
+        return RequiredEnvironment(source.name, interpreter, self, requirements, vllm)
 
     async def acquire(self, key: str, requirements: Requirements) -> Build:
         limit = float(self._config.install_py_dep_timeout)

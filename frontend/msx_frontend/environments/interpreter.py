@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from msx_core import interpreter_probe as probe
 from msx_core.start_errors import StartError
 from msx_frontend import __version__
-from msx_frontend.environments import probe
 from msx_frontend.environments.process import CommandFailed, TooMuchOutput, run_command
 from msx_frontend.versions import FRAMEWORKS, OWN_PACKAGE, PYTHON
 from msx_frontend.worker_modules import PROTOCOL, WORKER
@@ -50,6 +50,8 @@ class Interpreter(msgspec.Struct, frozen=True):
     """A file of MSX there."""
     problem: str = ""
     """Why it cannot import a worker."""
+    vllm_arguments: tuple[str, ...] = ()
+    """Names of the arguments of its vLLM's engine; empty where it has none."""
 
     @property
     def python(self) -> str:
@@ -67,7 +69,8 @@ class Interpreter(msgspec.Struct, frozen=True):
 @cache
 def own() -> Interpreter:
     packages = probe.installed(FRAMEWORKS)
-    return Interpreter(sys.executable, sys.version, tuple(site.getsitepackages()), packages)
+    names = tuple(probe.vllm_arguments())
+    return Interpreter(sys.executable, sys.version, tuple(site.getsitepackages()), packages, vllm_arguments=names)
 
 
 async def check_interpreter(path: Path, env: Mapping[str, str], confine: Confine = list) -> Interpreter:

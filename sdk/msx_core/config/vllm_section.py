@@ -3,10 +3,10 @@
 Names may be written with dashes or underscores, as on vLLM's command line.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from msx_core.values import ConfigError, show
+from msx_core.values import ConfigError, near_miss, show
 
 _FILES = "the server fetches the model's files, and its folder is the model"
 _CODE = "it would run code that the files of a model name"
@@ -109,6 +109,20 @@ def vllm_arguments(section: Any) -> dict[str, Any]:
             raise ConfigError(f"vllm.{written}: is given twice, with dashes and with underscores: give it once")
         arguments[name] = value
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def check_names(section: Any, known: Collection[str]) -> None:
+    """Check a section by the names of arguments of a vLLM. Raises ConfigError for one that it does not have."""
+    for name in vllm_arguments(section):
+        if name.partition(".")[0] not in known:
+            raise ConfigError(unknown_argument(name, known))
+
+
+def unknown_argument(written: str, known: Collection[str]) -> str:
+    """The error for a name that is not among those of vLLM."""
+    meant = near_miss(written.partition(".")[0], known)
+    hint = f"did you mean {meant}?" if meant else "see the arguments of its AsyncEngineArgs"
+    return f"vllm.{written}: vLLM's engine has no such argument; {hint}"
 
 
 def _name(written: Any) -> str:

@@ -126,6 +126,22 @@ def test_packages_are_installed_by_the_interpreter_of_the_model_and_apart_from_o
     assert sorted(command[0] for command in pip.commands) == sorted([sys.executable, str(other)])
 
 
+def test_a_name_that_its_vllm_does_not_know_is_refused(tmp_path: Path) -> None:
+    known = ["max_model_len", "compilation_config"]
+    vllm, other = stub_interpreter(tmp_path / "a", vllm_arguments=known), stub_interpreter(tmp_path / "b")
+
+    async def check(python: str, name: str) -> Interpreter:
+        environments = environments_of(tmp_path, pythons=(f"vllm={vllm}", f"other={other}"))
+        config = ModelConfig(python=python, vllm={name: 5})
+        return await environments.of(replace(source_of(tmp_path), config=config)).check()
+
+    for python, name in (("vllm", "max-model-len"), ("vllm", "compilation-config.mode"), ("other", "max_modellen")):
+        assert run(check(python, name)).path
+    meant = r"^m: vllm\.max_modellen: vLLM's engine has no such argument; did you mean max_model_len\?$"
+    with pytest.raises(InvalidModel, match=meant):
+        run(check("vllm", "max-modellen"))
+
+
 def test_an_interpreter_that_breaks_later_is_told_before_a_worker_starts(tmp_path: Path, pip: FakePip) -> None:
     other = stub_interpreter(tmp_path / "python")
 

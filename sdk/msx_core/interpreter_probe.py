@@ -3,14 +3,19 @@ it imports the standard library, and of MSX what its arguments name."""
 
 from __future__ import annotations
 
+import ast
 import json
 import site
 import sys
 from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+ENGINE_ARGUMENTS = ("EngineArgs", "AsyncEngineArgs")
+"""Classes of vLLM whose members are the arguments of its engine."""
 MARK = "msx-interpreter "
 """Beginning of its line: what it imports may write others."""
 
@@ -24,6 +29,7 @@ def main() -> None:
         "packages": installed(packages),
         **_protocol(protocol),
         "problem": _problem(worker),
+        "vllm_arguments": vllm_arguments(),
     }
     sys.stdout.write(f"\n{MARK}{json.dumps(told)}\n")
 
@@ -36,6 +42,18 @@ def installed(packages: Iterable[str]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def vllm_arguments() -> list[str]:
+    """Names of the arguments of vLLM's engine, none without vLLM. Its source is read: importing it takes seconds."""
+    try:
+        places = find_spec("vllm").submodule_search_locations  # type: ignore[union-attr]
+        tree = ast.parse(Path(places[0], "engine", "arg_utils.py").read_text())  # type: ignore[index]
+    except (AttributeError, ImportError, OSError, SyntaxError, TypeError, ValueError):
+        return []
+    classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and one.name in ENGINE_ARGUMENTS]
+    members = [one.target for made in classes for one in made.body if isinstance(one, ast.AnnAssign)]
+    return sorted({target.id for target in members if isinstance(target, ast.Name)})
 
 
 def _protocol(module: str) -> dict[str, Any]:
