@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msx_core.generation.wire import decode, encode
-from msx_sdk.generation import GENERATE, GenerateDelta, GenerateRequest, SamplingParams, Usage
+from msx_sdk.generation import GENERATE, Constraint, GenerateDelta, GenerateRequest, SamplingParams, Usage
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 
@@ -53,9 +53,19 @@ GREEDY = {"temperature": 0.0, "max_tokens": 4}
 WHOLE = {"prompt": "abc", "stream": False}
 
 CASES = [
-    Case("a delta a token", {"prompt": "abc"}, GREEDY, lambda it: [len(one.tokens) for one in it] == [1, 1, 1, 1]),
+    Case(
+        "a stream of tokens",
+        {"prompt": "abc"},
+        GREEDY,
+        lambda it: len(tokens(it)) == 4 and all(one.tokens for one in it),
+    ),
     Case("one delta without a stream", WHOLE, GREEDY, lambda it: len(it) == 1 and len(it[0].tokens) == 4),
-    Case("usage is the last", {"prompt": "abc"}, GREEDY, lambda it: it[-1].usage is not None and it[0].usage is None),
+    Case(
+        "usage is the last",
+        {"prompt": "abc"},
+        GREEDY,
+        lambda it: [one.usage is not None for one in it] == [False] * (len(it) - 1) + [True],
+    ),
     Case("completion is counted", WHOLE, GREEDY, lambda it: used(it).completion == 4),
     Case("the limit ends it", WHOLE, GREEDY, lambda it: it[-1].finish_reason == "length"),
     Case("prompts of ids", {"prompt": (97, 98), "stream": False}, GREEDY, lambda it: used(it).prompt == 2),
@@ -63,7 +73,7 @@ CASES = [
         "prompt ids are told",
         {"prompt": (97, 98, 99), "return_prompt_ids": True},
         GREEDY,
-        lambda it: it[0].prompt_ids == (97, 98, 99) and not it[1].prompt_ids,
+        lambda it: it[0].prompt_ids == (97, 98, 99) and not any(one.prompt_ids for one in it[1:]),
     ),
     Case(
         "the last tokens are kept",
@@ -96,6 +106,59 @@ CASES = [
     ),
 ]
 
+SPELLED = Constraint(kind="regex", value="abc")
+LONG: dict[str, Any] = {"prompt": "the cat sat on a mat and " * 6, "stream": False}
+
+COMPUTED = [
+    Case("the allowed tokens", WHOLE, {**GREEDY, "allowed_token_ids": (98,)}, lambda it: ids(it) == [98] * 4),
+    Case("a bias", WHOLE, {**GREEDY, "logit_bias": {98: 100.0}}, lambda it: ids(it) == [98] * 4),
+    Case(
+        "a token that ends it",
+        WHOLE,
+        {**GREEDY, "allowed_token_ids": (98,), "stop_token_ids": (98,)},
+        lambda it: (it[-1].finish_reason, it[-1].stop_reason, used(it).completion) == ("stop", 98, 1),
+    ),
+    Case(
+        "a text that ends it",
+        {"prompt": "abc"},
+        {"temperature": 0.0, "constraint": SPELLED, "stop": ("b",)},
+        lambda it: (text(it), it[-1].finish_reason, it[-1].stop_reason) == ("a", "stop", "b"),
+    ),
+    Case(
+        "a text that ends it is kept",
+        WHOLE,
+        {"temperature": 0.0, "constraint": SPELLED, "stop": ("b",), "keep_stop": True},
+        lambda it: text(it) == "ab",
+    ),
+    Case(
+        "a constraint that is met",
+        WHOLE,
+        {"temperature": 0.0, "constraint": SPELLED},
+        lambda it: (text(it), it[-1].finish_reason, it[-1].stop_reason) == ("abc", "eos", None),
+    ),
+    Case(
+        "one of the choices",
+        WHOLE,
+        {"seed": 1, "constraint": Constraint(kind="choice", value='["yes", "no"]')},
+        lambda it: text(it) in ("yes", "no"),
+    ),
+    Case(
+        "a seed for each text",
+        WHOLE,
+        {"n": 2, "max_tokens": 4, "seed": 5},
+        lambda it: seeds(it)[0] == 5 != seeds(it)[1],
+    ),
+    Case("a long prompt", LONG, GREEDY, lambda it: used(it).prompt > 40),
+    Case("its beginning is in the cache", LONG, GREEDY, lambda it: 0 < used(it).cached < used(it).prompt),
+    Case(
+        "scores of a prompt in the cache",
+        LONG,
+        {**GREEDY, "prompt_logprobs": True},
+        lambda it: [one.logprob is None for one in it[0].prompt_tokens] == [True] + [False] * (used(it).prompt - 1),
+    ),
+]
+"""Requests for engines that compute."""
+
 REFUSED = [
     Refused("a long prompt", {"prompt": "a b " * 5000}, GREEDY, r"prompt: This model's maximum context length is \d+"),
     Refused("too many tokens", {"prompt": "a"}, {"max_tokens": 9999}, r"max_tokens: This model's maximum context"),
@@ -111,6 +174,14 @@ REFUSED = [
         r"messages\[0\]\.content\[0\]: this model reads text alone",
     ),
 ]
+
+
+def ids(deltas: Deltas) -> list[int]:
+    return [token.id for token in tokens(deltas)]
+
+
+def seeds(deltas: Deltas) -> list[int | None]:
+    return [delta.seed for delta in sorted(deltas, key=lambda one: one.index) if delta.finish_reason is not None]
 
 
 def ends(deltas: Deltas) -> set[int]:

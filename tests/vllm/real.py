@@ -17,10 +17,17 @@ from typing import Any
 
 from msx_core.interpreter_probe import vllm_arguments
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import Constraint, GenerateRequest, LoadAdapterRequest, MessageDelta, ParseOptions
+from msx_sdk.generation import (
+    Constraint,
+    GenerateRequest,
+    LoadAdapterRequest,
+    MessageDelta,
+    ParseOptions,
+    SamplingParams,
+)
 from msx_sdk.testing import LocalModel
 from msx_vllm.parser_names import ParserNames
-from tests.vllm.cases import CASES, GREEDY, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.cases import CASES, COMPUTED, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
@@ -62,7 +69,8 @@ def answers(folder: str) -> list[str]:
             and set(HISTOGRAMS) <= {one.name for one in figures.series}
         )
         return [
-            *_wrong(model, CASES),
+            *_wrong(model, [*CASES, *COMPUTED]),
+            *_unaborted(model),
             *_unrefused(model, REFUSED),
             *_unparsed(model),
             *([] if told else [str(figures)]),
@@ -160,6 +168,22 @@ def _wrong(model: LocalModel, cases: list[Case]) -> Iterator[str]:
         deltas = ask(model, case.request, case.params)
         if isinstance(deltas, Refusal) or not case.holds(deltas):
             yield f"{case.name}: {deltas}"
+
+
+def _unaborted(model: LocalModel) -> Iterator[str]:
+    """A text whose client has left is not computed any longer."""
+    engine = model.handler.owner.llm._engine
+
+    async def leave() -> int:
+        request = GenerateRequest(prompt="abc", params=SamplingParams(max_tokens=200, ignore_eos=True))
+        deltas = model.handler.owner.llm.texts(request, 1, "left")
+        async for _ in deltas:
+            break
+        await deltas.aclose()
+        return int(engine.output_processor.get_num_unfinished_requests())
+
+    if left := model._loop.run_until_complete(leave()):
+        yield f"{left} texts go on without a client"
 
 
 def _unparsed(model: LocalModel) -> Iterator[str]:
