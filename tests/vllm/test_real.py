@@ -33,7 +33,7 @@ def test_names_are_vllms_own(tmp_path: Path, call: str) -> None:
     assert run(call, tmp_path, tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("call", "labels"), [("vectors", ()), ("scores", ("bad", "good"))])
 def test_vectors_and_scores(tmp_path: Path, call: str, labels: tuple[str, ...]) -> None:
     assert run(call, make_tiny_model(tmp_path / "model", labels), tmp_path) == []
@@ -44,19 +44,19 @@ def test_parsers_of_calls_and_reasoning(tmp_path: Path) -> None:
     assert run("parsers", make_tiny_model(tmp_path / "model"), tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_adapters(tmp_path: Path) -> None:
     folder = make_tiny_model(tmp_path / "model")
     make_adapter(folder / "adapters" / "large")
     assert run("adapters", folder, tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_requests_that_every_engine_answers_alike(tmp_path: Path) -> None:
     assert run("answers", make_tiny_model(tmp_path / "model"), tmp_path) == []
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_images(tmp_path: Path) -> None:
     if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True).returncode:
         pytest.skip("the interpreter of MSX_VLLM_PYTHON has no torchvision for its torch (docs/interpreters.md)")
