@@ -3,6 +3,8 @@
 Provisional: they may change in any minor release. Import it after `prepare_process`: it imports the whole server.
 """
 
+from msx_frontend.archives.fetched import fetched
+from msx_frontend.assembly.devices import choose_devices
 from msx_frontend.assembly.lifecycle import Lifecycle
 from msx_frontend.assembly.server import LISTENER_LIMIT, UNFINISHED, Server, start_server
 from msx_frontend.config import ServerConfig
@@ -37,7 +39,9 @@ __all__ = [
     "Server",
     "ServerConfig",
     "TerminalFormatter",
+    "choose_devices",
     "connection_limits",
+    "fetched",
     "file_mode",
     "load_settings",
     "log_location",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,10 +12,21 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.server import RunningServer, new_store, run_server
+from msx_torchserve import packages
+from tests.e2e.server import (
+    FREE_PORTS,
+    WATCHDOG,
+    RunningServer,
+    client_of,
+    new_store,
+    run_server,
+    server_environment,
+    wait_until,
+)
 from tests.e2e.torchserve_vllm import example_config, packed_example
 from tests.interpreters import install_package, new_interpreter, site_packages
 from tests.vllm.conftest import STUB
+from tests.vllm.tiny_model import make_tiny_model
 
 pytestmark = pytest.mark.e2e
 
@@ -21,15 +34,25 @@ BASE = "/predictions/llama-8b-lora/1.0"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[RunningServer]:
+def here() -> Iterator[Path]:
+    """A folder whose path leaves room for that of a socket."""
     with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as folder:
-        here = Path(folder)
-        python, site = new_interpreter(here / "other"), site_packages(here / "other")
-        install_package(site, "vllm", "0.32.0")
-        (site / "stub.pth").write_text(f"{STUB}\n")
-        packed_example("llama-8b-lora", new_store(here), example_config("llama-8b-lora", "        swap_space: 4\n"))
-        with run_server(here, "--models", "llama-8b-lora", properties=f"pythons=vllm={python}\n") as running:
-            yield running
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def python(here: Path) -> Path:
+    python, site = new_interpreter(here / "other"), site_packages(here / "other")
+    install_package(site, "vllm", "0.32.0")
+    (site / "stub.pth").write_text(f"{STUB}\n")
+    return python
+
+
+@pytest.fixture(scope="module")
+def server(here: Path, python: Path) -> Iterator[RunningServer]:
+    packed_example("llama-8b-lora", new_store(here), example_config("llama-8b-lora", "        swap_space: 4\n"))
+    with run_server(here, "--models", "llama-8b-lora", properties=f"pythons=vllm={python}\n") as running:
+        yield running
 
 
 def post(server: RunningServer, path: str, **body: Any) -> Any:
@@ -84,3 +107,26 @@ def test_what_has_no_effect_is_in_the_log(server: RunningServer) -> None:
     assert "handler.vllm_engine_config.swap_space: has no effect: vLLM's engine has no such argument" in log
     assert "deviceType: gpu: vLLM has none in this worker, and computes on the CPU" in log
     assert server.describe("llama-8b-lora")["interpreter"]["name"] == "vllm"
+
+
+def test_the_launcher(here: Path, python: Path) -> None:
+    """It serves a folder until it is told to end, and leaves neither a server nor the model's folder."""
+    place, model = here / "launched", make_tiny_model(here / "tiny")
+    place.mkdir()
+    (place / "config.properties").write_text(f"{FREE_PORTS}\npythons=vllm={python}\n")
+    env = {**server_environment(place), "PYTHONPATH": str(Path(packages.__file__).parent), "http_proxy": ""}
+    command = [sys.executable, "-m", "ts.llm_launcher", "--model_id", str(model), "--model_name", "tiny"]
+    command += ["--vllm_engine.max_model_len", "200", "--disable_token_auth"]
+    with subprocess.Popen(command, cwd=place, env=env, stdout=subprocess.PIPE, text=True) as launcher:
+        try:
+            assert any("Model server started" in line for line in launcher.stdout or ())
+            (info,) = place.glob("**/stores/*/server.json")
+            with client_of(json.loads(info.read_text())["inference"]) as client:
+                wait_until(lambda: client.get("/readyz").status_code == 200, "the model serves")
+                reply = client.post("/predictions/tiny/1.0/v1/completions", json={"prompt": "a", "max_tokens": 2})
+            assert (reply.status_code, reply.json()["model"]) == (200, "tiny")
+        finally:
+            launcher.terminate()
+            assert launcher.wait(WATCHDOG) == 0
+    assert list((place / "model_store").glob("[!.]*")) == []
+    assert not info.exists()

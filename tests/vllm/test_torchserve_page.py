@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msx_core.config.vllm_section import DECIDED
 from msx_frontend.apis.openai.model_paths import PATHS
+from msx_torchserve.packages.ts.llm_launcher import ENGINES, parser
 from msx_torchserve.packages.ts.torch_handler._vllm_settings import READ
 from msx_torchserve.packages.ts.torch_handler.vllm_handler import REPLACED
 from tests.frontend.apis.families import all_families
@@ -28,6 +29,12 @@ def test_what_is_named_is_what_the_server_decides() -> None:
 
 def test_methods_that_are_refused_are_named() -> None:
     assert set(REPLACED) <= NAMED
+
+
+def test_each_flag_of_the_launcher_has_a_row() -> None:
+    flags = {flag for action in parser()._actions for flag in action.option_strings} - {"-h", "--help", "--engine"}
+    assert flags <= NAMED
+    assert {f"--engine {engine}" for engine in ENGINES} <= NAMED
 
 
 def test_each_path_below_a_version_is_named() -> None:

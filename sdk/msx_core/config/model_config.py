@@ -11,8 +11,8 @@ from msx_core.config.env import environment_of
 from msx_core.config.keys import ModelKeys
 from msx_core.config.layout import ParallelLayout, find_layout, find_nodes
 from msx_core.config.sections import read_fields
-from msx_core.config.served_names import served_names
 from msx_core.config.stages import Pipeline, read_pipeline
+from msx_core.config.torchserve_vllm import implied
 from msx_core.values import ConfigError, convert, show
 
 MOST_VALUES = 100_000
@@ -95,10 +95,7 @@ def parse_model_config(mapping: Mapping[str, Any]) -> tuple[ModelConfig, list[st
     _check_sendable(mapping)
     warnings: list[str] = []
     values = read_fields(ModelConfig, _settings(mapping), warnings)
-    explicit = frozenset(values)
-    if "aliases" not in values:
-        values["aliases"] = served_names(mapping, warnings)
-    config = ModelConfig(**values, raw=dict(mapping), explicit=explicit)
+    config = ModelConfig(**{**implied(mapping, warnings), **values}, raw=dict(mapping), explicit=frozenset(values))
     read_pipeline(config, warnings)
     return config, warnings + check(config)
 

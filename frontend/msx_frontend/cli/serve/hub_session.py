@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,6 @@ from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.session import Serving, Session
 
 if TYPE_CHECKING:
-    from msx_frontend.archives.model_store import ModelStore
     from msx_frontend.config import ServerConfig
 
 LIVE, TELL = 0.2, 10.0
@@ -54,10 +52,16 @@ class HubSession(Session):
 
     def make(self) -> None:
         """Fetches it. Raises StartError, ServiceError, OSError."""
+        from msx_frontend.archives.fetched import fetched
+
         config = _config(self.options(self._given))
-        path, url = asyncio.run(_fetched(self._serving.url, config))
+        every = LIVE if sys.stderr.isatty() else TELL
+        try:
+            path, self._said = asyncio.run(fetched(self._serving.url, config, _say, every))
+        finally:
+            if sys.stderr.isatty():
+                click.echo(CLEAR, nl=False, err=True)
         self._serving = replace(self._serving, path=path)
-        self._said = url
 
 
 def _config(options: Options) -> ServerConfig:
@@ -66,35 +70,7 @@ def _config(options: Options) -> ServerConfig:
     return load_server_config(options.overrides(), options.ts_config, options.env)[0]
 
 
-async def _fetched(url: str, config: ServerConfig) -> tuple[Path, str]:
-    """As the server would, by its rules; it finds what is there then."""
-    from msx_frontend.archives.archive_url import ArchiveUrl
-    from msx_frontend.archives.download import Downloads
-    from msx_frontend.archives.hubs import Hubs
-    from msx_frontend.archives.model_store import ModelStore
-    from msx_frontend.archives.signed import key_ring
-    from msx_frontend.config.state_folder import state_folder
-
-    folder = state_folder(config)
-    folder.make()
-    ring = key_ring(config.require_signature, config.signature_keys)
-    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
-    async with AsyncExitStack() as until:
-        telling = asyncio.create_task(_tell(store, url))
-        try:
-            found = await until.enter_async_context(store.obtained(ArchiveUrl.parse(url), name=url))
-        finally:
-            telling.cancel()
-            if sys.stderr.isatty():
-                click.echo(CLEAR, nl=False, err=True)
-    return found.path, found.url
-
-
-async def _tell(store: ModelStore, name: str) -> None:
+def _say(text: str) -> None:
     """Tell how far it is: on a terminal in one line, which is written anew."""
-    live, told = sys.stderr.isatty(), ""
-    while True:
-        await asyncio.sleep(LIVE if live else TELL)
-        if (fetch := store.fetches.find(name)) is not None and fetch.phase != told:
-            told = fetch.phase
-            click.echo(f"{CLEAR}{told}" if live else told, nl=not live, err=True)
+    live = sys.stderr.isatty()
+    click.echo(f"{CLEAR}{text}" if live else text, nl=not live, err=True)

@@ -40,3 +40,20 @@ def test_the_key_aliases_goes_before_them() -> None:
 
 def test_other_handlers_sections_mean_nothing() -> None:
     assert parse_model_config({"handler": {"vllm_engine_config": 5}})[0].aliases == ()
+
+
+@pytest.mark.parametrize(
+    ("engine", "own", "found"),
+    [
+        ({"tensor_parallel_size": 4}, {}, ("custom", 4)),
+        ({"tensor_parallel_size": 2, "pipeline_parallel_size": 2}, {}, ("custom", 4)),
+        ({"tensor_parallel_size": 1}, {}, ("", 0)),
+        ({"tensor_parallel_size": "many"}, {}, ("", 0)),
+        ({"tensor_parallel_size": 4}, {"parallelLevel": 2}, ("custom", 2)),
+        ({"tensor_parallel_size": 4}, {"parallelType": "custom", "parallelLevel": 4}, ("custom", 4)),
+    ],
+)
+def test_sizes_ask_for_devices(engine: dict[str, Any], own: dict[str, Any], found: tuple[str, int]) -> None:
+    config, warnings = parse_model_config({**own, "handler": {"vllm_engine_config": engine}})
+    assert (config.parallel_type, config.parallel_level) == found
+    assert warnings == []
