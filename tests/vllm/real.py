@@ -28,6 +28,7 @@ from msx_sdk.generation import (
 from msx_sdk.testing import LocalModel
 from msx_vllm.parser_names import ParserNames
 from tests.vllm.cases import CASES, COMPUTED, GREEDY, REFUSED, Case, Refusal, Refused, ask
+from tests.vllm.members import missing_members
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
@@ -43,10 +44,12 @@ THIN = Refused("a line", asked(picture(width=2000, height=4)), GREEDY, "messages
 
 
 def names(folder: str) -> list[str]:
-    """The names of the stub that vLLM does not have, or has with other parameters."""
+    """The names of the stub that vLLM does not have, or has with other parameters; members that are read of its objects
+    and are not there."""
     modules = [path.relative_to(STUB).with_suffix("") for path in sorted((STUB / "vllm").rglob("*.py"))]
     dotted = [".".join(path.parts).removesuffix(".__init__") for path in modules]
-    return [wrong for name in dotted for wrong in _differences(name)]
+    members = missing_members(_stub("vllm.v1.engine.async_llm"))
+    return [*(wrong for name in dotted for wrong in _differences(name)), *members]
 
 
 def arguments(folder: str) -> list[str]:

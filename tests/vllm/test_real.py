@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.vllm.served import NEEDED, PYTHON
 from tests.vllm.tiny_model import make_adapter, make_tiny_model
 from tests.vllm.tiny_vision_model import make_tiny_vision_model
 
 ROOT = Path(__file__).parents[2]
-PYTHON = os.environ.get("MSX_VLLM_PYTHON", "")
-NEEDED = "MSX_VLLM_PYTHON names no interpreter with vLLM and msx-serve (docs/interpreters.md says how to make one)"
 PATHS = (ROOT, ROOT / "sdk", ROOT / "backend")
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
