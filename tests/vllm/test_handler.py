@@ -40,6 +40,10 @@ def engine_of(model: LocalModel) -> Any:
     return model.handler.owner.llm._engine
 
 
+def test_scores_and_draws_are_asked_for_before_a_model_is_ready(model: LocalModel) -> None:
+    assert [(one.temperature, one.logprobs) for one in engine_of(model).asked] == [(0, 0), (1, None)]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_requests_that_every_engine_answers_alike(model: LocalModel, case: Case) -> None:
     deltas = ask(model, case.request, case.params)

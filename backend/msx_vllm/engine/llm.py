@@ -42,7 +42,13 @@ DEFAULTS: dict[str, Any] = {
 memory is kept for media that no request has, and none fills up with images that are not in work."""
 
 WARM_UP = "warm-up"
-"""The id of the first request."""
+"""The id of the first requests."""
+WARM_UPS = (
+    SamplingParams(max_tokens=1, temperature=0, logprobs=0),
+    SamplingParams(max_tokens=1, temperature=1),
+)
+"""vLLM compiles functions for scores and for draws when they are first asked for, also with `enforce_eager`: on a
+processor that takes from seconds to minutes, in which no text goes on."""
 DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
 
 
@@ -151,9 +157,8 @@ class Llm:
         self.tasks = frozenset(await self._engine.get_supported_tasks())
         await self.loras.begin()
         if "generate" in self.tasks:
-            request = GenerateRequest(prompt=(0,), params=SamplingParams(max_tokens=1, temperature=0), stream=False)
-            async for _ in self.texts(request, 1, WARM_UP):
-                pass
+            for params in WARM_UPS:
+                await self._discard(GenerateRequest(prompt=(0,), params=params, stream=False))
         elif "embed" in self.tasks:
             await self.pooling.embed(EmbedRequest(input=(0,)), WARM_UP)
         elif "classify" in self.tasks:
@@ -161,6 +166,10 @@ class Llm:
         else:
             found = ", ".join(sorted(self.tasks)) or "nothing"
             raise HandlerLoadError(f"--handler vllm serves texts, vectors and scores; of this model vLLM makes {found}")
+
+    async def _discard(self, request: GenerateRequest) -> None:
+        async for _ in self.texts(request, 1, WARM_UP):
+            pass
 
     def shutdown(self, timeout: float) -> None:
         """Blocks until the processes of the engine have ended, `timeout` seconds at most before they are killed."""
