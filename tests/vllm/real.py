@@ -27,6 +27,7 @@ from msx_sdk.generation import (
 )
 from msx_sdk.testing import LocalModel
 from msx_vllm.parser_names import ParserNames
+from tests.vllm.both_servers import differences, together
 from tests.vllm.cases import CASES, COMPUTED, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.members import missing_members
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
@@ -118,6 +119,14 @@ def parsers(folder: str) -> list[str]:
         if (found := _joined(parts)) != ("hm", "Well.", ["f"], {"a": 1}):
             wrong.append(str(found))
     return wrong
+
+
+def both(folder: str) -> list[str]:
+    """Differences between vLLM's own server and MSX on one engine."""
+    from msx_vllm.handler import VllmHandler
+
+    with LocalModel(VllmHandler, folder, config=CONFIG) as model:
+        return [*differences(model, Path(folder).parent / "requests.json"), *together(model)]
 
 
 def adapters(folder: str) -> list[str]:
@@ -272,5 +281,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    known = (names, arguments, answers, vectors, scores, adapters, parsers, images)
+    known = (names, arguments, answers, vectors, scores, adapters, parsers, images, both)
     Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))
