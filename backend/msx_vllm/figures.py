@@ -1,9 +1,9 @@
 """Figures of vLLM's engine for the server's metrics."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import sub
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from msx_core.generation.engine_metrics import EVERY, engine_gauges, queue_seconds
 from msx_sdk.metrics import Metric, Metrics
@@ -25,7 +25,6 @@ class VllmSeries(NamedTuple):
 class VllmFigures(NamedTuple):
     """`running` and `waiting` are texts, now; `prefix_hit` and `prefix_placed` are tokens since the start."""
 
-    series: tuple[VllmSeries, ...]
     running: float
     waiting: float
     preempted: float
@@ -35,11 +34,24 @@ class VllmFigures(NamedTuple):
     prefix_placed: float
 
 
-class FiguresTeller:
-    """Tells `read` to the server once a second, under the names of our engine's metrics and under vLLM's own."""
+class ReadsFigures(Protocol):
+    """Figures as vLLM has them now. All series take milliseconds, in which no token moves."""
 
-    def __init__(self, metrics: Metrics, read: Callable[[], VllmFigures]) -> None:
-        self._metrics, self._read = metrics, read
+    def figures(self) -> VllmFigures: ...
+    def series(self) -> Iterable[VllmSeries]: ...
+
+
+THEIRS = 5
+"""vLLM's own series are told this many times less often: scrapes come every ten seconds or more."""
+
+
+class FiguresTeller:
+    """Tells figures to the server: once a second under the names of our engine's metrics, every THEIRS seconds under
+    vLLM's own."""
+
+    def __init__(self, metrics: Metrics, reader: ReadsFigures) -> None:
+        self._metrics, self._reader = metrics, reader
+        self._times = 0
         self._ours = engine_gauges(metrics)
         self._theirs: dict[str, Metric] = {}
         self._told: dict[tuple[str, frozenset[tuple[str, str]]], VllmSeries] = {}
@@ -56,11 +68,13 @@ class FiguresTeller:
 
     def _tell(self) -> None:
         self._timer = self._loop.call_later(EVERY, self._tell)
-        figures = self._read()
+        figures = self._reader.figures()
         for name, gauge in self._ours.items():
             gauge.update(getattr(figures, name))
-        for series in figures.series:
-            self._tell_theirs(series)
+        if self._times % THEIRS == 0:
+            for series in self._reader.series():
+                self._tell_theirs(series)
+        self._times += 1
 
     def _tell_theirs(self, series: VllmSeries) -> None:
         """Send the change of a counter or a histogram since the last time."""

@@ -68,7 +68,7 @@ class VllmHandler(TextGenerationHandler):
         self._running = 0
         context.report_progress("warming up")
         await self.llm.begin()
-        self.figures = FiguresTeller(context.metrics, self.llm.series.read)
+        self.figures = FiguresTeller(context.metrics, self.llm.series)
         self._watch = EngineWatch(lambda: self.llm.is_dead)
 
     async def generate(self, request: GenerateRequest, context: Context) -> AsyncIterator[GenerateDelta]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -65,10 +67,12 @@ class Engine:
         return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://vllm", timeout=120)
 
     async def ours(self, requests: list[GenerateRequest]) -> list[list[GenerateDelta]]:
-        return await asyncio.gather(*map(self._deltas, requests))
+        """The deltas of requests that are answered at once."""
+        return await asyncio.gather(*map(self._deltas, requests, count()))
 
-    async def _deltas(self, request: GenerateRequest) -> list[GenerateDelta]:
-        return [delta async for delta in self.handler.generate(request, self.model.context)]
+    async def _deltas(self, request: GenerateRequest, number: int) -> list[GenerateDelta]:
+        context = SimpleNamespace(get_request_id=lambda place: f"request-{number}")
+        return [delta async for delta in self.handler.generate(request, context)]
 
 
 def differences(model: LocalModel, requests: Path) -> list[str]:
@@ -110,6 +114,9 @@ def _plain(request: Any) -> dict[str, Any]:
     params = msgspec.structs.asdict(request.sampling_params)
     lora = request.lora_request and request.lora_request.lora_name
     own = {name: value for name, value in params.items() if name not in OURS}
+    own["top_k"] = max(own["top_k"], 0)  # -1 is 0
+    if (constraint := own["structured_outputs"]) is not None and isinstance(constraint.json, str):
+        constraint.json = json.loads(constraint.json)
     return {"ids": list(request.prompt_token_ids), "lora": lora, "priority": request.priority, **own}
 
 
@@ -126,8 +133,8 @@ def together(model: LocalModel) -> list[str]:
 
 
 def _apart(engine: Engine, client: httpx.AsyncClient, words: str, deltas: list[GenerateDelta]) -> Iterator[str]:
-    body = {"model": MODEL, "prompt": words, "max_tokens": 24, "temperature": 0, "return_token_ids": True}
-    reply = engine.run(client.post(COMPLETIONS, json=body)).json()
+    body = {"model": MODEL, "prompt": words, "max_tokens": 24, "temperature": 0, "repetition_penalty": 1}
+    reply = engine.run(client.post(COMPLETIONS, json={**body, "return_token_ids": True})).json()
     theirs = reply["choices"][0]["token_ids"]
     ours = [token for delta in deltas for token in delta.tokens]
     for mine, their in zip(ours, theirs, strict=True):

@@ -66,12 +66,9 @@ def answers(folder: str) -> list[str]:
     from msx_vllm.handler import VllmHandler
 
     with LocalModel(VllmHandler, folder, config={**CONFIG, "toolParser": "vllm:hermes"}) as model:
-        figures = model.handler.owner.llm.series.read()
-        told = (
-            figures.blocks_total > 0
-            and figures.prefix_placed > 0
-            and set(HISTOGRAMS) <= {one.name for one in figures.series}
-        )
+        series = model.handler.owner.llm.series
+        figures, names = series.figures(), {one.name for one in series.series()}
+        told = figures.blocks_total > 0 and figures.prefix_placed > 0 and set(HISTOGRAMS) <= names
         return [
             *_wrong(model, [*CASES, *COMPUTED]),
             *_unaborted(model),

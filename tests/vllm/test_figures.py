@@ -8,9 +8,9 @@ from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
 from msx_core.metrics.descriptors import MetricDescriptor
 from msx_sdk.metrics import Metrics
-from msx_vllm.figures import FiguresTeller, VllmFigures, VllmSeries
+from msx_vllm.figures import THEIRS, FiguresTeller, VllmFigures, VllmSeries
 
-NOTHING = VllmFigures((), 0, 0, 0, 0, 0, 0, 0)
+NOTHING = VllmFigures(0, 0, 0, 0, 0, 0, 0)
 
 
 def test_vllms_registry_is_read(stub: None) -> None:
@@ -32,12 +32,13 @@ def test_vllms_registry_is_read(stub: None) -> None:
         for seconds in (0.25, 1, 1.5, 4):
             first.labels("m", "0").observe(seconds)
         many.labels("m", "0").observe(1)
-        found = EngineSeries(10).read()
+        reader = EngineSeries(10)
+        figures, series = reader.figures(), sorted(reader.series())
     finally:
         for one in (running, usage, hits, ended, config, first, many):
             REGISTRY.unregister(one)
-    assert found[1:] == (3, 0, 0, 5, 10, 7, 0)
-    assert sorted(found.series) == [
+    assert figures == (3, 0, 0, 5, 10, 7, 0)
+    assert series == [
         ("vllm:kv_cache_usage_perc", "gauge", {}, 0.5, "", (), ()),
         ("vllm:num_requests_running", "gauge", {}, 3, "", (), ()),
         ("vllm:prefix_cache_hits_total", "counter", {}, 7, "", (), ()),
@@ -46,38 +47,50 @@ def test_vllms_registry_is_read(stub: None) -> None:
     ]
 
 
-def test_histograms_are_told_by_steps() -> None:
+class Read:
+    """Figures of which the series change each time."""
+
+    def __init__(self, *series: VllmSeries) -> None:
+        self._series = iter(series)
+
+    def figures(self) -> VllmFigures:
+        return NOTHING._replace(waiting=2)
+
+    def series(self) -> list[VllmSeries]:
+        return [next(self._series)]
+
+
+def told(*series: VllmSeries) -> Metrics:
+    """Metrics after as many seconds as it takes to tell them all."""
     metrics = Metrics("m")
-    seen = VllmSeries("vllm:h", "histogram", {"kind": "a"}, 1.5, "Help", (1.0,), (1, 1))
-    read = iter([seen, seen, seen._replace(value=4.5, counts=(2, 2))])
 
     async def tell() -> None:
-        figures = FiguresTeller(metrics, lambda: NOTHING._replace(series=(next(read),)))
-        figures._tell()
-        figures._tell()
+        figures = FiguresTeller(metrics, Read(*series))
+        for _ in range(THEIRS * (len(series) - 1)):
+            figures._tell()
+        figures.queued(0.5)
         figures.stop()
 
     asyncio.run(tell())
+    return metrics
+
+
+def test_histograms_are_told_by_steps() -> None:
+    seen = VllmSeries("vllm:h", "histogram", {"kind": "a"}, 1.5, "Help", (1.0,), (1, 1))
+    metrics = told(seen, seen, seen._replace(value=4.5, counts=(2, 2)))
     assert [(one.value, one.counts) for one in metrics.take() if one.name == "vllm:h"] == [(1.5, (1, 1)), (3, (1, 1))]
     assert MetricDescriptor("vllm:h", "histogram", "Help", (1.0,)) in metrics.descriptors.take()
 
 
 def test_counters_are_told_by_steps() -> None:
-    read = iter([3.0, 3.0, 5.0])
-    metrics = Metrics("m")
-
-    async def tell() -> None:
-        figures = FiguresTeller(
-            metrics,
-            lambda: NOTHING._replace(waiting=2, series=(VllmSeries("vllm:x_total", "counter", {}, next(read)),)),
-        )
-        figures._tell()
-        figures._tell()
-        figures.queued(0.5)
-        figures.stop()
-
-    asyncio.run(tell())
+    metrics = told(*(VllmSeries("vllm:x_total", "counter", {}, value) for value in (3, 3, 5)))
     samples = [(one.name, one.kind, one.value) for one in metrics.take()]
     assert [value for name, _, value in samples if name == "vllm:x_total"] == [3, 2]
-    assert ("msx_llm_waiting", "gauge", 2) in samples
     assert ("msx_llm_queue_seconds", "histogram", 0.5) in samples
+
+
+def test_ours_are_told_each_second() -> None:
+    gauge = VllmSeries("vllm:g", "gauge", {}, 1)
+    samples = [(one.name, one.value) for one in told(gauge, gauge).take()]
+    assert samples.count(("msx_llm_waiting", 2)) == THEIRS + 1
+    assert samples.count(("vllm:g", 1)) == 2

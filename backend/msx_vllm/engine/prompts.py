@@ -151,7 +151,6 @@ class EnginePrompts:
         return TokenizeParams(
             max_total_tokens=self._context,
             truncate_prompt_tokens=truncate,
-            truncation_side="left" if truncate else None,
             add_special_tokens=request.add_special_tokens,
         )
 

@@ -17,6 +17,15 @@ LEFT_OUT = frozenset({"model_name", "engine"})
 """Labels that say which engine of a process it is: the server labels the model and the worker."""
 ENDS = {"gauge": ("",), "counter": ("_total",), "histogram": ("_bucket", "_sum")}
 """Kinds of metrics, and the ends of the names of their samples that are read."""
+FIGURES = {
+    "running": "vllm:num_requests_running",
+    "waiting": "vllm:num_requests_waiting",
+    "preempted": "vllm:num_preemptions_total",
+    "used_share": "vllm:kv_cache_usage_perc",
+    "prefix_hit": "vllm:prefix_cache_hits_total",
+    "prefix_placed": "vllm:prefix_cache_queries_total",
+}
+"""Samples that become figures of ours; `used_share` is the share of the blocks, 0 to 1."""
 MOST_SERIES = 500
 """vLLM has about 50."""
 MOST_BUCKETS, MOST_HELP = 100, 1000
@@ -33,26 +42,23 @@ class EngineSeries:
         self._blocks = blocks
         families = [one for one in REGISTRY.collect() if one.name.startswith(PREFIX) and one.type in ENDS]
         shown = [one for one in families if not one.name.endswith("_info")]
-        self._registry = REGISTRY.restricted_registry([f"{one.name}{end}" for one in shown for end in ENDS[one.type]])
+        self._all = REGISTRY.restricted_registry([f"{one.name}{end}" for one in shown for end in ENDS[one.type]])
+        self._few = REGISTRY.restricted_registry(FIGURES.values())
 
-    def read(self) -> VllmFigures:
-        series = tuple(islice(self._series(), MOST_SERIES))
+    def figures(self) -> VllmFigures:
         total: defaultdict[str, float] = defaultdict(float)
-        for one in series:
-            total[one.name] += one.value
-        return VllmFigures(
-            series=series,
-            running=total["vllm:num_requests_running"],
-            waiting=total["vllm:num_requests_waiting"],
-            preempted=total["vllm:num_preemptions_total"],
-            blocks_used=round(total["vllm:kv_cache_usage_perc"] * self._blocks),
-            blocks_total=self._blocks,
-            prefix_hit=total["vllm:prefix_cache_hits_total"],
-            prefix_placed=total["vllm:prefix_cache_queries_total"],
-        )
+        for family in self._few.collect():
+            for sample in family.samples:
+                total[sample.name] += sample.value
+        found = {name: total[theirs] for name, theirs in FIGURES.items()}
+        used = round(found.pop("used_share") * self._blocks)
+        return VllmFigures(**found, blocks_used=used, blocks_total=self._blocks)
+
+    def series(self) -> Iterator[VllmSeries]:
+        return islice(self._series(), MOST_SERIES)
 
     def _series(self) -> Iterator[VllmSeries]:
-        for family in self._registry.collect():
+        for family in self._all.collect():
             if family.type == "histogram":
                 yield from _histograms(family)
                 continue
