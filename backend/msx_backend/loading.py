@@ -32,7 +32,7 @@ from msx_core.runner import Raised
 from msx_core.sequences import SequenceKeys
 from msx_core.step_context import StepContext
 from msx_core.typed.functions import with_types
-from msx_core.warmup import warm_up, warm_up_async, warmup_requests
+from msx_core.warmup import Batches, warm_up, warm_up_async, warmup_batches
 from msx_protocol import Load, LoadProgress
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
@@ -145,7 +145,7 @@ class LoadedModel:
         return methods
 
     def examples_by_id(self) -> dict[str, InferenceRequest]:
-        return {request.id: request for request in self._examples()}
+        return {request.id: request for batch in self._examples() for request in batch}
 
     def _runner(self, conductor: Conductor | None, *, isolate: bool) -> Runner:
         if self.continuous:
@@ -200,8 +200,8 @@ class LoadedModel:
         envelope = self._load.service_envelope
         return wrapped(handler, envelope) if envelope else handler
 
-    def _examples(self) -> list[InferenceRequest]:
-        return warmup_requests(self.handler.example, self._load.config)
+    def _examples(self) -> Batches:
+        return warmup_batches(self.handler.owner, self._load.config, self.batch_size)
 
     def _expected(self) -> ExpectedReplies | None:
         return ExpectedReplies.of(self._load.config)

@@ -33,8 +33,19 @@ def parse_fields(content_type: bytes, body: bytes) -> list[Field]:
     return fields_parser(content_type)(body)
 
 
-def fields_parser(content_type: bytes) -> Callable[[bytes], list[Field]]:
-    """`parse_fields` for all bodies of one type."""
+def fields_parser(content_type: bytes, whole: Callable[[], bool] | None = None) -> Callable[[bytes], list[Field]]:
+    """`parse_fields` for all bodies of one type. `whole` is asked of each form whether it is left in one piece."""
+    parse = _parser(content_type)
+    if whole is None or parse.func is _raw:
+        return parse
+    return partial(_unless_whole, whole, parse)
+
+
+def _unless_whole(whole: Callable[[], bool], parse: Callable[[bytes], list[Field]], body: bytes) -> list[Field]:
+    return _raw("", body) if whole() else parse(body)
+
+
+def _parser(content_type: bytes) -> partial[list[Field]]:
     kind = content_type.partition(b";")[0].strip().lower()
     if kind == b"multipart/form-data":
         boundary = parse_options_header(content_type)[1].get(b"boundary")
@@ -50,11 +61,11 @@ def _raw(content_type: str, body: bytes) -> list[Field]:
 
 
 def _form_or_npy(content_type: str, body: bytes) -> list[Field]:
-    return _raw(content_type, body) if body.startswith(NPY_MAGIC) else _form(body)
+    return _raw(content_type, body) if body.startswith(NPY_MAGIC) else form_fields(body)
 
 
 def fields_of_query(query: bytes) -> list[Field]:
-    return _form(query)
+    return form_fields(query)
 
 
 def merge_fields(*groups: list[Field]) -> list[Field]:
@@ -62,7 +73,8 @@ def merge_fields(*groups: list[Field]) -> list[Field]:
     return list({field.name: field for group in groups for field in group}.values())
 
 
-def _form(body: bytes) -> list[Field]:
+def form_fields(body: bytes) -> list[Field]:
+    """The fields of a form whose type is application/x-www-form-urlencoded. Raises BadRequest."""
     if body.count(b"&") >= MOST_FIELDS:
         raise _too_many(f" {FORM_ADVICE}")
     text = body.decode("utf-8", "surrogateescape")

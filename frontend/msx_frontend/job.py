@@ -89,11 +89,32 @@ class KeptHeaders(list[tuple[str, str]]):
         made.raw, made.priority = msgspec.Raw(raw + parent.encode()), self.priority
         return made
 
+    def accepting(self, content_type: str) -> KeptHeaders:
+        """The same with this `accept` in the place of the client's; one object for all requests that share these."""
+        if (made := self._accepting.get(content_type)) is None:
+            made = self._accepting[content_type] = KeptHeaders(_accepting(self, content_type))
+        return made
+
+    @cached_property
+    def _accepting(self) -> dict[str, KeptHeaders]:
+        return {}
+
     @cached_property
     def _without_parent(self) -> tuple[list[tuple[str, str]], bytes]:
         """And the encoding of it, up to the value of a `traceparent` behind it."""
         others, any = [pair for pair in self if pair[0].lower() != PARENT], "0" * PARENT_LENGTH
         return others, bytes(encode_headers([*others, (PARENT, any)]))[:-PARENT_LENGTH]
+
+
+def accepting(headers: list[tuple[str, str]], content_type: str) -> list[tuple[str, str]]:
+    """The headers with this `accept` in the place of the client's."""
+    if isinstance(headers, KeptHeaders):
+        return headers.accepting(content_type)
+    return _accepting(headers, content_type)
+
+
+def _accepting(headers: list[tuple[str, str]], content_type: str) -> list[tuple[str, str]]:
+    return [*(pair for pair in headers if pair[0].lower() != "accept"), ("accept", content_type)]
 
 
 def session_of(headers: list[tuple[str, str]]) -> str:

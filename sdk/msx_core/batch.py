@@ -11,7 +11,7 @@ from msx_core.errors import PredictionError
 from msx_core.failures import RequestFailure
 from msx_core.methods import METHOD
 from msx_core.reply_credit import wait_for_any
-from msx_core.reply_head import PLAIN, ReplyHead
+from msx_core.reply_head import EVENTS, PLAIN, ReplyHead
 from msx_core.request import InferenceRequest
 from msx_core.results import NOTHING, Last, is_json
 from msx_core.statuses import HEAD_REFUSED, PREDICTION_FAILED
@@ -117,8 +117,8 @@ class Batch:
         """The handler will give the replies of these requests, or of all, piece by piece."""
         if self._sink is not None:
             for idx in range(len(self.requests)) if indices is None else indices:
-                if _is_plain(self.requests[idx]):
-                    self._sink.expect_stream(self, idx, events=False)
+                if _is_plain(request := self.requests[idx]):
+                    self._sink.expect_stream(self, idx, events=_content_type(request, None) == EVENTS)
 
     def begin_stream(self, idx: int) -> None:
         """Give the sink the head alone of a reply that has not begun. From any thread."""
@@ -128,7 +128,7 @@ class Batch:
             if self._sink is None or head.refused or not self.awaits(idx):
                 return
             state.started = True
-            if kind := _content_type(request):
+            if kind := _content_type(request, head):
                 head = head.with_type(kind)
             self._sink.chunk(request, b"", head, last=False)
 
@@ -224,7 +224,7 @@ class Batch:
         if state.head is not None and state.head.refused and not state.started:
             return self._fail(idx, RequestFailure(HEAD_REFUSED, state.head.refused))
         json = last and body is not value and type(value) is not str and _is_plain(request) and is_json(value)
-        kind = "" if as_it_is or request.encoder is None else _content_type(request)
+        kind = "" if as_it_is or request.encoder is None else _content_type(request, state.head)
         with self._lock:
             if not state.open:
                 return None
@@ -249,9 +249,11 @@ def _is_plain(request: InferenceRequest) -> bool:
     return not request.operation or request.operation.startswith(METHOD)
 
 
-def _content_type(request: InferenceRequest) -> str:
-    """The type of a reply that is not encoded as every prediction's is; "" where nothing says so."""
-    return "" if request.encoder is None else getattr(request.encoder, "content_type", "")
+def _content_type(request: InferenceRequest, head: ReplyHead | None) -> str:
+    """The type of a reply that is not encoded as every prediction's is; "" where nothing says so, and of errors."""
+    if request.encoder is None or (head is not None and head.status >= 400):
+        return ""
+    return getattr(request.encoder, "content_type", "")
 
 
 def _encoded(request: InferenceRequest, state: ReplyState, value: Any) -> bytes | bytearray:

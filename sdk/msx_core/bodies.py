@@ -23,6 +23,9 @@ body that cannot be parsed is refused before the handler runs. `lenient`: TorchS
 and a body that cannot be parsed reaches the handler as bytes."""
 
 Data = bytes | bytearray
+ReadsPart = Callable[[str, Data, str | None, Resolve | None], Any]
+"""Decodes a field: its name, bytes and content type, and what resolves references to shared memory. Raises
+InvalidInput."""
 
 
 class Input(Protocol):

@@ -52,6 +52,7 @@ class Context:
         self.model_yaml_config = info.config
         self.device_id = info.device_id
         self.rank, self.local_rank, self.world_size = info.rank, info.local_rank, info.world_size
+        self.worker_id = info.place + 1
         self.metrics = metrics or Metrics(info.model_name)
         self.system_properties: dict[str, Any] = _system_properties(info)
         keys = info.sequence_keys

@@ -35,8 +35,7 @@ class ExpectedReplies:
         keys = parse_model_config(config)[0]
         if keys.expected is None:
             return None
-        many = isinstance(keys.example, list)
-        return cls(keys.expected.outputs if many else [keys.expected.outputs], keys.expected.tolerance)
+        return cls(keys.expected.outputs if keys.several_examples else [keys.expected.outputs], keys.expected.tolerance)
 
     def check(self, number: int, body: bytes) -> None:
         """Raises HandlerLoadError if the reply to the example of this number is another one."""

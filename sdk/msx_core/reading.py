@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msx_core.bodies import JsonBodies, says_json
+from msx_core.bodies import JsonBodies, ReadsPart, says_json, strict
+from msx_core.declared import ENCODERS, KINDS, ReplyKind, declared
 from msx_core.errors import PredictionError
 from msx_core.kserve.classification import ClassLabels
 from msx_core.kserve.inference import Inference, announced
@@ -40,9 +41,12 @@ class RequestReader:
         self._handler = handler
         self._announce, self._model = handler.tensor_signature, (info.model_name, info.model_version)
         self._labels = ClassLabels(info.model_dir)
-        self._strict = json_bodies(info.config, handler.json_bodies) == "strict"
+        self._declared = info.config.get("bodies") is not None
+        self._strict = self._declared or json_bodies(info.config, handler.json_bodies) == "strict"
+        self._read_part: ReadsPart = declared if self._declared else strict
         self._decodes = info.decode_input
         self._looks = self._decodes and (self._strict or self._announce is not None)
+        self._reads_all = self._declared or self._announce is not None
         """It looks at predictions, but not at examples, and requests that the handler has seen: these do not have
         parts."""
         self._known: Signature | None = None
@@ -51,7 +55,7 @@ class RequestReader:
     def read(self, request: InferenceRequest) -> None:
         """Raises InvalidInput; PredictionError for a method that the handler does not have."""
         if not request.operation:
-            if self._looks and request.parts and (self._announce is not None or _says_json(request)):
+            if self._looks and request.parts and (self._reads_all or _says_json(request)):
                 self._read_prediction(request)
         elif request.operation == INFER:
             self._read_inference(request)
@@ -59,7 +63,7 @@ class RequestReader:
             self._read_call(request)
 
     def _read_prediction(self, request: InferenceRequest) -> None:
-        decoded = request.decode(strictly=self._strict)
+        decoded = request.decode(self._read_part if self._strict else None)
         if self._announce is not None and "body" in decoded:
             check_prediction(decoded["body"], self._signature)
 
@@ -68,10 +72,11 @@ class RequestReader:
         if name := method_of(request.operation):
             self._check_method(name)
         if answers_packed(request.operation):
-            request.decode(strictly=True)
+            request.decode(self._read_part)
             request.encoder = pack if request.shared is None else request.shared.pack
-        elif not name or (self._strict and self._decodes and _says_json(request)):  # without a name: of a last stage
-            request.decode(strictly=True)
+        elif not name or (self._strict and self._decodes and (self._declared or _says_json(request))):
+            # Without a name: of a last stage.
+            request.decode(self._read_part)
 
     def _check_method(self, name: str) -> None:
         if self._methods is None:
@@ -131,9 +136,29 @@ class TypedReader(RequestReader):
             request.input = TypedInference(typed.codec, typed.name, request.input)
 
 
-def reader_of(handler: ResolvedHandler, info: ModelInfo) -> RequestReader:
-    """Handlers without types do not pay for them."""
-    return TypedReader(handler, info) if handler.typed else RequestReader(handler, info)
+class ReadsRequests(Protocol):
+    def read(self, request: InferenceRequest) -> None:
+        """Raises InvalidInput, PredictionError."""
+
+
+class DeclaredReplies:
+    """Reads requests, and gives each the encoder that `replies:` names: the server tells it by the header `accept`."""
+
+    def __init__(self, reader: RequestReader, kind: ReplyKind) -> None:
+        self._reader, self._kind = reader, kind
+
+    def read(self, request: InferenceRequest) -> None:
+        self._reader.read(request)
+        operation = request.operation
+        if not request.is_example and (not operation or (names_method(operation) and not answers_packed(operation))):
+            request.encoder = ENCODERS[KINDS.get(_accepted(request), self._kind)]
+
+
+def reader_of(handler: ResolvedHandler, info: ModelInfo) -> ReadsRequests:
+    """Handlers without types, and services without `replies:`, do not pay for them."""
+    reader = TypedReader(handler, info) if handler.typed else RequestReader(handler, info)
+    kind: ReplyKind | None = info.config.get("replies")
+    return reader if kind is None else DeclaredReplies(reader, kind)
 
 
 def _accepted(request: InferenceRequest) -> str:

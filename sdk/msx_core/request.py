@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from msx_core.bodies import Input, lenient, raw, strict
+from msx_core.bodies import Input, ReadsPart, lenient, raw
 from msx_core.form_fields import FormFields
 from msx_core.references import SharedValues
 from msx_core.reply_credit import UNLIMITED, ReplyCredit
@@ -61,8 +61,8 @@ class InferenceRequest(ReplyCredit):
         "_data",
         "_decoded",
         "_headers",
+        "_read_part",
         "_spent",
-        "_strict",
         "answered",
         "cancelled",
         "deadline",
@@ -101,7 +101,8 @@ class InferenceRequest(ReplyCredit):
         """Makes the bytes of a reply, where that is not done as for every prediction."""
         self._data: dict[str, Any] | None = None
         self._decoded: dict[str, Any] | None = None
-        self._spent = self._strict = False
+        self._read_part: ReadsPart | None = None
+        self._spent = False
 
     @classmethod
     def of_data(cls, id: str, data: dict[str, Any]) -> InferenceRequest:
@@ -140,12 +141,12 @@ class InferenceRequest(ReplyCredit):
         """The handler has seen the inputs; the next calls get an empty dict."""
         self.parts, self._spent = {}, True
 
-    def decode(self, *, strictly: bool) -> dict[str, Any]:
-        """Decodes the fields before `data()` returns them; `strictly`: by `strict`, which may refuse them.
+    def decode(self, read: ReadsPart | None) -> dict[str, Any]:
+        """Decodes the fields before `data()` returns them: by `read`, which may refuse them, else by `lenient`.
 
         Raises InvalidInput.
         """
-        self._strict = strictly
+        self._read_part = read
         self._decoded = self.data()
         return self._decoded
 
@@ -170,9 +171,9 @@ class InferenceRequest(ReplyCredit):
     def _fields(self, decode: bool) -> dict[str, Any]:
         if not decode:
             return {name: raw(part.data) for name, part in self.parts.items()}
-        if self._strict:
+        if (read := self._read_part) is not None:
             resolve = self.shared.resolve if self.shared is not None and self.shared.keys else None
-            return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
+            return {name: read(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
         return {name: lenient(part.data, part.content_type) for name, part in self.parts.items()}
 
     def _content_type(self) -> str:
@@ -181,10 +182,11 @@ class InferenceRequest(ReplyCredit):
 
     def writable(self) -> dict[str, Any]:
         """`data()` once more, with arrays of its own where those of `data()` stand in shared memory."""
-        if not self._strict or self._spent or self.shared is None:
+        read = self._read_part
+        if read is None or self._spent or self.shared is None:
             return self.data()
         resolve = self.shared.resolve_copy
-        return {name: strict(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
+        return {name: read(name, part.data, part.content_type, resolve) for name, part in self.parts.items()}
 
     def encode(self, value: Any, status: int) -> bytes | bytearray:
         """Encodes a value of the reply. Raises PredictionError for a value that cannot be sent."""

@@ -105,7 +105,3 @@ class ResolvedHandler:
         """`strict` for a handler based on `msx_sdk.Handler`, unless it says otherwise; `lenient`, as in TorchServe, for
         all others."""
         return self.owner.json_bodies if isinstance(self.owner, Handler) else "lenient"
-
-    @property
-    def example(self) -> Any:
-        return getattr(self.owner, "example", None)

@@ -22,6 +22,7 @@ import msgspec
 from msx_core.batch import Batch
 from msx_core.bodies import JSON
 from msx_core.continuous import ContinuousRunner
+from msx_core.declared import BODY_TYPES, BodyKind
 from msx_core.expected_reply import ExpectedReplies
 from msx_core.failures import RequestFailure
 from msx_core.local_archive import given_files, is_archive, read_config, unpacked
@@ -30,8 +31,8 @@ from msx_core.methods import METHOD
 from msx_core.packed import unpack
 from msx_core.reply_head import ReplyHead
 from msx_core.resolve import resolve_object, resolve_packed
-from msx_core.typed.replies import to_json
-from msx_core.warmup import warm_up, warm_up_async, warmup_requests
+from msx_core.typed.replies import msgpack_bytes, to_json
+from msx_core.warmup import warm_up, warm_up_async, warmup_batches
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.runner import AsyncRunner, Runner
@@ -159,7 +160,8 @@ class LocalModel:
         An async handler gets each request in a call of its own, all at once.
         """
         operation = f"{METHOD}{method}" if method else ""
-        batch = [_request(n, item, headers, operation) for n, item in enumerate(requests)]
+        kind: BodyKind | None = self.context.info.config.get("bodies")
+        batch = [_request(n, item, headers, operation, kind) for n, item in enumerate(requests)]
         collector = _Collector(batch)
         if self.handler.is_async:
             self._loop.run_until_complete(self._run_async(batch, collector))
@@ -176,12 +178,13 @@ class LocalModel:
             self._loop.run_until_complete(result)
 
     def _warm_up(self) -> None:
-        config = self.context.info.config
-        requests, expected = warmup_requests(self.handler.example, config), ExpectedReplies.of(config)
+        info = self.context.info
+        batches = warmup_batches(self.handler.owner, info.config, info.batch_size)
+        expected = ExpectedReplies.of(info.config)
         if self.handler.is_async:
-            self._loop.run_until_complete(warm_up_async(AsyncRunner(self.handler, self.context), requests, expected))
+            self._loop.run_until_complete(warm_up_async(AsyncRunner(self.handler, self.context), batches, expected))
         else:
-            warm_up(self._runner(), requests, expected)
+            warm_up(self._runner(), batches, expected)
 
     def _stop(self) -> None:
         self._model_thread.shutdown()
@@ -198,10 +201,13 @@ class LocalModel:
         await asyncio.gather(*(runner.run(request, collector) for request in batch))
 
 
-def _request(n: int, item: Any, headers: Mapping[str, str] | None, operation: str) -> InferenceRequest:
+def _request(
+    n: int, item: Any, headers: Mapping[str, str] | None, operation: str, kind: BodyKind | None
+) -> InferenceRequest:
     if isinstance(item, InferenceRequest):
         return item
-    return InferenceRequest(f"local-{n}", {"body": _part(item)}, Headers(headers or {}), operation=operation)
+    part = _part(item) if kind is None else _declared_part(item, kind)
+    return InferenceRequest(f"local-{n}", {"body": part}, Headers(headers or {}), operation=operation)
 
 
 def _part(item: Any) -> Part:
@@ -209,4 +215,15 @@ def _part(item: Any) -> Part:
         return Part(item)
     if isinstance(item, str):
         return Part(item.encode(), "text/plain")
-    return Part(msgspec.json.encode(item, enc_hook=to_json), JSON)
+    return Part(_json(item), JSON)
+
+
+def _declared_part(item: Any, kind: BodyKind) -> Part:
+    """A body of the kind that `bodies:` says."""
+    if not isinstance(item, (bytes, bytearray, str)):
+        item = msgpack_bytes(item) if kind == "msgpack" else _json(item)
+    return Part(item.encode() if isinstance(item, str) else item, BODY_TYPES[kind])
+
+
+def _json(item: Any) -> bytes:
+    return msgspec.json.encode(item, enc_hook=to_json)

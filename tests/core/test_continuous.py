@@ -8,7 +8,7 @@ import pytest
 
 from msx_core.continuous import ContinuousRunner
 from msx_core.resolve import resolve_object
-from msx_core.warmup import warm_up, warmup_requests
+from msx_core.warmup import warm_up
 from msx_sdk import Last
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
@@ -206,10 +206,10 @@ def test_descriptions_do_not_disturb_requests_in_progress(header: str) -> None:
 def test_warm_up_goes_on_until_the_example_is_answered() -> None:
     handler = Countdown()
     bench = Bench(handler)
-    warm_up(bench.runner, warmup_requests("3", {}))
+    warm_up(bench.runner, [[InferenceRequest.of_data("warmup-0", {"body": "3"})]])
     assert handler.seen == [[{"body": "3"}], [{}], [{}]]
     with pytest.raises(HandlerLoadError, match="invalid literal"):
-        warm_up(bench.runner, warmup_requests("x", {}))
+        warm_up(bench.runner, [[InferenceRequest.of_data("warmup-0", {"body": "x"})]])
 
 
 def test_a_local_model() -> None:

@@ -254,14 +254,6 @@ def test_parts_that_a_handler_lacks_do_nothing() -> None:
     handler = resolve_object(Async)
     handler.initialize(Context(ModelInfo("m")))
     handler.close()
-    assert handler.example is None
-
-
-def test_the_example_is_the_owners() -> None:
-    class Shown(Plain):
-        example = {"body": b"x"}
-
-    assert resolve_object(Shown).example == {"body": b"x"}
 
 
 def test_a_package_is_searched_last(tmp_path: Path) -> None:

@@ -134,13 +134,48 @@ def test_refusals_of_stages(stages: Any, sentence: str) -> None:
         ),
         ({"x": {"first": "c"}}, "routes.x.first: 'c' is not a stage (a, b)"),
         ({"x": {"first": "b", "last": "a"}}, "routes.x: no way leads from stage b to stage a"),
-        ({"x": ["a", "b"]}, "routes.x: ['a', 'b'] is not a mapping with the keys first and last, which name stages"),
+        (
+            {"x": ["a", "b"]},
+            "routes.x: ['a', 'b'] is not a mapping with the keys first and last, which name stages, bodies and replies",
+        ),
         ({"x": {"last": "a"}}, "routes: no route has the stage b: add it to one, or remove the stage"),
         ({}, "routes: {} is not a mapping of 1 to 64 names or paths to first and last stages"),
     ],
 )
 def test_refusals_of_routes(routes: Any, sentence: str) -> None:
     assert refused({"stages": {"a": H, "b": H}, "routes": routes}) == sentence
+
+
+def test_bodies_and_replies_of_routes_and_stages() -> None:
+    """A route says them, else its first and its last stage, which have what stands above them."""
+    stages = {"a": {**H, "bodies": "msgpack"}, "b": {**H, "from": []}, "c": {**H, "from": ["a", "b"]}, "d": H}
+    routes = {"/v1": {"last": "d", "first": "a"}, "/own": {"first": "b", "last": "c", "bodies": "raw"}}
+    found = pipeline(stages, routes=routes, replies="json")
+    assert [(route.bodies, route.replies) for route in found.routes.values()] == [("msgpack", "json"), ("raw", "json")]
+    told = {name: stage.config.raw for name, stage in found.stages.items()}
+    assert told["b"] == {"bodies": "raw", "replies": "json"}, "which the route says"
+    assert {name: raw["bodies"] for name, raw in told.items()} == {"a": "msgpack", "b": "raw"} | dict.fromkeys(
+        "cd", "msgpack"
+    )
+
+
+def test_without_them_nothing_is_told() -> None:
+    found = pipeline({"a": H, "b": H})
+    assert (found.main.bodies, found.main.replies) == (None, None)
+    assert [stage.config.raw for stage in found.stages.values()] == [{}, {}]
+
+
+def test_bodies_of_some_routes_alone() -> None:
+    stages = {"a": H, "b": {**H, "from": []}, "c": {**H, "from": ["a", "b"]}}
+    routes = {"x": {"first": "a", "bodies": "raw"}, "y": {"first": "b"}}
+    assert refused({"stages": stages, "routes": routes}) == (
+        "routes: y has no bodies, and others have: give bodies to the route or to the first stage of each, or once "
+        "above the stages"
+    )
+    routes = {"x": {"first": "a", "bodies": "xml"}, "y": {"first": "b"}}
+    assert refused({"stages": stages, "routes": routes}) == (
+        "routes.x.bodies: 'xml' is not one of json, msgpack, raw, form"
+    )
 
 
 def test_split_instances() -> None:

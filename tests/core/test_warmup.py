@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from msx_core.non_finite import non_finite
 from msx_core.resolve import resolve_object
-from msx_core.warmup import warm_up, warm_up_async, warmup_requests
+from msx_core.warmup import Batches, warm_up, warm_up_async, warmup_batches
 from msx_sdk import HandlerLoadError, InvalidInput
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.runner import AsyncRunner, Runner
@@ -29,18 +30,65 @@ from msx_sdk.runner import AsyncRunner, Runner
     ],
 )
 def test_the_yaml_goes_before_the_example(example: Any, config: dict[str, Any], inputs: list[Any]) -> None:
-    assert [request.data() for request in warmup_requests(example, config)] == inputs
+    assert data_of(batches(example, config, batch_size=8)) == [[one] for one in inputs]
+
+
+@pytest.mark.parametrize(
+    ("example", "batch_size", "inputs"),
+    [
+        ({"text": "warm"}, 1, [[{"text": "warm"}]]),
+        ({"text": "warm"}, 8, [[{"text": "warm"}]]),
+        ([1, 2], 1, [[[1, 2]]]),
+        ([1, 2], 8, [[1, 2]]),
+        ((0, 1e-5), 8, [[0, 1e-5]]),
+        (None, 8, []),
+        (0, 1, [[0]]),
+    ],
+)
+def test_declared_bodies_have_examples_as_mosec_has(example: Any, batch_size: int, inputs: list[Any]) -> None:
+    """An example is what the handler is given at once: a body, or a batch of them where it takes batches."""
+    wanted = [[{"body": body} for body in batch] for batch in inputs]
+    assert data_of(batches(example, {"bodies": "json"}, batch_size)) == wanted
+    assert data_of(batches(None, {"bodies": "json", "example": example}, batch_size)) == wanted
+
+
+def test_several_examples_of_declared_bodies() -> None:
+    owner = SimpleNamespace(example=[9], multi_examples=[[1], [1, 2]])
+    made = warmup_batches(owner, {"bodies": "raw"}, 8)
+    assert data_of(made) == [[{"body": 1}], [{"body": 1}, {"body": 2}]]
+    assert [request.id for batch in made for request in batch] == ["warmup-0", "warmup-1", "warmup-2"]
+    assert data_of(warmup_batches(owner, {"bodies": "raw", "warmup": [{"x": 3}]}, 8)) == [[{"body": {"x": 3}}]]
+    assert warmup_batches(owner, {"bodies": "raw", "warmup": False}, 8) == []
+    assert data_of(warmup_batches(owner, {}, 8)) == [[{"body": 9}]]
+
+
+def test_a_batch_of_examples_fails_by_one_of_them() -> None:
+    def handle(data: Any, context: Context) -> Any:
+        return [InvalidInput("odd") if row["body"] % 2 else b"ok" for row in data]
+
+    runner = Runner(resolve_object(handle), Context(ModelInfo("m", batch_size=8)))
+    warm_up(runner, batches([2, 4], {"bodies": "json"}, 8))
+    with pytest.raises(HandlerLoadError, match=r"failed on its example \(warmup-1\)"):
+        warm_up(runner, batches([2, 3], {"bodies": "json"}, 8))
+
+
+def batches(example: Any, config: dict[str, Any], batch_size: int = 1) -> Batches:
+    return warmup_batches(SimpleNamespace(example=example), config, batch_size)
+
+
+def data_of(made: Batches) -> list[list[dict[str, Any]]]:
+    return [[request.data() for request in batch] for batch in made]
 
 
 def test_each_example_is_a_batch_of_its_own() -> None:
-    batches: list[Any] = []
+    calls: list[Any] = []
 
     def handle(data: Any, context: Context) -> Any:
-        batches.append(data)
+        calls.append(data)
         return [b"ok"]
 
-    warm_up(Runner(resolve_object(handle), Context(ModelInfo("m"))), warmup_requests(["a", "b"], {}))
-    assert batches == [[{"body": "a"}], [{"body": "b"}]]
+    warm_up(Runner(resolve_object(handle), Context(ModelInfo("m"))), batches(["a", "b"], {}))
+    assert calls == [[{"body": "a"}], [{"body": "b"}]]
 
 
 def test_nan_of_an_example_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +99,9 @@ def test_nan_of_an_example_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> No
     async def asynchronous(data: Any, context: Context) -> Any:
         return [[math.nan]]
 
-    context, examples = Context(ModelInfo("m")), warmup_requests("a", {})
+    context, examples = Context(ModelInfo("m")), batches("a", {})
     warm_up(Runner(resolve_object(lambda data, context: [[math.nan]]), context), examples)
-    asyncio.run(warm_up_async(AsyncRunner(resolve_object(asynchronous), context), warmup_requests("a", {})))
+    asyncio.run(warm_up_async(AsyncRunner(resolve_object(asynchronous), context), batches("a", {})))
     assert counted == []
     non_finite.check(b"[null]", [math.nan])
     assert counted == [1]
@@ -77,7 +125,7 @@ def bug(data: Any, context: Context) -> Any:
 )
 def test_an_example_that_fails_fails_the_load(handle: Any, cause: str) -> None:
     with pytest.raises(HandlerLoadError, match=rf"(?s)failed on its example \(warmup-0\): .*{cause}"):
-        warm_up(Runner(resolve_object(handle), Context(ModelInfo("m"))), warmup_requests("a", {}))
+        warm_up(Runner(resolve_object(handle), Context(ModelInfo("m"))), batches("a", {}))
 
 
 def test_async_handlers_are_warmed_up_too() -> None:
@@ -89,5 +137,5 @@ def test_async_handlers_are_warmed_up_too() -> None:
 
     runner = AsyncRunner(resolve_object(handle), Context(ModelInfo("m")))
     with pytest.raises(HandlerLoadError, match=r"warmup-1\): no"):
-        asyncio.run(warm_up_async(runner, warmup_requests(["a", "b", "c"], {})))
+        asyncio.run(warm_up_async(runner, batches(["a", "b", "c"], {})))
     assert seen == [{"body": "a"}, {"body": "b"}]

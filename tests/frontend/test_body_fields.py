@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msx_core.service_errors import BadRequest
-from msx_frontend.body_fields import MOST_FIELDS, fields_of_query, merge_fields, parse_fields
+from msx_frontend.body_fields import MOST_FIELDS, fields_of_query, fields_parser, merge_fields, parse_fields
 from msx_frontend.job import Field
 
 URL_ENCODED = b"application/x-www-form-urlencoded"
@@ -179,3 +179,13 @@ def test_nonsense_as_content_type(kind: bytes) -> None:
     for text in (kind, b"multipart/form-data; boundary=" + kind, b"multipart/form-data; " + kind):
         with contextlib.suppress(BadRequest):
             parse_fields(text, b"--x\r\n")
+
+
+def test_a_form_that_is_left_whole() -> None:
+    """As a model wants it that says what its bodies are; asked anew for each."""
+    whole = [True, False, True]
+    parse = fields_parser(URL_ENCODED, lambda: whole.pop(0))
+    assert [parse(b"a=1&b"), parse(b"a=1")] == [[Field("body", "", b"a=1&b")], [Field("a", None, b"1")]]
+    assert fields_parser(MULTIPART, lambda: True)(b"broken") == [Field("body", "", b"broken")]
+    assert parse(b"&" * 2000)[0].name == "body"
+    assert fields_parser(b"text/plain", lambda: pytest.fail("no form"))(b"a") == [Field("body", "text/plain", b"a")]

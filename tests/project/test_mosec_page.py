@@ -70,8 +70,8 @@ def test_an_example_that_is_a_dict() -> None:
 
     (written,) = re.findall(r"`example = ({.*?})`", ROWS["example"])
     Shown.example = msgspec.json.decode(written)
-    with LocalModel(Shown) as model:
-        model.predict([Shown.example["body"]])
+    with LocalModel(Shown, config={"bodies": "json"}) as model:
+        model.predict([Shown.example])
     assert seen[0] == seen[1] == {"body": {"text": "warm"}}
 
 
@@ -85,10 +85,11 @@ def test_our_side_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
     loads = "\n\ndef load():\n    return lambda texts: [text.upper() for text in texts]\n"
     (tmp_path / "service.py").write_text(BLOCKS["service.py"] + loads)
-    with LocalModel("service.py", tmp_path) as model:
-        (reply,) = model.predict([msgspec.json.encode({"text": "sea"})], headers={"Accept": "application/msgpack"})
-    assert reply.msgpack() == {"text": "SEA"}
     (tmp_path / "model-config.yaml").write_text(BLOCKS["model-config.yaml"])
     config, warnings = parse_model_config(read_yaml(tmp_path / "model-config.yaml"))
     assert warnings == []
-    assert [*config.raw["routes"]] == ["/inference"]
+    assert config.pipeline is not None
+    with LocalModel("service.py", tmp_path, config=config.pipeline.stages["capitals"].config.raw) as model:
+        (reply,) = model.predict([msgspec.msgpack.encode({"text": "sea"})])
+    assert reply.msgpack() == {"text": "SEA"}
+    assert [*config.pipeline.routes] == ["/inference"]

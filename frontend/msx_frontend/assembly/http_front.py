@@ -146,7 +146,8 @@ class HttpFront:
         own = [described(own)._replace(listener=listeners[0]), *own]
         further = None
         if "inference" in listeners:
-            further = ModelPaths(self.families[0], self._registry.paths.owners.get, self._registry.submit).match
+            owner_of, takes_whole = self._registry.paths.owners.get, self.predictions.takes_whole
+            further = ModelPaths(self.families[0], owner_of, self._registry.submit, takes_whole).match
         every, names = [self._openapi(listeners, own), *own], self._registry.aliases.names
         router = Router(every, self.families[0], _unknown(listeners), further, names)
         if "inference" in listeners:

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 
 from msx_core.methods import PACKED_METHOD
 from msx_core.packed import PACKED
+from msx_frontend.declared_jobs import DeclaredJobs
 from msx_frontend.graphs.edges import Bound, Edge, entered_at
 from msx_frontend.job import PREDICT, Job
 
@@ -90,11 +91,13 @@ class Graph:
         attempts: Mapping[str, Attempts] | None = None,
         leaves: Sequence[str] = (),
         bounds: Mapping[str, Bound] | None = None,
+        declared: DeclaredJobs | None = None,
     ) -> None:
         """`targets` by name: the model's name, and the model. `leaves` in the order of their answers, by default that
-        of `before`. `bounds`: of each edge that leads to a node; without it any number.
+        of `before`. `bounds`: of each edge that leads to a node; without it any number. `declared`: what its
+        service says of bodies and replies.
         """
-        self.form = form
+        self.form, self.declared = form, declared
         known = attempts or {}
         nodes = {
             name: Node(name, *_placed(place, targets[name]), known.get(name, Attempts()))

@@ -16,6 +16,7 @@ from msx_net.http.cors import with_cors
 from msx_net.http.direct import Direct
 from msx_net.http.direct_stream import DirectStream, HttpReplyHead
 from msx_net.http.failures import failure_reply, reported
+from msx_net.http.family import Failure
 from msx_net.http.job_reply import begin
 from msx_net.http.known_head import KnownHead
 from msx_net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, request_id_of
@@ -37,6 +38,11 @@ class DirectReply:
         self.job: Cancellable | None = None
         """The job to cancel when the client leaves."""
         self._stream: DirectStream | None = None
+
+    @property
+    def failure_form(self) -> Callable[[ServiceError], Failure]:
+        """Makes the errors of its family (`event_reply`)."""
+        return self.known.family.failure
 
     # -- what the connection calls --
 

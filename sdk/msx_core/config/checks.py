@@ -142,7 +142,7 @@ def _check_example(config: ModelKeys) -> None:
     if config.warmup is False:
         raise ConfigError("expected: is compared at warm-up, which warmup: false turns off: leave one of them out")
     requests, replies = config.example, config.expected.outputs
-    if isinstance(requests, list) and not (isinstance(replies, list) and len(replies) == len(requests)):
+    if config.several_examples and not (isinstance(replies, list) and len(replies) == len(requests)):
         raise ConfigError(
             f"expected.outputs: is not a list of {len(requests)} replies, one for each request of example"
         )

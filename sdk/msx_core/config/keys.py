@@ -6,6 +6,7 @@ from msx_core.config.sections import (
     AdapterPlaces,
     AdapterRank,
     Aliases,
+    BodyKind,
     Buckets,
     Captures,
     DecMode,
@@ -28,6 +29,7 @@ from msx_core.config.sections import (
     ProcessCount,
     ReasoningParser,
     Replies,
+    ReplyKind,
     Requests,
     Section,
     ToolParser,
@@ -187,6 +189,8 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     batch_check: Switch = True
     batch_tolerance: Fraction | None = None
     json_bodies: JsonBodies | None = None
+    bodies: BodyKind | None = None
+    replies: ReplyKind | None = None
     image_range: ImageRange | None = None
     use_venv: Switch = False
     python: InterpreterName | None = None
@@ -218,6 +222,11 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     edge_memory: Positive = 256
     shared_memory: Count = 256
     shared_segments: Positive = 32
+
+    @property
+    def several_examples(self) -> bool:
+        """`example:` is a list of requests; with `bodies:` it may be one body that is a list."""
+        return isinstance(self.example, list) and (self.bodies is None or self.batch_size > 1)
 
     @property
     def scales_by_load(self) -> AutoscalingOptions | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
-from msx_core import bodies
+from msx_core import bodies, declared
 from msx_core.names import INTERPRETER_NAME
 from msx_core.reasoning import FORMATS as REASONING_PARSERS
 from msx_core.tool_calls import FORMATS as TOOL_PARSERS
@@ -66,6 +66,8 @@ AdapterPlaces = Annotated[
     int, Meta(ge=1, le=MOST_ADAPTERS, description=f"a number of adapters from 1 to {MOST_ADAPTERS}")
 ]
 AdapterRank = Annotated[int, Meta(ge=1, le=MOST_ADAPTER_RANK, description=f"a rank from 1 to {MOST_ADAPTER_RANK}")]
+BodyKind = Annotated[declared.BodyKind, Meta(description="one of json, msgpack, raw, form")]
+ReplyKind = Annotated[declared.ReplyKind, Meta(description="one of json, msgpack, raw, events")]
 JsonBodies = Annotated[bodies.JsonBodies, Meta(description="one of strict, lenient")]
 ToolParser = Annotated[str, Meta(pattern=_parser_of(TOOL_PARSERS), description=_parser_words(TOOL_PARSERS))]
 ReasoningParser = Annotated[

@@ -7,23 +7,30 @@ from typing import Any
 
 import msgspec
 
-from msx_core.values import ConfigError, near_miss, show
+from msx_core.config.sections import BodyKind, ReplyKind
+from msx_core.values import ConfigError, convert, near_miss, show
 
 MOST_ROUTES = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _PATH = re.compile(r"(/[A-Za-z0-9._~!$&'()*+,;=@-]+)+")
 """A path without `{`, `%` and a slash at the end; a `:` would name a method."""
 
+_KINDS: dict[str, Any] = {"bodies": BodyKind | None, "replies": ReplyKind | None}
+_KEYS = {"first", "last", *_KINDS}
+
 Before = Mapping[str, tuple[str, ...]]
 """The stages whose results each stage is given."""
 
 
 class StageRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """`before` has the stages of the route alone, each after those that are before it."""
+    """`before` has the stages of the route alone, each after those that are before it. `bodies` and `replies` as the
+    route says them; where it does not, its first and last stage may."""
 
     first: str
     last: str
     before: dict[str, tuple[str, ...]]
+    bodies: BodyKind | None = None
+    replies: ReplyKind | None = None
 
 
 def check_graph(before: Before) -> None:
@@ -62,8 +69,10 @@ def _key(key: Any) -> str:
 
 def _route(where: str, row: Any, before: Before) -> StageRoute:
     given = {} if row is None else row
-    if not isinstance(given, Mapping) or not given.keys() <= {"first", "last"}:
-        raise ConfigError(f"{where}: {show(row)} is not a mapping with the keys first and last, which name stages")
+    if not isinstance(given, Mapping) or not given.keys() <= _KEYS:
+        raise ConfigError(
+            f"{where}: {show(row)} is not a mapping with the keys first and last, which name stages, bodies and replies"
+        )
     first = _end(where, "first", given, [name for name, row in before.items() if not row], before)
     followed = {one for row in before.values() for one in row}
     last = _end(where, "last", given, [name for name in before if name not in followed], before)
@@ -71,9 +80,9 @@ def _route(where: str, row: Any, before: Before) -> StageRoute:
     if not within:
         raise ConfigError(f"{where}: no way leads from stage {first} to stage {last}")
     order = [name for name in TopologicalSorter(before).static_order() if name in within]
-    return StageRoute(
-        first=first, last=last, before={name: tuple(one for one in before[name] if one in within) for name in order}
-    )
+    own = {name: tuple(one for one in before[name] if one in within) for name in order}
+    kinds = {key: convert(f"{where}.{key}", given.get(key), kind) for key, kind in _KINDS.items()}
+    return StageRoute(first=first, last=last, before=own, **kinds)
 
 
 def _end(where: str, key: str, given: Mapping[Any, Any], found: list[str], before: Before) -> str:

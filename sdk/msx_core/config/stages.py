@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from msx_core.config.keys import ModelKeys
 from msx_core.config.sections import DeviceType, read_fields
+from msx_core.config.stage_kinds import declare, kinds_of
 from msx_core.config.stage_routes import StageRoute, check_graph, find_routes
 from msx_core.values import ConfigError, Count, Text, convert, show
 
@@ -101,9 +102,18 @@ def read_pipeline(config: Settings, warnings: list[str]) -> Pipeline | None:
         previous = (name,)
     before = {name: stage.before for name, stage in stages.items()}
     check_graph(before)
-    pipeline = Pipeline(stages=stages, routes=find_routes(before, config.routes))
+    routes = declare(find_routes(before, config.routes), {name: stage.config for name, stage in stages.items()})
+    pipeline = Pipeline(stages={name: _told(stage, routes) for name, stage in stages.items()}, routes=routes)
     _check_kinds(pipeline)
     return pipeline
+
+
+def _told(stage: StageConfig, routes: Mapping[str, StageRoute]) -> StageConfig:
+    """The stage with the `bodies` and `replies` that a route says."""
+    kinds = {key: kind for key, kind in kinds_of(stage.name, routes).items() if stage.config.raw.get(key) != kind}
+    if not kinds:
+        return stage
+    return msgspec.structs.replace(stage, config=stage.config.of_stage(kinds, {**stage.config.raw, **kinds}))
 
 
 def _stage(config: Settings, name: Any, mapping: Any, previous: tuple[str, ...], warnings: list[str]) -> StageConfig:

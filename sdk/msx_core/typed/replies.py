@@ -36,12 +36,12 @@ class TypedReply:
             return value.encode() if isinstance(value, str) else bytes(value)
         if self._msgpack:
             try:
-                body = _packer.encode(value)
+                body = msgpack_bytes(value)
             except (TypeError, ValueError, OverflowError, RecursionError):
-                return _json(value)
+                return json_bytes(value)
             self.content_type = self._msgpack
             return body
-        return _json(value)
+        return json_bytes(value)
 
 
 def packs(shared: SharedValues | None) -> Callable[[Any], bytes]:
@@ -65,13 +65,19 @@ def _to_msgpack(value: Any) -> Any:
     return extension(value)
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
+    """JSON of a value that may hold objects of types. Raises PredictionError for what has none."""
     try:
         made = _writer.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         made = _slow_json(value)
     non_finite.check(made, value)
     return made
+
+
+def msgpack_bytes(value: Any) -> bytes:
+    """MessagePack of such a value. Raises TypeError, ValueError, OverflowError, RecursionError."""
+    return _packer.encode(value)
 
 
 def _slow_json(value: Any) -> bytes:

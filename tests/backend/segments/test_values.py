@@ -18,6 +18,7 @@ from msx_backend.segments import space
 from msx_backend.segments.space import SegmentSpace
 from msx_backend.segments.values import RequestValues
 from msx_core.batch import Batch
+from msx_core.bodies import strict
 from msx_core.methods import PACKED_METHOD
 from msx_core.packed import PACKED, InvalidPacked, pack, unpack
 from msx_core.references import Key
@@ -69,7 +70,7 @@ class Stages:
         """As the second stage gets it."""
         head = RequestHead(1, "r", encode_headers([]), [FieldHead("body", PACKED, len(body))], None, PACKED_METHOD)
         (request,) = self.jobs.take(Predict([head], segments={1: keys}), bytearray(body))
-        request.decode(strictly=True)
+        request.decode(strict)
         assert request.shared is not None
         request.encoder = request.shared.pack
         return request

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msx_core.bodies import says_json
-from msx_core.service_errors import BadRequest
+from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.description import model_description
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.body_fields import fields_of_query, fields_parser, merge_fields
@@ -21,6 +21,12 @@ from msx_net.http.wire import json_bytes
 from msx_net.keys import ClientKey
 
 Submit = Callable[[Job], None]
+
+
+class Find(Protocol):
+    def __call__(self, name: str, version: str | None = None, /) -> ModelVersion:
+        """Raises ModelNotFound, ModelVersionNotFound."""
+
 
 MODEL, VERSION, METHOD, URL_PATH = "model_name", "model_version", "method", "url_path"
 """Names in paths, as TorchServe's description has them."""
@@ -51,10 +57,18 @@ class Predictions:
     """`submit` hands a job to its model; `find` raises ModelNotFound. `models` say whether the instances of KServe v1's
     requests are jobs; without them none is."""
 
-    def __init__(self, submit: Submit, find: Callable[[str], ModelVersion], models: SplitsModels | None = None) -> None:
+    def __init__(self, submit: Submit, find: Find, models: SplitsModels | None = None) -> None:
         self.submit, self._find, self.models = submit, find, models
         self.only_model: str | None = None
         """The model of `/invocations` without a name."""
+
+    def takes_whole(self, model: str, version: str | None, kind: str) -> bool:
+        """Bodies of such jobs are left in one piece, where their clients state them to be forms."""
+        try:
+            declared = self._find(model, version).queue.declared(kind)
+        except ServiceError:
+            return False  # who submits the job is told
+        return declared is not None and declared.takes_whole
 
     def family(self) -> Family:
         return Family(
@@ -129,10 +143,11 @@ class PredictionTemplate:
             self._kind = method_kind(method)
         self._timed = asks_for_timing(head.raw_headers)
         self.key: ClientKey | None = None
-        self._fields = fields_parser(head.content_type)
+        query = head.query if meaning.takes_query else b""
+        self._fields = fields_parser(head.content_type, partial(self._takes_whole, query))
         """Makes fields of a body. Raises BadRequest."""
-        if meaning.takes_query and head.query:
-            self._fields = partial(_with_query, self._fields, head.query)
+        if query:
+            self._fields = partial(_with_query, self._fields, query)
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         fields = self._fields(body)
@@ -142,6 +157,11 @@ class PredictionTemplate:
         if isinstance(own, TimedSink):
             own.job = job
         self._submit(job)
+
+    def _takes_whole(self, query: bytes) -> bool:
+        """The model says what its bodies are: they are no forms, whatever their clients state."""
+        model = self._model or _text(fields_of_query(query), MODEL) or self._predictions.only_model
+        return model is not None and self._predictions.takes_whole(model, self._version, self._kind)
 
     def _named(self, fields: list[Field]) -> str:
         """The model that a parameter names, or the only one. Raises BadRequest, ModelNotAllowed."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_core.service_errors import ServiceError, ServiceUnavailable
+from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.job import PLAIN, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.versions.first_load import LoadWait
@@ -61,6 +62,7 @@ class VersionQueue(Entrance):
     def __init__(self, supervisor: Supervisor, source: ModelSource, metrics: ModelMetrics) -> None:
         super().__init__(source, metrics, supervisor.status, supervisor.dispatcher)
         self.first_load = supervisor.first_load
+        self._declared = declared_jobs(source.config.bodies, source.config.replies)
         self._schema, self._sleep, self._replicas = supervisor.schema, supervisor.sleep, supervisor.replicas
 
     def submit(self, job: Job) -> None:
@@ -69,8 +71,14 @@ class VersionQueue(Entrance):
             self._check_takes(job.kind)
         if self._sleep.level:
             self._sleep.check()
+        if self._declared is not None:
+            self._declared.enter(job)
         self._enter(job)
         self.dispatcher.submit(job)
+
+    def declared(self, kind: str) -> DeclaredJobs | None:
+        """Types that the service declares for jobs of this kind; None where their clients state them."""
+        return self._declared
 
     def pass_on(self, job: Job) -> None:
         """Take the answer of the node of a graph before this one. Raises ServiceError when it cannot be taken."""

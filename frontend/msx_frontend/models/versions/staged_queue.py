@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from msx_core.config import Pipeline
 from msx_core.methods import METHOD, PACKED_METHOD
 from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceError
+from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.graphs.edges import Bound
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
@@ -40,8 +41,14 @@ class StagedQueue(Entrance):
     def submit(self, job: Job) -> None:
         self._check_stays()
         graph, kind = self._graph_of(job.kind)
+        if graph.declared is not None:
+            graph.declared.enter(job)
         self._enter(job)
         Execution(graph, job, self._running, kind).begin()
+
+    def declared(self, kind: str) -> DeclaredJobs | None:
+        """As of a version without stages, by route. Raises ServiceError for a route that is not there."""
+        return self._graph_of(kind)[0].declared
 
     def submit_instances(self, request: InstanceRequest) -> None:
         raise BadRequest(f'Model "{self._name}" has stages and takes no instances: ask for a prediction.')
@@ -98,4 +105,7 @@ def _graphs(pipeline: Pipeline, stages: Mapping[str, PlainParts]) -> dict[str, G
     bounds = {
         name: Bound(stage.edge_capacity, stage.config.edge_memory << 20) for name, stage in pipeline.stages.items()
     }
-    return {name: Graph(route.before, targets, STAGES, bounds=bounds) for name, route in pipeline.routes.items()}
+    return {
+        name: Graph(route.before, targets, STAGES, bounds=bounds, declared=declared_jobs(route.bodies, route.replies))
+        for name, route in pipeline.routes.items()
+    }

@@ -1,0 +1,188 @@
+"""Mosec's examples with clients of the same shape as theirs, which state no content type or another one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import httpx
+import msgspec
+import pytest
+
+from msx_archiver.options import PackOptions
+from msx_archiver.pack import pack
+from tests.e2e.server import SERVICES, RunningServer, new_store, run_server
+
+np = pytest.importorskip("numpy")
+
+pytestmark = pytest.mark.e2e
+
+SERVICE = "mosec_examples.py"
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+"""The type that `curl -d` states."""
+
+
+class Example(NamedTuple):
+    """`stages` by name: the class, and its keys. `above` are keys of the service."""
+
+    stages: dict[str, dict[str, Any]]
+    above: dict[str, Any] = {}
+
+    @property
+    def config(self) -> dict[str, Any]:
+        stages = {name: {"handler": f"{SERVICE}:{name}", **keys} for name, keys in self.stages.items()}
+        routes = {"/inference": {"first": next(iter(stages)), "last": next(reversed(stages))}}
+        return {"maxBatchDelay": 1, "stages": stages, "routes": routes, **self.above}
+
+
+JSON, MSGPACK = {"bodies": "json", "replies": "json"}, {"bodies": "msgpack", "replies": "msgpack"}
+EXAMPLES = {
+    "echo": Example({"Seconds": {}, "Sleeps": {"batchSize": 32}, "Says": {}}, JSON),
+    "custom_env": Example(
+        {"Device": {"workers": 4, "env": [{"SERVICE_DEVICE": str(place)} for place in range(4)]}}, JSON
+    ),
+    "distil_bert_server_pytorch": Example(
+        {"Tokens": {"workers": 2}, "Sentiment": {"batchSize": 32}}, {"bodies": "raw", "replies": "raw"}
+    ),
+    "jax_single_layer": Example({"Layer": {"batchSize": 8}}, JSON),
+    "monitor": Example({"Average": {"workers": 2, "batchSize": 8}}, JSON),
+    "rerank": Example({"Rerank": {}}, MSGPACK),
+    "resnet50_msgpack": Example(
+        {"Pixels": {"workers": 2}, "Classifies": {"workers": 2, "batchSize": 16}, "Category": {}}, MSGPACK
+    ),
+    "server_side_event": Example({"Text": {}, "Events": {"batchSize": 2}}, {"bodies": "json", "replies": "events"}),
+    "shm_ipc": Example({"Producer": {"workers": 2}, "Consumer": {"workers": 2}}, JSON),
+    "stable_diffusion": Example({"Draws": {"batchSize": 4}}, MSGPACK),
+    "type_validation": Example({"TypedStart": {}, "PlainLength": {"batchSize": 16}}, MSGPACK),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("mosec")
+    new_store(folder)
+    with run_server(folder) as running:
+        yield running
+
+
+@contextmanager
+def served(server: RunningServer, name: str) -> Iterator[str]:
+    """The example, and no other one: the address of its server."""
+    config = server.folder / f"{name}.yaml"
+    config.write_bytes(msgspec.yaml.encode(EXAMPLES[name].config))
+    archive = pack(
+        PackOptions(
+            model_name=name,
+            config_file=str(config),
+            extra_files=str(SERVICES / SERVICE),
+            export_path=server.store,
+            force=True,
+        )
+    )
+    registered = server.management.post("/models", params={"url": archive.name, "synchronous": "true"})
+    assert registered.status_code == 200, registered.text
+    try:
+        yield str(server.info["inference"])
+    finally:
+        assert server.management.delete(f"/models/{name}").status_code == 200
+
+
+def test_echo(server: RunningServer) -> None:
+    with served(server, "echo") as base:
+        assert httpx.post(f"{base}/inference", json={"time": "0.01"}).json() == {"msg": "sleep 0.01 seconds"}
+        by_curl = httpx.post(f"{base}/inference", content=b'{"time": 0}', headers=FORM)
+        assert (by_curl.status_code, by_curl.json()) == (200, {"msg": "sleep 0.0 seconds"})
+        missing = httpx.post(f"{base}/inference", json={"other": 1})
+    assert missing.status_code == 422
+    assert "cannot find key 'time'" in missing.json()["message"]
+
+
+def test_custom_env(server: RunningServer) -> None:
+    with served(server, "custom_env") as base:
+        replies = [httpx.post(f"{base}/inference", json={"dummy": "0"}).json() for _ in range(12)]
+    assert {one["device"] for one in replies} <= {"0", "1", "2", "3"}
+    assert all(one["worker"] == int(one["device"]) + 1 for one in replies)
+
+
+def test_distil_bert_server_pytorch(server: RunningServer) -> None:
+    """HTTPie states JSON of what it reads from a pipe, and curl a form."""
+    text = b"i bought this & that, 100 % good"
+    with served(server, "distil_bert_server_pytorch") as base:
+        for stated in ({"content-type": "application/json"}, FORM, {}):
+            reply = httpx.post(f"{base}/inference", content=text, headers=stated)
+            assert (reply.status_code, reply.text) == (200, "positive=0.25"), stated
+            assert reply.headers["content-type"] == "text/plain"
+
+
+def test_jax_single_layer(server: RunningServer) -> None:
+    with served(server, "jax_single_layer") as base:
+        reply = httpx.post(f"{base}/inference", json={"array": [1, 2, 3]})
+    assert reply.json() == {"category": 1, "warm": [1, 2, 3, 4, 5, 6, 7, 8]}
+
+
+def test_monitor(server: RunningServer) -> None:
+    with served(server, "monitor") as base:
+        assert httpx.post(f"{base}/inference", json={"num": "1"}).json() is True
+        assert server.metric("inference_result", status="true") == 1
+
+
+def test_rerank(server: RunningServer) -> None:
+    asked = {"query": "talk is cheap", "docs": ["what a nice day", "life is short"]}
+    with served(server, "rerank") as base:
+        reply = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode(asked))
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "application/msgpack")
+    assert len(msgspec.msgpack.decode(reply.content)["scores"]) == 2
+
+
+def test_resnet50_msgpack(server: RunningServer) -> None:
+    with served(server, "resnet50_msgpack") as base:
+        reply = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode({"image": b"\xf0" * 9}))
+        assert msgspec.msgpack.decode(reply.content) == {"category": "dog"}
+        assert httpx.post(f"{base}/inference", content=msgspec.msgpack.encode({"other": 1})).status_code == 422
+
+
+def events_of(base: str, body: Any) -> list[tuple[str, str]]:
+    """The events of a whole stream, by name and data."""
+    with httpx.stream("POST", f"{base}/inference", json=body) as reply:
+        assert (reply.status_code, reply.headers["content-type"]) == (200, "text/event-stream")
+        whole = reply.read().decode()
+    found = []
+    for block in filter(None, whole.split("\n\n")):
+        fields = dict(line.split(": ", 1) for line in block.splitlines())
+        found.append((fields.get("event", "message"), fields["data"]))
+    return found
+
+
+def test_server_side_event(server: RunningServer) -> None:
+    with served(server, "server_side_event") as base:
+        assert events_of(base, {"text": "mosec"}) == [
+            ("message", f"inference: ({epoch}/5) mosec") for epoch in range(1, 6)
+        ]
+        ((name, data),) = events_of(base, {"error": "mosec"})
+        assert (name, msgspec.json.decode(data)["code"]) == ("error", 422)
+        assert "text is required" in data
+        first, (name, data) = events_of(base, {"text": "fail"})
+        assert (first, name, "in the middle" in data) == (("message", "before"), "error", True)
+
+
+def test_shm_ipc(server: RunningServer) -> None:
+    with served(server, "shm_ipc") as base:
+        reply = httpx.post(f"{base}/inference", json={"size": "20000"})
+        assert reply.json()["ipc test data"][-1] == 19999 / 8
+        assert httpx.post(f"{base}/inference", json={"siz": 1}).status_code == 422
+
+
+def test_stable_diffusion(server: RunningServer) -> None:
+    with served(server, "stable_diffusion") as base:
+        reply = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode("a cute cat"))
+    assert msgspec.msgpack.decode(reply.content) == b"\xff\xd8a cute cat"
+
+
+def test_type_validation(server: RunningServer) -> None:
+    with served(server, "type_validation") as base:
+        asked = {"bin": b"hello mosec", "name": "type check"}
+        reply = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode(asked))
+        assert msgspec.msgpack.decode(reply.content) == 11
+        wrong = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode({"bin": 5}))
+        assert (wrong.status_code, "expected `bytes`, got `int`" in wrong.text) == (400, True)
