@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from msx_core.declared import BODY_TYPES, REPLY_TYPES
 from msx_core.methods import METHOD
+from msx_core.service_errors import CompressionSwitchedOff
 from msx_frontend.body_fields import form_fields
 from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, Job, accepting
-from msx_net.http.event_reply import FORM, EventReply
+from msx_net.http.compressed_reply import compressed
+from msx_net.http.event_reply import HTTP, EventReply
 
 if TYPE_CHECKING:
     from msx_core.declared import BodyKind, ReplyKind
+    from msx_net.http.compressed_reply import Compresses
 
 _NAMES = ("body", "data")
 """Fields that hold a whole request: a body has the first name, and gRPC's clients use both."""
@@ -20,11 +23,18 @@ _NAMES = ("body", "data")
 class DeclaredJobs(NamedTuple):
     bodies: BodyKind | None
     replies: ReplyKind | None
+    compression: bool = False
 
     @property
     def takes_whole(self) -> bool:
         """A body that its client states to be a form is left in one piece."""
         return self.bodies not in (None, "form")
+
+    def takes_packed(self, model: str, encoding: str) -> bool:
+        """Such a body is decompressed. Raises CompressionSwitchedOff where it could not be read."""
+        if not self.compression and self.bodies not in (None, "raw"):
+            raise CompressionSwitchedOff(model, encoding)
+        return self.compression
 
     def enter(self, job: Job) -> None:
         """Give the job the types that the service declares. Raises BadRequest for a form that cannot be read."""
@@ -33,15 +43,17 @@ class DeclaredJobs(NamedTuple):
             return
         if self.bodies is not None:
             job.fields = _declared(job.fields, self.bodies)
+        if self.compression and hasattr(job.sink, "write_answer"):
+            job.sink = compressed(cast("Compresses", job.sink))
         if self.replies is not None:
             job.headers = accepting(job.headers, REPLY_TYPES[self.replies])
-            if self.replies == "events" and (failure := getattr(job.sink, FORM, None)) is not None:
-                job.sink = EventReply(job.sink, failure)
+            if self.replies == "events" and (known := getattr(job.sink, HTTP, None)) is not None:
+                job.sink = EventReply(job.sink, known.family.failure)
 
 
-def declared_jobs(bodies: BodyKind | None, replies: ReplyKind | None) -> DeclaredJobs | None:
-    """None for what its clients' types decide."""
-    return DeclaredJobs(bodies, replies) if bodies or replies else None
+def declared_jobs(bodies: BodyKind | None, replies: ReplyKind | None, *, compression: bool) -> DeclaredJobs | None:
+    """None for what its clients' types and the server's keys decide."""
+    return DeclaredJobs(bodies, replies, compression) if bodies or replies or compression else None
 
 
 def _declared(fields: list[Field], kind: BodyKind) -> list[Field]:

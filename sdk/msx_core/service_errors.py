@@ -144,6 +144,16 @@ class EncodingSwitchedOff(UnknownEncoding):
         )
 
 
+class CompressionSwitchedOff(UnknownEncoding):
+    headers = (("accept-encoding", "identity"),)
+
+    def __init__(self, model: str, encoding: str) -> None:
+        super().__init__(
+            f"Content-Encoding {encoding!r} is not decompressed for model {model}, whose bodies: says what they are: "
+            "send the body as it is, or set compression: true in its model-config.yaml."
+        )
+
+
 class InvalidKey(ServiceError):
     status, type, grpc_code = 400, "InvalidKeyException", "PERMISSION_DENIED"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ import pytest
 
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
-from tests.e2e.server import SERVICES, RunningServer, new_store, run_server
+from tests.e2e.server import SERVICES, RunningServer, new_store, run_server, wait_until
 
 np = pytest.importorskip("numpy")
 
@@ -51,6 +53,7 @@ EXAMPLES = {
     "resnet50_msgpack": Example(
         {"Pixels": {"workers": 2}, "Classifies": {"workers": 2, "batchSize": 16}, "Category": {}}, MSGPACK
     ),
+    "segment": Example({"Segments": {}}, {**MSGPACK, "compression": True}),
     "server_side_event": Example({"Text": {}, "Events": {"batchSize": 2}}, {"bodies": "json", "replies": "events"}),
     "shm_ipc": Example({"Producer": {"workers": 2}, "Consumer": {"workers": 2}}, JSON),
     "stable_diffusion": Example({"Draws": {"batchSize": 4}}, MSGPACK),
@@ -124,7 +127,7 @@ def test_jax_single_layer(server: RunningServer) -> None:
 def test_monitor(server: RunningServer) -> None:
     with served(server, "monitor") as base:
         assert httpx.post(f"{base}/inference", json={"num": "1"}).json() is True
-        assert server.metric("inference_result", status="true") == 1
+        wait_until(lambda: server.metric("inference_result_total", status="true") == 1, "it is counted", server.tail)
 
 
 def test_rerank(server: RunningServer) -> None:
@@ -140,6 +143,29 @@ def test_resnet50_msgpack(server: RunningServer) -> None:
         reply = httpx.post(f"{base}/inference", content=msgspec.msgpack.encode({"image": b"\xf0" * 9}))
         assert msgspec.msgpack.decode(reply.content) == {"category": "dog"}
         assert httpx.post(f"{base}/inference", content=msgspec.msgpack.encode({"other": 1})).status_code == 422
+
+
+def test_segment(server: RunningServer) -> None:
+    """Its client compresses, and takes compressed replies; a service that has not said so refuses it."""
+    image = np.arange(64 * 48 * 3, dtype=np.uint8).reshape(64, 48, 3)
+    file = io.BytesIO()
+    np.save(file, image)
+    body = gzip.compress(msgspec.msgpack.encode({"image": file.getvalue(), "labels": [1, 1]}))
+    headers = {"Accept-Encoding": "gzip", "Content-Encoding": "gzip"}
+    with served(server, "segment") as base:
+        for path in ("/inference", "/predictions/segment"):
+            reply = httpx.post(f"{base}{path}", content=body, headers=headers)
+            assert (reply.status_code, reply.headers["content-encoding"]) == (200, "gzip"), reply.text
+            mask = np.load(io.BytesIO(msgspec.msgpack.decode(reply.content)))
+            assert mask.shape == image.shape[:2]
+        plain = httpx.post(f"{base}/inference", content=gzip.decompress(body), headers={"Accept-Encoding": "identity"})
+        assert (plain.content, "content-encoding" in plain.headers) == (reply.content, False)
+        broken = httpx.post(f"{base}/inference", content=b"no gzip", headers=headers)
+        assert (broken.status_code, "The body is not gzip" in broken.text) == (400, True)
+    with served(server, "stable_diffusion") as base:
+        refused = httpx.post(f"{base}/inference", content=body, headers=headers)
+    assert (refused.status_code, refused.headers["accept-encoding"]) == (415, "identity")
+    assert "set compression: true in its model-config.yaml" in refused.text
 
 
 def events_of(base: str, body: Any) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, KeptHeaders
 from msx_net.http.event_reply import EventReply
 from msx_net.http.failures import torchserve_failure
+from msx_net.http.family import Family
 from tests.frontend.jobs import RecordingSink, make_job
 
 MSGPACK = "application/msgpack"
 
 
 class HttpSink(RecordingSink):
-    failure_form = staticmethod(torchserve_failure)
+    known = SimpleNamespace(family=Family("any", (), torchserve_failure))
 
 
 @pytest.mark.parametrize("kind", [PREDICT, STREAM, EXPLAIN, "method:", "method:/inference"])
@@ -83,4 +85,4 @@ def test_events_are_for_sinks_of_http() -> None:
 
 
 def test_nothing_is_declared() -> None:
-    assert declared_jobs(None, None) is None
+    assert declared_jobs(None, None, compression=False) is None

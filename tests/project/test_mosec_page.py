@@ -53,6 +53,7 @@ ROWS = dict(re.findall(r"^\| `([^`]+)`.*? \| (.*) \|$", PAGE, re.MULTILINE))
 
 
 def test_compression_is_what_two_keys_do_for_every_family() -> None:
+    assert "`compression: true`" in ROWS["--compression"]
     written = re.findall(r"(\w+)=true", ROWS["--compression"])
     config = msgspec.structs.replace(ServerConfig(), **dict.fromkeys(written, True))
     families = [with_encodings(family, config) for family in all_families()]

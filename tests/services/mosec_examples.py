@@ -117,7 +117,7 @@ class Layer(Handler):
 class Average(Handler):
     def initialize(self, context: Any) -> None:
         super().initialize(context)
-        self.counter = context.metrics.counter("inference_result", labels=("status", "worker_id"))
+        self.counter = context.metrics.counter("inference_result_total", labels=("status", "worker_id"))
 
     def inference(self, inputs: Any) -> Any:
         numbers = [int(row["body"]["num"]) for row in inputs]

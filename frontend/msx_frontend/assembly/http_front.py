@@ -61,7 +61,9 @@ class HttpFront:
         self._held = context.held
         limit_to(config.max_request_elements)
         self._http2: dict[str, RestHttp2] = {}
-        self.predictions = Predictions(registry.submit, registry.find, registry)
+        self.predictions = Predictions(
+            registry.submit, registry.find, registry, sent_packed=not config.decompress_requests
+        )
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         self.console = self._console(context, models) if config.enable_console else None
@@ -146,8 +148,8 @@ class HttpFront:
         own = [described(own)._replace(listener=listeners[0]), *own]
         further = None
         if "inference" in listeners:
-            owner_of, takes_whole = self._registry.paths.owners.get, self.predictions.takes_whole
-            further = ModelPaths(self.families[0], owner_of, self._registry.submit, takes_whole).match
+            owner_of, declares = self._registry.paths.owners.get, self.predictions.declared
+            further = ModelPaths(self.families[0], owner_of, self._registry.submit, declares).match
         every, names = [self._openapi(listeners, own), *own], self._registry.aliases.names
         router = Router(every, self.families[0], _unknown(listeners), further, names)
         if "inference" in listeners:

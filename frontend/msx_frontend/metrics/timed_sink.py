@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from msx_core.replies.sink import Sink
 from msx_frontend.job import Job
 from msx_frontend.metrics.phases import phases_of
-from msx_net.http.event_reply import FORM
+from msx_net.http.event_reply import HTTP
 
 HEADER = "server-timing"
 _ASKS = b"x-msx-timing"
@@ -29,7 +29,7 @@ class TimedSink:
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self.chunk, self.end, self.fail = sink.chunk, sink.end, sink.fail
-        self.failure_form = getattr(sink, FORM, None)
+        self.known = getattr(sink, HTTP, None)
 
     def start(self, status: int, phrase: str, headers: Headers) -> None:
         self.sink.start(status, phrase, self._with_timing(headers))

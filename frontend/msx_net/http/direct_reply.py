@@ -11,12 +11,12 @@ from msx_core.replies.sink import Cancellable
 from msx_core.replies.stream_heartbeat import StreamHeartbeat
 from msx_core.request_ids import new_request_id
 from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled, ServiceError
-from msx_net.http.compression import compress, compressed_headers, decompress, is_compressible
+from msx_net.http.compressed_reply import answer_compressed
+from msx_net.http.compression import decompress, is_compressible
 from msx_net.http.cors import with_cors
 from msx_net.http.direct import Direct
 from msx_net.http.direct_stream import DirectStream, HttpReplyHead
 from msx_net.http.failures import failure_reply, reported
-from msx_net.http.family import Failure
 from msx_net.http.job_reply import begin
 from msx_net.http.known_head import KnownHead
 from msx_net.http.wire import BODYLESS, RawHeaders, reason_of, reply_headers, request_id_of
@@ -38,11 +38,6 @@ class DirectReply:
         self.job: Cancellable | None = None
         """The job to cancel when the client leaves."""
         self._stream: DirectStream | None = None
-
-    @property
-    def failure_form(self) -> Callable[[ServiceError], Failure]:
-        """Makes the errors of its family (`event_reply`)."""
-        return self.known.family.failure
 
     # -- what the connection calls --
 
@@ -69,7 +64,7 @@ class DirectReply:
         if self.response_complete or self._stream is not None:
             return
         if self.known.encoding is not None and is_compressible(status, headers, len(data)):
-            self._compress(status, phrase, headers, data)
+            answer_compressed(self, self.known.encoding, status, phrase, headers, data)
         else:
             self.write_answer(status, phrase, headers, data)
 
@@ -102,44 +97,29 @@ class DirectReply:
 
     # -- the request --
 
-    def unpack(self, body: bytes) -> None:
-        """Decompress the body in a thread, then make the job unless the client has left."""
-        encoding = self.known.packed
+    def begin_packed(self, body: bytes) -> None:
+        """Decompress the body, then make the job."""
         if not self.known.family.decompress_requests:
-            self.refuse(EncodingSwitchedOff(encoding))
-            return
+            self.refuse(EncodingSwitchedOff(self.known.packed))
+        else:
+            self.unpack(body, self.known.packed, lambda data: begin(self.known.template, self.id, data, self))
+
+    def unpack(self, body: bytes, encoding: str, then: Callable[[bytes], None]) -> None:
+        """Decompress the body in a thread, then call `then` unless the client has left."""
 
         def unpacked(done: asyncio.Future[bytes]) -> None:
             if self.response_complete:
                 return
             try:
                 data = done.result()
+                self.hold(len(data))
+                if not self.response_complete:
+                    then(data)
             except Exception as error:
-                self.refuse(reported(error, self.id))
-                return
-            self.hold(len(data))
-            if not self.response_complete:
-                begin(self.known.template, self.id, data, self)
+                self.fail(reported(error, self.id))
 
         loop = asyncio.get_running_loop()
         loop.run_in_executor(None, decompress, body, encoding, self.direct.limit).add_done_callback(unpacked)
-
-    def _compress(self, status: int, phrase: str, own: list[tuple[str, str]], data: bytes) -> None:
-        """Compress in a thread, then write the reply unless the client has left."""
-        encoding = self.known.encoding or ""
-
-        def compressed(done: asyncio.Future[bytes]) -> None:
-            if self.response_complete:
-                return
-            try:
-                packed = done.result()
-            except Exception as error:
-                self.refuse(reported(error, self.id))
-            else:
-                self.write_answer(status, phrase, own, packed, compressed_headers(encoding))
-
-        loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, compress, data, encoding).add_done_callback(compressed)
 
     # -- the whole reply --
 

@@ -13,8 +13,8 @@ from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_net.http.family import Failure
 
 Headers = list[tuple[str, str]]
-FORM = "failure_form"
-"""The attribute of a sink that makes the errors of its family; sinks of other protocols have none."""
+HTTP = "known"
+"""The attribute of a sink of HTTP that has its head and family; sinks of other protocols have none."""
 
 
 class EventReply:

@@ -60,6 +60,10 @@ class ReplySink(Sink, Protocol):
     def hold(self, size: int) -> None:
         """Count the bytes of the request, until it is answered; it fails where there is no room for them."""
 
+    def unpack(self, body: bytes, encoding: str, then: Callable[[bytes], None]) -> None:
+        """Decompress the body in a thread, then call `then` unless the client has left. What that raises, and a body
+        that is not of the encoding, fails the request."""
+
 
 class JobTemplate(Protocol):
     """Parts of a request's job that its head decides: made once for all requests that have the same head."""

@@ -15,7 +15,7 @@ from msx_core.config.keys import (
 )
 from msx_core.config.layout import ParallelLayout
 from msx_core.config.model_config import ModelConfig, load_model_config, parse_model_config
-from msx_core.config.stages import Pipeline, StageConfig
+from msx_core.config.stages import Pipeline, StageConfig, StageRoute
 from msx_core.values import ConfigError
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "ServableOptions",
     "SpeculativeOptions",
     "StageConfig",
+    "StageRoute",
     "load_model_config",
     "parse_model_config",
 ]

@@ -191,6 +191,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     json_bodies: JsonBodies | None = None
     bodies: BodyKind | None = None
     replies: ReplyKind | None = None
+    compression: Switch = False
     image_range: ImageRange | None = None
     use_venv: Switch = False
     python: InterpreterName | None = None

@@ -122,7 +122,7 @@ def _stage(config: Settings, name: Any, mapping: Any, previous: tuple[str, ...],
     prefix = f"stages.{name}."
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"stages.{name}: {show(mapping)} is not a mapping with the key handler")
-    for key in (*_TOP[:2], "python", "aliases"):
+    for key in (*_TOP[:2], "python", "aliases", "compression"):
         if key in mapping:
             raise ConfigError(f"{prefix}{key}: a stage has no {key} of its own; {key}: stands beside stages:")
     if mapping.get("handler") is None:

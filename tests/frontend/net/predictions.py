@@ -25,7 +25,8 @@ class FakeRegistry:
             raise ModelNotFound(name)
         if version not in (None, "1.0"):
             raise ModelVersionNotFound(name, version)
-        return SimpleNamespace(schema=SimpleNamespace(signature=None, methods=None))
+        queue = SimpleNamespace(declared=lambda kind: None)
+        return SimpleNamespace(schema=SimpleNamespace(signature=None, methods=None), queue=queue)
 
     def submit(self, job: Job) -> None:
         self.find(job.model_name, job.version)

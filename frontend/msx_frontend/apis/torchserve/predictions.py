@@ -7,14 +7,16 @@ from typing import NamedTuple, Protocol
 from msx_core.bodies import says_json
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.description import model_description
+from msx_frontend.apis.torchserve.packed_bodies import around
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.body_fields import fields_of_query, fields_parser, merge_fields
+from msx_frontend.declared_jobs import DeclaredJobs
 from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.failures import torchserve_failure
-from msx_net.http.family import Family, JobRoute, Names, Reply, ReplySink, Route
+from msx_net.http.family import Family, JobRoute, JobTemplate, Names, Reply, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.request import Request
 from msx_net.http.wire import json_bytes
@@ -57,18 +59,20 @@ class Predictions:
     """`submit` hands a job to its model; `find` raises ModelNotFound. `models` say whether the instances of KServe v1's
     requests are jobs; without them none is."""
 
-    def __init__(self, submit: Submit, find: Find, models: SplitsModels | None = None) -> None:
-        self.submit, self._find, self.models = submit, find, models
+    def __init__(
+        self, submit: Submit, find: Find, models: SplitsModels | None = None, *, sent_packed: bool = True
+    ) -> None:
+        """`sent_packed`: bodies with a Content-Encoding come as they were sent."""
+        self.submit, self._find, self.models, self._sent_packed = submit, find, models, sent_packed
         self.only_model: str | None = None
         """The model of `/invocations` without a name."""
 
-    def takes_whole(self, model: str, version: str | None, kind: str) -> bool:
-        """Bodies of such jobs are left in one piece, where their clients state them to be forms."""
+    def declared(self, model: str, version: str | None, kind: str) -> DeclaredJobs | None:
+        """Types that the model declares for such jobs. None for a model that is not found: the job's client is told."""
         try:
-            declared = self._find(model, version).queue.declared(kind)
+            return self._find(model, version).queue.declared(kind)
         except ServiceError:
-            return False  # who submits the job is told
-        return declared is not None and declared.takes_whole
+            return None
 
     def family(self) -> Family:
         return Family(
@@ -111,7 +115,11 @@ class Predictions:
         self, path: str, meaning: Meaning, summary: str, operation: str, queries: tuple[tuple[str, str], ...] = ()
     ) -> Route:
         made = SplitTemplate if meaning.may_split and self.models is not None else PredictionTemplate
-        route = JobRoute(partial(made, self, meaning))
+
+        def template(head: Head, names: Names) -> JobTemplate:
+            return around(made(self, meaning, head, names), head.content_encoding if self._sent_packed else "")
+
+        route = JobRoute(template)
         return Route(
             "POST",
             path,
@@ -132,7 +140,18 @@ class Predictions:
 class PredictionTemplate:
     """Parts of a prediction's job that its request's head decides."""
 
-    __slots__ = ("_fields", "_headers", "_kind", "_model", "_predictions", "_submit", "_timed", "_version", "key")
+    __slots__ = (
+        "_fields",
+        "_headers",
+        "_kind",
+        "_model",
+        "_predictions",
+        "_query",
+        "_submit",
+        "_timed",
+        "_version",
+        "key",
+    )
 
     def __init__(self, predictions: Predictions, meaning: Meaning, head: Head, names: Names) -> None:
         self._predictions, self._submit = predictions, predictions.submit
@@ -143,11 +162,11 @@ class PredictionTemplate:
             self._kind = method_kind(method)
         self._timed = asks_for_timing(head.raw_headers)
         self.key: ClientKey | None = None
-        query = head.query if meaning.takes_query else b""
-        self._fields = fields_parser(head.content_type, partial(self._takes_whole, query))
+        self._query = head.query if meaning.takes_query else b""
+        self._fields = fields_parser(head.content_type, self._takes_whole)
         """Makes fields of a body. Raises BadRequest."""
-        if query:
-            self._fields = partial(_with_query, self._fields, query)
+        if self._query:
+            self._fields = partial(_with_query, self._fields, self._query)
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         fields = self._fields(body)
@@ -158,10 +177,23 @@ class PredictionTemplate:
             own.job = job
         self._submit(job)
 
-    def _takes_whole(self, query: bytes) -> bool:
+    def takes_packed(self, encoding: str) -> bool:
+        """Bodies are decompressed for the model. Raises CompressionSwitchedOff."""
+        declared = self._declared()
+        return declared is not None and declared.takes_packed(self._asked() or "", encoding)
+
+    def _takes_whole(self) -> bool:
         """The model says what its bodies are: they are no forms, whatever their clients state."""
-        model = self._model or _text(fields_of_query(query), MODEL) or self._predictions.only_model
-        return model is not None and self._predictions.takes_whole(model, self._version, self._kind)
+        declared = self._declared()
+        return declared is not None and declared.takes_whole
+
+    def _declared(self) -> DeclaredJobs | None:
+        model = self._asked()
+        return None if model is None else self._predictions.declared(model, self._version, self._kind)
+
+    def _asked(self) -> str | None:
+        """The model, as far as the head says it."""
+        return self._model or _text(fields_of_query(self._query), MODEL) or self._predictions.only_model
 
     def _named(self, fields: list[Field]) -> str:
         """The model that a parameter names, or the only one. Raises BadRequest, ModelNotAllowed."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from msx_core.config import ModelConfig
 from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.job import PLAIN, Job
@@ -17,6 +18,10 @@ from msx_frontend.models.versions.status import CommonStatus
 from msx_frontend.models.versions.supervisor import Supervisor
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.instances import InstanceRequest
+
+
+def _declared(config: ModelConfig) -> DeclaredJobs | None:
+    return declared_jobs(config.bodies, config.replies, compression=config.compression)
 
 
 class Entrance:
@@ -62,7 +67,7 @@ class VersionQueue(Entrance):
     def __init__(self, supervisor: Supervisor, source: ModelSource, metrics: ModelMetrics) -> None:
         super().__init__(source, metrics, supervisor.status, supervisor.dispatcher)
         self.first_load = supervisor.first_load
-        self._declared = declared_jobs(source.config.bodies, source.config.replies)
+        self._declared = _declared(source.config)
         self._schema, self._sleep, self._replicas = supervisor.schema, supervisor.sleep, supervisor.replicas
 
     def submit(self, job: Job) -> None:

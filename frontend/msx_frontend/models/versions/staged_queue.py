@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from msx_core.config import Pipeline
+from msx_core.config import Pipeline, StageRoute
 from msx_core.methods import METHOD, PACKED_METHOD
 from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceError
 from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.graphs.edges import Bound
 from msx_frontend.graphs.execution import Execution
-from msx_frontend.graphs.graph import STAGES, Graph
+from msx_frontend.graphs.graph import STAGES, Graph, NodeTarget
 from msx_frontend.graphs.running import Running
 from msx_frontend.job import PREDICT, STREAM, Job
 from msx_frontend.metrics import ModelMetrics
@@ -34,7 +34,7 @@ class StagedQueue(Entrance):
     ) -> None:
         self._first = stages[pipeline.main.first].queue
         super().__init__(source, metrics, status, self._first.dispatcher)
-        self._graphs = _graphs(pipeline, stages)
+        self._graphs = _graphs(pipeline, stages, compression=source.config.compression)
         self._main = next(iter(self._graphs.values()))
         self._running = Running()
 
@@ -100,12 +100,16 @@ class StagedQueue(Entrance):
         """Its stages' queues are closed."""
 
 
-def _graphs(pipeline: Pipeline, stages: Mapping[str, PlainParts]) -> dict[str, Graph]:
+def _graphs(pipeline: Pipeline, stages: Mapping[str, PlainParts], *, compression: bool) -> dict[str, Graph]:
     targets = {name: (stage.source.name, stage.queue) for name, stage in stages.items()}
     bounds = {
         name: Bound(stage.edge_capacity, stage.config.edge_memory << 20) for name, stage in pipeline.stages.items()
     }
-    return {
-        name: Graph(route.before, targets, STAGES, bounds=bounds, declared=declared_jobs(route.bodies, route.replies))
-        for name, route in pipeline.routes.items()
-    }
+    return {name: _graph(route, targets, bounds, compression=compression) for name, route in pipeline.routes.items()}
+
+
+def _graph(
+    route: StageRoute, targets: Mapping[str, tuple[str, NodeTarget]], bounds: Mapping[str, Bound], *, compression: bool
+) -> Graph:
+    declared = declared_jobs(route.bodies, route.replies, compression=compression)
+    return Graph(route.before, targets, STAGES, bounds=bounds, declared=declared)

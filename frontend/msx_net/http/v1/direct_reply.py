@@ -76,7 +76,7 @@ class Http1Reply(DirectReply):
         if self.response_complete:
             return
         if (body := request.take()) and self.known.packed:
-            self.unpack(body)
+            self.begin_packed(body)
         else:
             begin(self.known.template, self.id, body, self)
 

@@ -42,7 +42,7 @@ class Http2Reply(DirectReply):
         parts, self._parts = self._parts, []
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         if body and self.known.packed:
-            self.unpack(body)
+            self.begin_packed(body)
         else:
             begin(self.known.template, self.id, body, self)
 

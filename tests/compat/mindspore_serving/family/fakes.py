@@ -133,6 +133,9 @@ class KeptReply:
     def hold(self, size: int) -> None:
         raise AssertionError("nothing is fetched")
 
+    def unpack(self, body: bytes, encoding: str, then: Callable[[bytes], None]) -> None:
+        raise NotImplementedError
+
     def fail(self, error: ServiceError) -> None:
         assert self.data is None
         self.error = error
