@@ -16,8 +16,10 @@ def is_greedy(params: SamplingParams) -> bool:
     return params.temperature < GREEDY
 
 
-def check_sampling(params: SamplingParams, *, drafts: bool) -> None:
-    """Raises InvalidInput for what vLLM's engine does not do. `drafts`: it decodes speculatively."""
+def check_sampling(params: SamplingParams, *, drafts: bool, adapts: bool) -> None:
+    """Raises InvalidInput for what vLLM's engine does not do. `drafts`: it decodes speculatively; `adapts`: it has room
+    for adapters, where it takes the scores of a prompt's tokens for those of other requests: beside others that ends
+    it, or they are wrong (https://github.com/vllm-project/vllm/issues/16668)."""
     if params.temperature > HOTTEST:
         raise InvalidInput(f"temperature: {params.temperature} is more than {HOTTEST}, the most that vLLM samples with")
     if params.typical_p != 1:
@@ -26,6 +28,11 @@ def check_sampling(params: SamplingParams, *, drafts: bool) -> None:
         raise InvalidInput("use_beam_search: vLLM's engine samples only; leave it out")
     if params.seed is not None and params.seed >= SEEDS:
         raise InvalidInput(f"seed: {params.seed} is not below 2**64")
+    if adapts and params.prompt_logprobs:
+        raise InvalidInput(
+            "prompt_logprobs: vLLM scores no prompts of a model that has room for adapters; leave it out (echo with "
+            "logprobs and decoder_input_details ask for it, too), or register the model once more without `adapters`"
+        )
     if drafts and not params.speculative:
         raise InvalidInput(
             "speculative: this model drafts tokens of all its texts (vllm.speculative_config); leave it out"

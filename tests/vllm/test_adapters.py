@@ -51,6 +51,15 @@ def check(model: LocalModel, folder: Path) -> LoadAdapterReply:
     return reply
 
 
+def test_prompts_of_a_model_with_adapters_are_not_scored(model: LocalModel) -> None:
+    request: dict[str, Any] = {"prompt": "abc", "stream": False}
+    refusal = ask(model, request, {"max_tokens": 1, "prompt_logprobs": True})
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == 400
+    assert refusal.message.startswith("prompt_logprobs: vLLM scores no prompts of a model that has room for adapters")
+    assert not isinstance(ask(model, request, {"max_tokens": 1, "logprobs": 1}), Refusal)
+
+
 def test_room_for_adapters_follows_from_the_configuration(model: LocalModel) -> None:
     args = engine_of(model).args
     assert (args.enable_lora, args.max_loras, args.max_lora_rank) == (True, 3, 16)

@@ -96,6 +96,7 @@ class Llm:
         self.pooling = PooledTexts(engine, self.context)
         self.tasks: frozenset[str] = frozenset()
         self._parsers = _parsers(engine, parsers)
+        self._adapts = engine.vllm_config.lora_config is not None
         self._drafts = engine.vllm_config.speculative_config is not None
         self._has_priorities = engine.vllm_config.scheduler_config.policy == "priority"
 
@@ -111,7 +112,7 @@ class Llm:
         """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
         PredictionError."""
         with told(self.longest, constrained=request.params.constraint is not None):
-            check_sampling(request.params, drafts=self._drafts)
+            check_sampling(request.params, drafts=self._drafts, adapts=self._adapts)
             adapter = await self.loras.chosen(request)
             prompt = await self.prompts.render(request)
             check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
