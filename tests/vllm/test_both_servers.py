@@ -13,7 +13,8 @@ from msx_sdk.generation import SamplingDefaults
 from tests.frontend.generation.speaker import ALL, Speaker, words
 from tests.loops import run as run_loop
 from tests.vllm.request_bodies import BODIES, DEFAULTS, MODEL, Body
-from tests.vllm.test_real import NEEDED, PYTHON, run
+from tests.vllm.served import NEEDED, PYTHON
+from tests.vllm.test_real import run
 from tests.vllm.tiny_model import make_tiny_model
 
 OFFERED = msgspec.structs.replace(ALL, sampling=SamplingDefaults(**DEFAULTS))  # type: ignore[arg-type]
