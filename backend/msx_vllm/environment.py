@@ -3,6 +3,7 @@ them."""
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ALWAYS = {
     # Sockets stand in the worker's folder, which is the working directory of all of its processes, and goes with it.
     # Its full path may be longer than that of a socket may be.
     "VLLM_RPC_BASE_PATH": ".",
+    "VLLM_PROCESS_NAME_PREFIX": "VLLM",
 }
 """Not to be changed by `env:` or the server's own environment: nothing is reported, and nothing fetched, since all
 files of a model are there."""
@@ -30,6 +32,10 @@ CACHES = {
 }
 """Folders below the model's cache folder, which outlives the worker; their usual places are in a home, which
 `worker_user` does not have."""
+LOCAL = {"VLLM_HOST_IP": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
+"""Where the processes of one worker meet, unless the operator says otherwise: no other machine reaches their ports."""
+REMOVED = ("PROMETHEUS_MULTIPROC_DIR",)
+"""Metrics of a worker's processes travel to the server: files of them would stay behind."""
 LOG_FILE = "vllm-logging.json"
 TEMP = "temp"
 """Folder of vLLM's temporary files, below the worker's: processes that are killed leave theirs."""
@@ -39,9 +45,9 @@ def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) ->
     """Variables that are added to `env`. `work_dir`: the worker's own folder, which the server removes with the worker;
     `cache_dir`: as in `ModelInfo`, or else `work_dir`."""
     base = cache_dir or work_dir
-    caches = {name: str(base / folder) for name, folder in CACHES.items() if name not in env}
+    defaults = {**LOCAL, **{name: str(base / folder) for name, folder in CACHES.items()}}
     return {
-        **caches,
+        **{name: value for name, value in defaults.items() if name not in env},
         **ALWAYS,
         "VLLM_LOGGING_CONFIG_PATH": str(work_dir / LOG_FILE),
         "TMPDIR": str(work_dir / TEMP),
@@ -49,9 +55,13 @@ def variables(env: Mapping[str, str], work_dir: Path, cache_dir: Path | None) ->
 
 
 def prepare(work_dir: Path, cache_dir: Path | None) -> None:
-    """Set the variables of this process, and write the configuration of vLLM's logging."""
+    """Set the variables of this process, make its folder for temporary files, and write the configuration of vLLM's
+    logging."""
     (work_dir / TEMP).mkdir(exist_ok=True)
     os.environ.update(variables(os.environ, work_dir, cache_dir))
+    for name in REMOVED:
+        os.environ.pop(name, None)
+    tempfile.tempdir = os.environ["TMPDIR"]  # it may have looked before
     (work_dir / LOG_FILE).write_text(json.dumps(log_configuration()))
 
 

@@ -30,5 +30,6 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A worker's folder, which is the current one; what a handler does to the environment is taken back."""
     monkeypatch.setattr("os.environ", dict(__import__("os").environ))
+    monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging.config
 import os
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,3 +88,17 @@ def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_memory_is_divided_by_workers_and_ranks() -> None:
     assert host_cache_bytes(4, limit=1600) == 100
+
+
+def test_what_vllm_leaves_stands_in_the_workers_folder(here: Path) -> None:
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(here / "elsewhere")
+    prepare(here, None)
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
+    with tempfile.NamedTemporaryFile() as file:
+        assert Path(file.name).parent == here / "temp"
+
+
+def test_the_processes_of_a_worker_meet_on_its_machine(tmp_path: Path) -> None:
+    found = variables({"GLOO_SOCKET_IFNAME": "eth0"}, tmp_path, None)
+    assert found["VLLM_HOST_IP"] == "127.0.0.1"
+    assert "GLOO_SOCKET_IFNAME" not in found

@@ -27,6 +27,8 @@ from msx_protocol import Load
 
 SHARED_EVERY = 5.0
 """Seconds between two looks at what the processes of a rank share."""
+LAST_LOOK = 0.25
+"""Seconds for the last look, after the end of a rank: what it has started lives no longer."""
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,12 @@ class LocalRank:
 
     async def _watch_end(self) -> None:
         shared = await self._shared_until_end()
+        last = asyncio.create_task(asyncio.to_thread(shared_files, self.pid))
+        await asyncio.wait({last}, timeout=LAST_LOOK)
         self.kill()  # before it is reaped, while its process group cannot be another one's
         self.ended.set_result(ExitStatus(code=self._process.wait()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
-        await asyncio.to_thread(remove, shared)
+        await asyncio.to_thread(remove, shared | await last)
 
     async def _shared_until_end(self) -> set[Path]:
         """Wait for the end, and note meanwhile what nobody would remove after a kill."""
@@ -161,7 +165,7 @@ class LocalRank:
         try:
             while not (await asyncio.wait({ending}, timeout=SHARED_EVERY))[0]:
                 shared |= await asyncio.to_thread(shared_files, self.pid)
-            return shared | await asyncio.to_thread(shared_files, self.pid)
+            return shared
         finally:
             ending.cancel()
 

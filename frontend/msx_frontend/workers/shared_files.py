@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PROC, SHARED = Path("/proc"), Path("/dev/shm")  # noqa: S108
-_NAMED = re.compile(r"(?:psm_|sem\.mp-)[A-Za-z0-9_]+$")
-"""Blocks of memory and semaphores, as multiprocessing names them."""
-_MAPPED = re.compile(rf"(\d+) +{SHARED}/(?:psm_|sem\.)")
+_NAMED = re.compile(r"(?:(?:psm_|sem\.mp-|nccl-)\w+|.+-cpushm_\d+)$")
+"""Blocks of memory and semaphores, as multiprocessing, NVIDIA's collectives, and vLLM's on a CPU name them."""
+_MAPPED = re.compile(r"(\d+) +/dev/shm/")
 """An inode in /proc/PID/maps: the process that makes a semaphore maps it before it has its name."""
 
 
