@@ -23,6 +23,8 @@ from msx_sdk.generation import (
     GenerateRequest,
     LoadAdapterReply,
     LoadAdapterRequest,
+    SleepReply,
+    SleepRequest,
     TokenizeReply,
     TokenizeRequest,
 )
@@ -36,6 +38,7 @@ from msx_vllm.environment import prepare
 from msx_vllm.figures import FiguresTeller
 from msx_vllm.keys import check_keys
 from msx_vllm.parser_names import parser_names
+from msx_vllm.platforms import import_plugins
 from msx_vllm.spans import spans_of, text_of
 from msx_vllm.token_texts import TokenTexts
 from msx_vllm.watch import EngineWatch
@@ -46,7 +49,8 @@ if TYPE_CHECKING:
 OVERLOADED = 429
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 MOST_TEXTS, MOST_STOPS, MOST_TOP_TOKENS = 128, 16, 20
-ORDERLY = 5.0
+WRITTEN_FOR = "0.32"
+ORDERLY = 10.0
 """Seconds for the engine's processes to end by themselves."""
 
 
@@ -95,6 +99,9 @@ class VllmHandler(TextGenerationHandler):
     async def load_adapter(self, request: LoadAdapterRequest, context: Context) -> LoadAdapterReply:
         return await self.llm.loras.checked(request)
 
+    async def sleep(self, request: SleepRequest, context: Context) -> SleepReply:
+        return SleepReply(level=await self.llm.sleep.change(request.level))
+
     async def tokenize(self, request: TokenizeRequest, context: Context) -> TokenizeReply:
         tokenizer = self.llm.tokenizer
         if request.ids is not None:
@@ -133,6 +140,7 @@ class VllmHandler(TextGenerationHandler):
             template_variables=prompts.variables if prompts.chats else (),
             request_templates=self.yaml.request_chat_template,
             tokenize=True,
+            sleep=self.llm.sleep.is_able,
             constraints=CONSTRAINTS,
             sampling=self.llm.sampling,
             adapters=self.llm.loras.names,
@@ -162,6 +170,7 @@ class VllmHandler(TextGenerationHandler):
 
     async def _started(self) -> "Llm":
         """Raises HandlerLoadError where vLLM is not installed, or does not take the model or its arguments."""
+        import_plugins()
         try:
             from msx_vllm.engine.llm import Llm, started
             from msx_vllm.engine.loras import lora_arguments
@@ -170,12 +179,15 @@ class VllmHandler(TextGenerationHandler):
                 f"--handler vllm needs vLLM in the worker's environment, which has no module {error.name}: name an "
                 "interpreter with it by python: in model-config.yaml (docs/interpreters.md)"
             ) from None
+        except ImportError as error:
+            raise HandlerLoadError(f"--handler vllm needs vLLM {WRITTEN_FOR} or one like it: {error}") from error
         settings, yaml = self.settings(), self.yaml
         workers, ranks = yaml.max_workers or yaml.min_workers or 1, yaml.layout.devices or 1
         engine = started(
             settings.folder,
             with_sizes(settings.arguments, ranks),
             share=WorkerShare(self.context.info.place, workers, ranks),
+            leased=self.context.device_id is not None,
             generation_config="vllm" if yaml.generation_config == "none" else "auto",
             adapters=lora_arguments(settings.adapters, yaml.adapters),
         )

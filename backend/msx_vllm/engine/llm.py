@@ -1,6 +1,5 @@
 """One engine of vLLM: started, asked, watched and shut down."""
 
-import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -15,7 +14,7 @@ from msx_core.config.vllm_parallel import SIZES
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
 from msx_vllm.checks import check_room, check_sampling
-from msx_vllm.cores import WorkerShare, thread_binding
+from msx_vllm.cores import WorkerShare
 from msx_vllm.deltas import ParsesTexts
 from msx_vllm.engine.arguments import engine_arguments
 from msx_vllm.engine.failures import told
@@ -25,9 +24,10 @@ from msx_vllm.engine.pooling import PooledTexts
 from msx_vllm.engine.prompts import EnginePrompts
 from msx_vllm.engine.sampling import sampling_params
 from msx_vllm.engine.series import EngineSeries
-from msx_vllm.memory import host_cache_bytes
+from msx_vllm.engine.sleep import EngineSleep
 from msx_vllm.outputs import EngineOutput
 from msx_vllm.parser_names import ParserNames
+from msx_vllm.platforms import settle
 
 if TYPE_CHECKING:
     from msx_vllm.engine.parsers import EngineParsers
@@ -53,19 +53,20 @@ DEFAULTED = frozenset(SamplingDefaults.__struct_fields__)
 
 
 def started(
-    folder: Path, section: Mapping[str, Any], *, share: WorkerShare, generation_config: str, adapters: Mapping[str, Any]
+    folder: Path,
+    section: Mapping[str, Any],
+    *,
+    share: WorkerShare,
+    leased: bool,
+    generation_config: str,
+    adapters: Mapping[str, Any],
 ) -> AsyncLLM:
     """An engine whose processes run, on the running loop, with the defaults of vLLM's server: of texts and tokens of a
-    step they depend on who asks. `share`: of the machine, for this worker; `adapters`: as of `lora_arguments`. Raises
+    step they depend on who asks. `share` and `leased`: as of `settle`; `adapters`: as of `lora_arguments`. Raises
     HandlerLoadError, and what vLLM raises."""
     decided = {"model": str(folder), "served_model_name": None, "generation_config": generation_config}
     arguments = engine_arguments({**DEFAULTS, **adapters, **section}, decided)
-    if share.ranks > 1:
-        arguments.distributed_executor_backend = "mp"  # processes of this machine, also where a Ray runs
-    if current_platform.is_cpu():
-        os.environ.update(thread_binding(share, os.environ))
-        if "kv_cache_memory_bytes" not in section:
-            arguments.kv_cache_memory_bytes = host_cache_bytes(share.parts)
+    settle(arguments, section, share, current_platform, leased=leased)
     return AsyncLLM.from_engine_args(arguments, usage_context=UsageContext.OPENAI_API_SERVER)
 
 
@@ -94,6 +95,7 @@ class Llm:
         self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
         self.loras = Loras(engine, adapters)
         self.pooling = PooledTexts(engine, self.context)
+        self.sleep = EngineSleep(engine)
         self.tasks: frozenset[str] = frozenset()
         self._parsers = _parsers(engine, parsers)
         self._adapts = engine.vllm_config.lora_config is not None

@@ -27,8 +27,9 @@ class Asleep(ServiceUnavailable):
 class CannotSleep(BadRequest):
     def __init__(self, name: str) -> None:
         super().__init__(
-            f'Model "{name}" cannot sleep: only language models on CPUs (handler text_generation) release their memory '
-            "and keep their processes. Scale it to 0 workers instead."
+            f'Model "{name}" cannot sleep: only language models on CPUs (handler text_generation), and those of vLLM '
+            "on devices (vllm.enable_sleep_mode), release their memory and keep their processes. Scale it to 0 workers "
+            "instead."
         )
 
 

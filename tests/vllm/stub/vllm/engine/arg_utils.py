@@ -26,6 +26,7 @@ class AsyncEngineArgs:
     distributed_executor_backend: str | None = None
     scheduling_policy: str = "fcfs"
     enable_lora: bool = False
+    enable_sleep_mode: bool = False
     max_loras: int = 1
     max_lora_rank: int = 16
     cudagraph_capture_sizes: list[int] | None = None
@@ -36,7 +37,7 @@ class AsyncEngineArgs:
 
     @staticmethod
     def add_cli_args(parser: FlexibleArgumentParser) -> FlexibleArgumentParser:
-        for name in ("enforce-eager", "enable-lora"):
+        for name in ("enforce-eager", "enable-lora", "enable-sleep-mode"):
             parser.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=False)
         for name in ("max-model-len", "max-num-seqs", "kv-cache-memory-bytes"):
             parser.add_argument(f"--{name}", type=human, default=64 if name == "max-model-len" else None)

@@ -93,11 +93,13 @@ class AsyncLLM:
         self.taken: list[LoRARequest] = []
         self.aborted = 0
         self.errored = False
+        self.slept: list[str] = []
         self.ended: float | None = None
         self._tokenizer = HfTokenizer()
         self.renderer = Renderer(self._tokenizer, args.limit_mm_per_prompt.get("image", self.reads))
         self.model_config = SimpleNamespace(
             max_model_len=args.max_model_len,
+            enable_sleep_mode=args.enable_sleep_mode,
             model=args.model,
             dtype="torch.float32" if args.dtype == "float32" else "torch.bfloat16",
             hf_config=SimpleNamespace(model_type="llama", id2label={1: "good", 0: "bad"}),
@@ -160,6 +162,16 @@ class AsyncLLM:
         numbers = np.array([len(ids), 3, 0, 4], np.float32)
         data = SimpleNamespace(float=lambda: SimpleNamespace(cpu=lambda: SimpleNamespace(numpy=lambda: numbers)))
         yield SimpleNamespace(prompt_token_ids=ids, finished=True, outputs=SimpleNamespace(data=data), error=None)
+
+    async def sleep(self, level: int = 1) -> None:
+        self.slept.append(f"sleep {level}")
+
+    async def wake_up(self, tags: list[str] | None = None) -> bool:
+        self.slept.append(f"wake {tags}")
+        return True
+
+    async def collective_rpc(self, method: str) -> None:
+        self.slept.append(method)
 
     def shutdown(self, timeout: float | None = None) -> None:
         self.ended = timeout
