@@ -1,8 +1,10 @@
 """Ends the worker when vLLM's engine has died: its processes are not started anew, so that all later requests fail."""
 
 import asyncio
+import contextlib
 import logging
 import os
+import signal
 from collections.abc import Callable, Iterator
 
 import psutil
@@ -13,7 +15,7 @@ PROCESSES = "VLLM::"
 """Beginning of the names of vLLM's processes."""
 EVERY = 0.25
 """Seconds between two looks."""
-LAST_WORDS = 0.1
+LAST_WORDS = 0.2
 """Seconds in which replies with the reason are sent; then the worker ends and is restarted."""
 
 
@@ -21,7 +23,7 @@ class EngineWatch:
     """Watches vLLM's processes, and looks at `is_dead`, from now on, on the running loop, until `stop`.
 
     vLLM tells that its engine is dead, but only seconds later where one of several processes that compute has died: it
-    waits for the others first.
+    waits for the others first. So all of them are killed when one has died.
     """
 
     def __init__(self, is_dead: Callable[[], bool]) -> None:
@@ -45,6 +47,9 @@ class EngineWatch:
             self._timer = self._loop.call_later(EVERY, self._look)
 
     def _end(self, reason: str) -> None:
+        for handle in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGKILL)  # vLLM then tells requests that its engine is dead
         self.stop()
         log.critical("the worker ends and will be restarted because of vLLM: %s; its log says why", reason)
         self._timer = self._loop.call_later(LAST_WORDS, os._exit, 1)

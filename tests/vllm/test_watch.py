@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 
@@ -36,18 +37,20 @@ def test_the_end_of_one_of_vllms_processes_ends_the_worker(
 ) -> None:
     monkeypatch.setattr(watch, "EVERY", 600)
     monkeypatch.setattr(watch, "LAST_WORDS", 0)
-    engine, other = named("VLLM::Worker_0"), named("other")
+    engine, mate, other = named("VLLM::Worker_0"), named("VLLM::Engine"), named("other")
 
     async def until_the_end() -> int:
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         monkeypatch.setattr(os, "_exit", ended.set_result)
         watched = EngineWatch(lambda: False)
-        assert len(watched._processes) == 1
+        assert len(watched._processes) == 2
         end(other)
         end(engine)
         return await ended
 
     assert asyncio.run(until_the_end()) == 1
+    assert mate.wait() == -signal.SIGKILL
+    mate.communicate()
     assert caplog.messages == [
         f"the worker ends and will be restarted because of vLLM: its process VLLM::Worker_0 (pid {engine.pid}) has "
         "ended; its log says why"
