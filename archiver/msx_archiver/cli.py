@@ -6,6 +6,7 @@ Modules are imported on demand, so that `--help` answers at once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,8 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option(
     "--servable", type=_FILE, help="Folder of a MindSpore Serving servable: packs each of its versions, or --version."
 )
+@click.option("--llm-serving", type=_FILE, help="The yaml of a model of llm-serving: packs what it names.")
+@click.option("--huggingface", type=_FILE, help="With --llm-serving: this folder in Hugging Face's layout instead.")
 @click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
 @click.option("--model-file", help="Python file that defines the network.")
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
@@ -83,7 +86,15 @@ class _Group(AbbreviatedOptions, click.Group):
 @click.option("--archive-format", type=click.Choice(FORMATS), default="default", show_default=True)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an archive of the same name.")
 @click.pass_context
-def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None, **options: Any) -> None:
+def main(
+    ctx: click.Context,
+    /,
+    export_path: Path | None,
+    servable: Path | None,
+    llm_serving: Path | None,
+    huggingface: Path | None,
+    **options: Any,
+) -> None:
     """Pack a model into an archive, or look into one.
 
     Without a command, or with `pack` before the options: takes the options of torch-model-archiver.
@@ -94,6 +105,11 @@ def main(ctx: click.Context, /, export_path: Path | None, servable: Path | None,
         return
     if export_path is not None and options["output"] is not None:
         raise click.UsageError("-o names the file with its folder: leave --export-path out.", ctx)
+    if llm_serving is not None:
+        _pack_llm_serving(ctx, llm_serving, huggingface, export_path or Path(), **options)
+        return
+    if huggingface is not None:
+        raise click.UsageError("--huggingface stands beside --llm-serving; msx-serve has one of its own.", ctx)
     if servable is not None:
         _pack_servable(ctx, servable, export_path or Path(), **options)
         return
@@ -231,12 +247,7 @@ def _pack_servable(
     from msx_archiver.progress import progress_bar
     from msx_archiver.servable import pack_servable
 
-    for name in others:
-        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(
-                f"{option} has no effect with --servable: the folder says all of it. Leave it out.", ctx
-            )
+    _check_unused(ctx, others, "--servable: the folder")
     for number in _versions_to_pack(ctx, folder, version, output):
         path = pack_servable(
             folder,
@@ -249,6 +260,51 @@ def _pack_servable(
             watch=progress_bar,
         )
         click.echo(f"{path}")
+
+
+def _pack_llm_serving(
+    ctx: click.Context,
+    file: Path,
+    huggingface: Path | None,
+    to: Path,
+    version: str | None,
+    handler: str | None,
+    output: Path | None,
+    archive_format: str,
+    force: bool,
+    **others: Any,
+) -> None:
+    from msx_archiver.llm_serving.config import read_config
+    from msx_archiver.llm_serving.model import imported_model
+    from msx_archiver.llm_serving.packing import pack_imported
+    from msx_archiver.llm_serving.report import report
+    from msx_archiver.options import PackOptions
+    from msx_archiver.progress import progress_bar
+
+    _check_unused(ctx, others, "--llm-serving: the yaml")
+    config, given = read_config(file)
+    for line in report(config, given, huggingface=huggingface is not None):
+        click.echo(line)
+    model = imported_model(config, huggingface)
+    options = PackOptions(
+        model_name=model.name,
+        handler=handler or model.handler,
+        version=version or "1.0",
+        export_path=to,
+        output=output,
+        archive_format=archive_format,
+        force=force,
+    )
+    path = pack_imported(model, options, warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
+    click.echo(f"{path}")
+
+
+def _check_unused(ctx: click.Context, names: Iterable[str], says: str) -> None:
+    """Raises UsageError for an option that was given, where something else says what it would."""
+    for name in names:
+        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} has no effect with {says} says all of it. Leave it out.", ctx)
 
 
 def _versions_to_pack(ctx: click.Context, folder: Path, version: str | None, output: Path | None) -> list[int]:

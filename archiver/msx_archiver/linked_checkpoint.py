@@ -34,10 +34,7 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
     changed, the made folder has the same digest again. Raises PackError, OSError.
     """
     check_options(PackOptions(model_name=name, handler=GENERATES))
-    handler = handler_of(folder)
-    files = dict(_files(folder))
-    if not any(file.endswith(".safetensors") for file in files):
-        raise PackError(f"{folder} has no *.safetensors, the only format of weights that is read.")
+    handler, files = handler_of(folder), checkpoint_files(folder)
     linked(files.items(), target)
     write_manifest(
         target,
@@ -52,6 +49,14 @@ def linked_checkpoint(folder: Path, name: str, target: Path) -> Path:
     made = (folder / CONFIG).stat()
     os.utime(target / MANIFEST_PATH, ns=(made.st_mtime_ns, made.st_mtime_ns))
     return target
+
+
+def checkpoint_files(folder: Path) -> dict[str, Path]:
+    """Files that the handlers read, by their paths in the folder. Raises PackError."""
+    files = dict(_files(folder))
+    if not any(file.endswith(".safetensors") for file in files):
+        raise PackError(f"{folder} has no *.safetensors, the only format of weights that is read.")
+    return files
 
 
 def handler_of(folder: Path) -> str:

@@ -22,6 +22,7 @@ from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.models.health import Health
 from msx_frontend.models.management import Management
 from msx_frontend.models.startup.huggingface_folders import link_checkpoints
+from msx_frontend.models.startup.llm_serving_model import link_llm_serving
 from msx_frontend.models.startup.servable_folders import packed_servables
 from msx_frontend.models.startup.startup import Startup
 from msx_frontend.models.startup.summary import StartSummary
@@ -153,7 +154,10 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     parts.push_async_callback(management.close, CLOSE_LIMIT)
     await asyncio.to_thread(rights.open, interpreter.path, os.environ)
     servables = await asyncio.to_thread(packed_servables, config.servables, folder.servables)
-    await asyncio.to_thread(link_checkpoints, config.huggingface, folder.huggingface, servables)
+    if config.llm_serving is None:
+        await asyncio.to_thread(link_checkpoints, config.huggingface, folder.huggingface, servables)
+    else:
+        await asyncio.to_thread(link_llm_serving, config.llm_serving, config.huggingface, folder.llm_serving, servables)
     snapshot = versions_of(config.model_snapshot, state_is_new=context.state.new)
     workflows = WorkflowRegistry(context.monitoring.metrics.spans)
     return ServedModels(

@@ -22,6 +22,7 @@ from msx_frontend.logs.configured import check_log_config
 from msx_frontend.metrics.declared import load_spec
 from msx_frontend.models.startup.arguments import expand
 from msx_frontend.models.startup.huggingface_folders import named_checkpoints
+from msx_frontend.models.startup.llm_serving_model import weights_of
 from msx_frontend.models.startup.servable_folders import servables_in
 from msx_frontend.models.state.file import check_state
 from msx_frontend.snapshots.named import with_snapshot
@@ -98,7 +99,11 @@ def _models(config: ServerConfig, env: Env) -> str:
     store = ArchiveFolder(config.model_store.resolve())
     found = [name or str(place) for model in config.load_models for name, place in expand(model, store)]
     found += [str(folder) for folder in servables_in(config.servables)]
-    found += [name for name, _ in named_checkpoints(config.huggingface)]
+    if config.llm_serving is None:
+        found += [name for name, _ in named_checkpoints(config.huggingface)]
+    else:
+        weights_of(config.huggingface)
+        found.append(str(config.llm_serving))
     return f"{len(found)} to load" if found else ""
 
 

@@ -111,6 +111,12 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     help="Serve the language model in DIR, a folder in Hugging Face's layout, under NAME; several.",
 )
 @click.option(
+    "--llm-serving",
+    type=PATH,
+    metavar="YAML",
+    help="Serve the model of llm-serving in YAML, on its server_port; --huggingface DIR beside it are its weights.",
+)
+@click.option(
     "--engine",
     type=click.Choice(("auto", "msx", "vllm")),
     help="Engine of models in Hugging Face's layout that are not packed. Default: auto, MSX's own for families that it "

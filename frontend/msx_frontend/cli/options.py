@@ -21,6 +21,7 @@ class Options:
     disable_token_auth: bool | None
     servables: tuple[Path, ...] = ()
     huggingface: tuple[str, ...] = ()
+    llm_serving: Path | None = None
     engine: str | None = None
     state_dir: Path | None = None
     cluster_address: str | None = None
@@ -48,6 +49,7 @@ class Options:
             "load_models": self.models or None,
             "servables": self.servables or None,
             "huggingface": self.huggingface or None,
+            "llm_serving": self.llm_serving,
             "engine": self.engine,
             "log_config": self.log_config,
             "enable_model_api": self.enable_model_api,

@@ -66,6 +66,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
     values |= _from_env(values, env, remarks)
     _settle_snapshot(values, file, remarks)
+    _listen_as_llm_serving(values)
     for name in _LISTENERS:
         if name in values:
             values[name] = _complete(name, values[name])
@@ -84,6 +85,22 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     absent = absent_interpreters(config)
     notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config), *absent]
     return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file)
+
+
+def _listen_as_llm_serving(values: dict[str, Any]) -> None:
+    """Listen at the address in the yaml of `llm_serving`, unless `inference_address` is given. Raises ServerConfigError."""
+    yaml = values.get("llm_serving")
+    if yaml is None or "inference_address" in values:
+        return
+    from msx_archiver.errors import ArchiveError
+    from msx_archiver.llm_serving.config import read_config  # few servers need it
+
+    try:
+        config, _ = read_config(yaml)
+    except ArchiveError as error:
+        raise ServerConfigError(str(error)) from None
+    if config.address is not None:
+        values["inference_address"] = _read("server_port", "inference_address", config.address)
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:

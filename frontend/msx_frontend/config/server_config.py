@@ -176,6 +176,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     load_models: Names = ()
     servables: Paths = ()
     huggingface: Names = ()
+    llm_serving: PathName | None = None
     models: Models = {}
     model_snapshot: Snapshot | NamedSnapshot | None = None
     snapshots: Switch = True

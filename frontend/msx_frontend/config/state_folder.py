@@ -105,6 +105,11 @@ class StateFolder:
         return self.path / "servables"
 
     @property
+    def llm_serving(self) -> Path:
+        """The model's folder that `--llm-serving` has made of links."""
+        return self.path / "llm-serving"
+
+    @property
     def huggingface(self) -> Path:
         """Models' folders that `--huggingface` has made of links."""
         return self.path / "huggingface"
