@@ -283,9 +283,10 @@ def _pack_llm_serving(
 
     _check_unused(ctx, others, "--llm-serving: the yaml")
     config, given = read_config(file)
-    for line in report(config, given, huggingface=huggingface is not None):
+    weights = huggingface or config.weights
+    for line in report(config, given, huggingface=weights is not None):
         click.echo(line)
-    model = imported_model(config, huggingface)
+    model = imported_model(config, weights)
     options = PackOptions(
         model_name=model.name,
         handler=handler or model.handler,

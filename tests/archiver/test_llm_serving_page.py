@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "from-llm-serving.md").read_text()
 
 
 def quoted(section: str, cell: int) -> set[str]:
-    """What is quoted in a section's table, in the cells of this number."""
+    """Quoted words of a section's table, in the cells of this number."""
     text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
     cells = [line.split("|")[cell] for line in text.splitlines() if line.startswith("| ")]
     return {name for one in cells for name in re.findall(r"`([^`]+)`", one)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -97,6 +98,30 @@ def test_stops_and_samples(server: RunningServer, expected: dict[str, str]) -> N
     assert (choice["text"], choice["finish_reason"]) == (text.partition(stop)[0], "stop")
     seeded = [complete(server, "Sets", temperature=1, seed=5, n=2)["choices"] for _ in range(2)]
     assert [one["text"] for one in seeded[0]] == [one["text"] for one in seeded[1]]
+
+
+def test_the_yaml_of_llm_serving(folder: Path, expected: dict[str, str], tmp_path: Path) -> None:
+    """The same pair, by the file with which llm-serving starts it, and with a body of its clients."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(EXAMPLE / name, tmp_path)
+    build = folder / "build"
+    config = {
+        "model_path": {
+            "prefill_model": [str(build / "prefill.mindir")],
+            "decode_model": [str(build / "increment.mindir")],
+            "argmax_model": "argmax.mindir",
+            "topk_model": "topk.mindir",
+        },
+        "model_config": {"model_name": "llama_dyn", "end_token": 1, "seq_length": [256]},
+        "serving_config": {"agent_ports": [13000], "server_ip": "127.0.0.1", "server_port": 19280},
+        "tokenizer": {"type": "LlamaTokenizer", "vocab_file": str(tmp_path / "tokenizer.model")},
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    new_store(tmp_path)
+    with run_server(tmp_path, "--llm-serving", str(tmp_path / "config.yaml")) as running:
+        asked = {"inputs": PROMPTS[0], "parameters": {"max_new_tokens": str(COUNT), "do_sample": "False"}}
+        reply = running.inference.post("/models/llama2/generate", json=asked).json()
+        assert reply["generated_text"] == expected[PROMPTS[0]]
 
 
 def test_limits(server: RunningServer) -> None:

@@ -53,10 +53,16 @@ class LlmServing(msgspec.Struct):
     model_config: _ModelConfig = msgspec.field(default_factory=_ModelConfig)
     serving_config: _Serving = msgspec.field(default_factory=_Serving)
     tokenizer: _Tokenizer = msgspec.field(default_factory=_Tokenizer)
+    huggingface: str | None = None
+    """MSX's own member: a folder of weights, as `--huggingface` names it."""
 
     @property
     def name(self) -> str:
         return self.model_config.model_name
+
+    @property
+    def weights(self) -> Path | None:
+        return Path(self.huggingface) if self.huggingface else None
 
     @property
     def agents(self) -> int:

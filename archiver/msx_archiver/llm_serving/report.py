@@ -51,6 +51,7 @@ FATES: dict[str, tuple[str, str]] = {
     "pa_config.num_blocks": (_PAGES, _PAGES),
     "pa_config.block_size": (_PAGES, _PAGES),
     "pa_config.decode_seq_length": (_PAGES, _PAGES),
+    "huggingface": ("the folder of weights",) * 2,
     "tokenizer.type": ("no effect: tokenizer.json says it", _FOLDER),
     "tokenizer.vocab_file": ("tokenizer.json beside it", _FOLDER),
     "basic_inputs.type": (_INPUTS, _INPUTS),

@@ -4,6 +4,7 @@ Its engine is that of `--handler text_generation`; prompts are not cached, nor d
 """
 
 import logging
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,8 +118,8 @@ def _file(context: Context, name: str) -> Path:
     """Raises HandlerLoadError for a file that is not in the archive."""
     if not name:
         return model_file(context)
-    path = context.model_dir / name
-    if not path.resolve().is_relative_to(context.model_dir.resolve()) or not path.is_file():
+    path = Path(os.path.normpath(context.model_dir / name))  # files of a folder of links are elsewhere
+    if not path.is_relative_to(os.path.normpath(context.model_dir)) or not path.is_file():
         raise HandlerLoadError(
             f"the archive has no file {name!r}, which {SECTION} in model-config.yaml names: pack it with --extra-files"
         )

@@ -6,6 +6,7 @@ from msx_frontend.embedding import Server
 from msx_mindspore_serving.script.channel import CommandError, Message
 from msx_mindspore_serving.script.endpoints import OpenEndpoint, ScriptEndpoints
 from msx_mindspore_serving.script.servables import LoadServables, ScriptServables
+from msx_mindspore_serving.script.texts import LoadText, ScriptTexts
 
 
 class LimitRequests(msgspec.Struct, frozen=True):
@@ -15,14 +16,18 @@ class LimitRequests(msgspec.Struct, frozen=True):
 
 
 class ScriptCommands:
-    def __init__(self, server: Server, endpoints: ScriptEndpoints, servables: ScriptServables) -> None:
-        self._server, self._endpoints, self._servables = server, endpoints, servables
+    def __init__(
+        self, server: Server, endpoints: ScriptEndpoints, servables: ScriptServables, texts: ScriptTexts
+    ) -> None:
+        self._server, self._endpoints, self._servables, self._texts = server, endpoints, servables, texts
 
     async def obey(self, message: Message) -> None:
         """Raises CommandError."""
         match message.pop("do", None):
             case "load":
                 await self._servables.load(msgspec.convert(message, LoadServables))
+            case "load_text":
+                await self._texts.load(msgspec.convert(message, LoadText))
             case "open":
                 await self._endpoints.open(msgspec.convert(message, OpenEndpoint))
                 self._publish()

@@ -24,6 +24,9 @@ from msx_net.tls.validity import ExpiryLog
 
 log = logging.getLogger("msx.script")
 
+TEXTS = "llm-serving"
+"""Name of the server's family of llm-serving's routes."""
+
 
 class TlsFiles(msgspec.Struct, frozen=True):
     """Paths of PEM files; with an authority, clients must have a certificate that it has signed."""
@@ -34,7 +37,10 @@ class TlsFiles(msgspec.Struct, frozen=True):
 
 
 class OpenEndpoint(msgspec.Struct, frozen=True):
-    """`limit` is in bytes of a message; the address is `host:port`, or `unix:path` for gRPC."""
+    """`limit` is in bytes of a message, 0 for the server's own; the address is `host:port`, or `unix:path` for gRPC.
+
+    `api`: grpc, rest, or text, which is llm-serving's.
+    """
 
     api: str
     address: str
@@ -77,7 +83,7 @@ class ScriptEndpoints:
         self._open.clear()
 
     async def _start(self, wanted: OpenEndpoint, place: _ListenAt, tls: ListenerTls | None) -> _Opened:
-        if wanted.api == "rest":
+        if wanted.api in ("rest", "text"):
             rest = self._rest(wanted, place, tls)
             await rest.start()
             return rest
@@ -88,9 +94,12 @@ class ScriptEndpoints:
     def _rest(self, wanted: OpenEndpoint, place: _ListenAt, tls: ListenerTls | None) -> Listener:
         """Raises ListenError."""
         context, front = self._context, self._server.front
-        exchange = front.open_to_all(mindspore_serving_alone(Servables(context.registry), wanted.limit), wanted.limit)
+        family, limit = mindspore_serving_alone(Servables(context.registry), wanted.limit), wanted.limit
+        if wanted.api == "text":
+            family, limit = front.family(TEXTS), context.config.max_request_size
+        exchange = front.open_to_all(family, limit)
         return Listener(
-            "serving_rest",
+            f"serving_{wanted.api}",
             Address("https" if tls else "http", place.host, place.port),
             exchange,
             tls,

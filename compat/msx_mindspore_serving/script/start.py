@@ -11,6 +11,7 @@ from msx_frontend.embedding import GRPC, HTTP, UNFINISHED, GivenSettings, LogOut
 from msx_mindspore_serving.script.commands import ScriptCommands
 from msx_mindspore_serving.script.endpoints import ScriptEndpoints
 from msx_mindspore_serving.script.servables import ScriptServables
+from msx_mindspore_serving.script.texts import ScriptTexts
 
 
 async def start_for_script(
@@ -26,12 +27,13 @@ async def start_for_script(
         open_to_all = msgspec.structs.replace(settings.config, disable_token_authorization=True, api_keys_file=None)
         settings = settings._replace(config=open_to_all)
     server = await start_server(settings, output, parts, listeners, script)
-    servables = ScriptServables(server.models.management, server.models.context.folder.model_store, ended)
+    management, store = server.models.management, server.models.context.folder.model_store
+    servables = ScriptServables(management, store, ended)
     endpoints = ScriptEndpoints(server)
     parts.push_async_callback(endpoints.close)
     parts.callback(server.models.cancel_all, ServiceUnavailable(UNFINISHED))
     parts.callback(servables.close)
-    return server, ScriptCommands(server, endpoints, servables)
+    return server, ScriptCommands(server, endpoints, servables, ScriptTexts(management, store))
 
 
 def named_listeners(settings: GivenSettings) -> list[str]:

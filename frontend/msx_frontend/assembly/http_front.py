@@ -126,6 +126,10 @@ class HttpFront:
                 http2.answer_calls(calls)
                 yield calls
 
+    def family(self, name: str) -> Family:
+        """The family of this name."""
+        return next(one for one in self.families if one.name == name)
+
     def open_to_all(self, family: Family, limit: int) -> Exchange:
         """Serve only this family, on a listener that asks for no key. `limit` is in bytes of a body."""
         router = Router([family], family)

@@ -88,7 +88,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
 
 
 def _listen_as_llm_serving(values: dict[str, Any]) -> None:
-    """Listen at the address in the yaml of `llm_serving`, unless `inference_address` is given. Raises ServerConfigError."""
+    """Listen where the yaml of `llm_serving` says, unless `inference_address` is given. Raises ServerConfigError."""
     yaml = values.get("llm_serving")
     if yaml is None or "inference_address" in values:
         return

@@ -141,8 +141,8 @@ class Directory:
         return any(one.schema.capabilities is not None and one.schema.capabilities.generate for one in self.defaults())
 
     def may_generate(self) -> bool:
-        """Whether a model generates, or one that loads for the first time may."""
-        return self.generates() or any(_loads(one) for one in self.defaults())
+        """Whether a model generates, or one that has not been loaded yet may."""
+        return any(one.schema.capabilities is None or one.schema.capabilities.generate for one in self.defaults())
 
     def _names_one(self, name: str | None) -> bool:
         return name is not None and (name not in NAMELESS or self._knows(name))

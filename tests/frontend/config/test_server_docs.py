@@ -32,7 +32,7 @@ SERVER, KEYS, LOGS, MANAGEMENT_PAGE, INFERENCE_PAGE = (
     (DOCS / f"{n}.md").read_text() for n in ("server", "keys", "logs", "management", "inference")
 )
 METHODS = {"any", "GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}
-PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models")
+PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models", "from-llm-serving")
 
 
 def paths_of(listener: str) -> list[str]:

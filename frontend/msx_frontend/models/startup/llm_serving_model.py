@@ -21,6 +21,7 @@ def link_llm_serving(file: Path, huggingface: Sequence[str], into: Path, packed:
     weights = weights_of(huggingface)
     try:
         config, given = read_config(file)
+        weights = weights or config.weights
         for line in report(config, given, huggingface=weights is not None):
             log.info("%s: %s", file, line)
         packed.archives.append(link_imported(imported_model(config, weights), into / config.name))

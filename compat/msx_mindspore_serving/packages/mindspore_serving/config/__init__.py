@@ -1,0 +1,5 @@
+"""The configuration of a model of llm-serving."""
+
+from .config import ServingConfig, check_valid_config
+
+__all__ = ["ServingConfig", "check_valid_config"]
