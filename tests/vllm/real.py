@@ -31,6 +31,7 @@ from tests.vllm.both_servers import differences, together
 from tests.vllm.cases import CASES, COMPUTED, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.members import missing_members
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
+from tests.vllm.plugged import plugged
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
 
@@ -278,5 +279,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    known = (names, arguments, answers, vectors, scores, adapters, parsers, images, both)
+    known = (names, arguments, answers, vectors, scores, adapters, parsers, images, both, plugged)
     Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vllm.plugged import install_plugin
 from tests.vllm.served import NEEDED, PYTHON
 from tests.vllm.tiny_model import make_adapter, make_tiny_model
 from tests.vllm.tiny_vision_model import make_tiny_vision_model
@@ -19,9 +20,10 @@ PATHS = (ROOT, ROOT / "sdk", ROOT / "backend")
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
 
 
-def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
+def run(call: str, folder: Path, tmp_path: Path, *paths: Path) -> list[str]:
+    """`paths`: more of the interpreter's."""
     result = tmp_path / "result.json"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PATHS))}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (*PATHS, *paths)))}
     subprocess.run([PYTHON, "-m", "tests.vllm.real", call, str(folder), str(result)], env=env, check=True, cwd=tmp_path)
     found: list[str] = json.loads(result.read_text())
     return found
@@ -30,6 +32,12 @@ def run(call: str, folder: Path, tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("call", ["names", "arguments"])
 def test_names_are_vllms_own(tmp_path: Path, call: str) -> None:
     assert run(call, tmp_path, tmp_path) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_platform_of_a_plugin(tmp_path: Path) -> None:
+    install_plugin(tmp_path)
+    assert run("plugged", tmp_path, tmp_path, tmp_path) == []
 
 
 @pytest.mark.timeout(1200)
