@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 from collections.abc import Callable
 from functools import partial
 from threading import get_ident
@@ -88,13 +89,13 @@ class AsyncLoop:
     def _start(self, request: InferenceRequest) -> None:
         task = self._loop.create_task(self._runner.run(request, self._replies))
         self._tasks[request.number] = task
-        self._started[request.number] = self._loop.time()
+        self._started[request.number] = time.monotonic()
         self._tell_clock()
         task.add_done_callback(partial(self._ended, request))
 
     def _ended(self, request: InferenceRequest, task: asyncio.Task[None]) -> None:
         del self._tasks[request.number]
-        seconds = self._loop.time() - self._started.pop(request.number)
+        seconds = time.monotonic() - self._started.pop(request.number)
         self._runner.context.metrics.prediction_time(seconds, [request.id])
         self._tell_clock()
         if not task.cancelled() and (error := task.exception()) is not None:

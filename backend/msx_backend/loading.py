@@ -65,6 +65,10 @@ class LoadedModel:
         return self.handler.is_async
 
     @property
+    def uses_uvloop(self) -> bool:
+        return bool(getattr(self.handler.owner, "uses_uvloop", False))
+
+    @property
     def continuous(self) -> bool:
         return self._load.continuous and self.handler.kind is HandleKind.PLAIN
 

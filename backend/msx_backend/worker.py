@@ -102,7 +102,7 @@ class Worker:
         if load.world_size > 1:
             self._serve_rank(load, model)
         elif model.is_async:
-            asyncio.run(self._serve_async(model))
+            self._run(model)
         else:
             self._serve_batches(model)
 
@@ -126,7 +126,7 @@ class Worker:
         if load.rank == 0:
             leader = Leader(self._plans, load.input_ranks, self._jobs, self._replies)
             if model.is_async:
-                return asyncio.run(self._serve_async(model, leader))
+                return self._run(model, leader)
             self._jobs.deferred = True
             return self._serve_batches(model, leader)
         with _loading(self._replies):
@@ -137,6 +137,13 @@ class Worker:
         self._announce(model)
         follower.serve(runner)
         return model.close()
+
+    def _run(self, model: LoadedModel, leader: Leader | None = None) -> None:
+        if model.uses_uvloop:
+            import uvloop  # other handlers' workers start without it
+
+            return uvloop.run(self._serve_async(model, leader))
+        return asyncio.run(self._serve_async(model, leader))
 
     async def _serve_async(self, model: LoadedModel, leader: Leader | None = None) -> None:
         with _loading(self._replies):

@@ -56,6 +56,7 @@ ORDERLY = 10.0
 
 class VllmHandler(TextGenerationHandler):
     packed_with = ("config.json",)
+    uses_uvloop = True  # as vLLM's own server: a token passes its loop several times
     parallel_types = ("custom",)
 
     llm: "Llm"

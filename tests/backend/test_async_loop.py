@@ -195,3 +195,18 @@ def test_the_loop_is_woken_for_other_threads_only(monkeypatch: pytest.MonkeyPatc
         assert woken == [here.set]
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize(("wanted", "module"), [("True", "uvloop"), ("False", "asyncio.unix_events")])
+def test_a_handler_may_ask_for_uvloop(tmp_path: Path, wanted: str, module: str) -> None:
+    code = f"""
+import asyncio
+from msx_sdk import Handler
+class Own(Handler):
+    uses_uvloop = {wanted}
+    async def handle(self, data, context):
+        return [type(asyncio.get_running_loop()).__module__]
+"""
+    with serving(tmp_path, code) as worker:
+        worker.predict("x")
+        assert worker.receive_all(1) == {1: [module.encode(), True]}
