@@ -17,6 +17,7 @@ from msx_core.cgroup import memory_limit
 from msx_core.chat_templates.request_template import RequestTemplates
 from msx_core.config import SpeculativeOptions, parse_model_config
 from msx_core.generation.wire import encode
+from msx_core.json_schema import UNHELD
 from msx_core.mindspore.runtime import device_target
 from msx_core.tool_calls import DEFAULT
 from msx_llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
@@ -34,7 +35,6 @@ from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
 from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
-from msx_llm.sampling.grammar import UNHELD
 from msx_llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, execute
 from msx_llm.steps import StartedSteps, StartingRunner
 from msx_llm.text import ChatTemplate, Tokenizer

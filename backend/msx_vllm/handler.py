@@ -143,6 +143,7 @@ class VllmHandler(TextGenerationHandler):
             tokenize=True,
             sleep=self.llm.sleep.is_able,
             constraints=CONSTRAINTS,
+            unheld_keywords=self.llm.unheld_keywords,
             sampling=self.llm.sampling,
             adapters=self.llm.loras.names,
             load_adapter=self.yaml.adapters is not None and self.yaml.adapters.loadable,

@@ -11,6 +11,11 @@ LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames", "unevaluatedItems")
 COUNTED = ("minProperties", "maxProperties")
 """Keywords that a grammar can enforce if each of `properties` is required."""
+UNHELD = (
+    *("uniqueItems", "not", "if", "then", "else", "contains", "minContains", "maxContains", "unevaluatedItems"),
+    *("dependentRequired", "dependentSchemas", "propertyNames", "unevaluatedProperties", *COUNTED),
+)
+"""Keywords that llguidance, which both engines of language models use, ignores if it is told to be lenient."""
 
 Schema = dict[str, Any]
 

@@ -15,7 +15,14 @@ from msx_vllm import outputs
 
 def missing_members(stub: types.ModuleType) -> Iterator[str]:
     """`stub`: that of `vllm.v1.engine.async_llm`, whose engine has what is read of a real one."""
-    from vllm.config import CacheConfig, LoRAConfig, ModelConfig, SchedulerConfig, VllmConfig
+    from vllm.config import (
+        CacheConfig,
+        LoRAConfig,
+        ModelConfig,
+        SchedulerConfig,
+        StructuredOutputsConfig,
+        VllmConfig,
+    )
     from vllm.logprobs import Logprob
     from vllm.outputs import CompletionOutput, RequestOutput
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -36,6 +43,7 @@ def missing_members(stub: types.ModuleType) -> Iterator[str]:
         "vllm_config.cache_config": CacheConfig,
         "vllm_config.scheduler_config": SchedulerConfig,
         "vllm_config.lora_config": LoRAConfig,
+        "vllm_config.structured_outputs_config": StructuredOutputsConfig,
     }.items():
         made: Any = engine
         for name in path.split("."):

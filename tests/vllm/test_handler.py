@@ -92,7 +92,13 @@ def test_every_member_reaches_vllm(model: LocalModel) -> None:
 @pytest.mark.parametrize(
     ("constraint", "member", "value"),
     [
-        (Constraint(kind="json_schema", value='{"type": "object"}'), "json", '{"type": "object"}'),
+        (
+            Constraint(kind="json_schema", value='{"type": "object", "maximum": 1e999}'),
+            "json",
+            '{"x-guidance": {"lenient": true}, "type": "object", "maximum": 1e999}',
+        ),
+        (Constraint(kind="json_schema", value=" {}"), "json", '{"x-guidance": {"lenient": true}}'),
+        (Constraint(kind="json_schema", value="true"), "json", "true"),
         (Constraint(kind="json_object"), "json_object", True),
         (Constraint(kind="regex", value="a+"), "regex", "a+"),
         (Constraint(kind="choice", value='["yes", "no"]'), "choice", ["yes", "no"]),
@@ -111,6 +117,10 @@ def test_constraints_are_structured_outputs(
     [
         ({"temperature": 2.5}, "temperature: 2.5 is more than 2.0, the most that vLLM samples with"),
         ({"typical_p": 0.5}, "typical_p: vLLM has no typical sampling; leave it out, or send top_p or min_p"),
+        (
+            {"constraint": Constraint(kind="json_schema", value='{"a":' * 101 + "1" + "}" * 101)},
+            "constraint: the json_schema is nested more than 100 levels deep",
+        ),
         (
             {"constraint": Constraint(kind="choice", value='["", 1]')},
             "constraint: the choice is not a JSON list of one or more texts, none of them empty",

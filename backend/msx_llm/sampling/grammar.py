@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llguidance import LLMatcher
 
-from msx_core.json_schema import COUNTED, MOST_LEVELS, too_deep
+from msx_core.json_schema import MOST_LEVELS, too_deep
 from msx_llm.sampling.regex import with_ascii_classes
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 JSON_OPTIONS: JsonCompileOptions = {"whitespace_pattern": r"[ \t]{1,40}|\r?\n[ \t]{0,40}", "lenient": True}
 """JSON in one line or indented. With whitespace unlimited, some models never write anything else. Lenient: schemas as
 pydantic and OpenAPI write them have keywords that no grammar can hold, and formats that are annotations."""
-UNHELD = (
-    *("uniqueItems", "not", "if", "then", "else", "contains", "minContains", "maxContains", "unevaluatedItems"),
-    *("dependentRequired", "dependentSchemas", "propertyNames", "unevaluatedProperties", *COUNTED),
-)
-"""Keywords that llguidance ignores with these options."""
 
 
 def grammar(constraint: Constraint) -> str:

@@ -11,6 +11,7 @@ from vllm.usage.usage_lib import UsageContext
 from vllm.v1.engine.async_llm import AsyncLLM
 
 from msx_core.config.vllm_parallel import SIZES
+from msx_core.json_schema import UNHELD
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
 from msx_vllm.checks import check_room, check_sampling
@@ -22,7 +23,7 @@ from msx_vllm.engine.images import EngineImages
 from msx_vllm.engine.loras import Loras
 from msx_vllm.engine.pooling import PooledTexts
 from msx_vllm.engine.prompts import EnginePrompts
-from msx_vllm.engine.sampling import sampling_params
+from msx_vllm.engine.sampling import GUIDANCE, sampling_params
 from msx_vllm.engine.series import EngineSeries
 from msx_vllm.engine.sleep import EngineSleep
 from msx_vllm.outputs import EngineOutput
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULTS: dict[str, Any] = {
     "scheduling_policy": "priority",
-    "structured_outputs_config": {"backend": "guidance"},
+    "structured_outputs_config": {"backend": GUIDANCE},
     "limit_mm_per_prompt": {"audio": 0, "video": 0},
     "mm_processor_cache_gb": 0,
 }
@@ -99,6 +100,7 @@ class Llm:
         self.tasks: frozenset[str] = frozenset()
         self._parsers = _parsers(engine, parsers)
         self._adapts = engine.vllm_config.lora_config is not None
+        self._constrained_by: str = engine.vllm_config.structured_outputs_config.backend
         self._drafts = engine.vllm_config.speculative_config is not None
         self._has_priorities = engine.vllm_config.scheduler_config.policy == "priority"
 
@@ -118,7 +120,7 @@ class Llm:
             adapter = await self.loras.chosen(request)
             prompt = await self.prompts.render(request)
             check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
-            asked = sampling_params(request.params, texts, stream=request.stream)
+            asked = sampling_params(request.params, texts, stream=request.stream, backend=self._constrained_by)
             if parsing is not None and parsing.keeps_special:
                 asked.skip_special_tokens = False
             priority = request.priority if self._has_priorities else 0
@@ -126,6 +128,11 @@ class Llm:
             async with aclosing(made) as outputs:
                 async for output in outputs:
                     yield output
+
+    @property
+    def unheld_keywords(self) -> tuple[str, ...]:
+        """Keywords of schemas that are ignored."""
+        return UNHELD if self._constrained_by == GUIDANCE else ()
 
     @property
     def is_dead(self) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
+from msx_core.json_schema import MOST_LEVELS, too_deep
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import Constraint
 from msx_sdk.generation import SamplingParams as Asked
@@ -13,8 +14,14 @@ from msx_vllm.checks import is_greedy
 CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
 
 
-def sampling_params(asked: Asked, texts: int, *, stream: bool) -> Any:
-    """Parameters for so many texts; of greedy texts vLLM makes one. Raises InvalidInput, and what vLLM raises."""
+GUIDANCE = "guidance"
+"""The backend of structured outputs that computes with llguidance."""
+LENIENT = '"x-guidance": {"lenient": true}'
+
+
+def sampling_params(asked: Asked, texts: int, *, stream: bool, backend: str) -> Any:
+    """Parameters for so many texts; of greedy texts vLLM makes one. `backend`: of structured outputs. Raises
+    InvalidInput, and what vLLM raises."""
     ranked = texts > asked.n and asked.logprobs is None
     prompt_top = max(asked.prompt_top, asked.logprobs or 0) if asked.prompt_logprobs else None
     return SamplingParams(
@@ -39,16 +46,16 @@ def sampling_params(asked: Asked, texts: int, *, stream: bool) -> Any:
         max_tokens=asked.max_tokens,
         logprobs=0 if ranked else asked.logprobs,
         prompt_logprobs=prompt_top,
-        structured_outputs=None if asked.constraint is None else _constraint(asked.constraint),
+        structured_outputs=None if asked.constraint is None else _constraint(asked.constraint, backend),
         output_kind=RequestOutputKind.DELTA if stream else RequestOutputKind.FINAL_ONLY,
         skip_clone=True,  # nobody else has it
     )
 
 
-def _constraint(constraint: Constraint) -> Any:
+def _constraint(constraint: Constraint, backend: str) -> Any:
     match constraint.kind:
         case "json_schema":
-            return StructuredOutputsParams(json=constraint.value)
+            return StructuredOutputsParams(json=_schema(constraint.value, lenient=backend == GUIDANCE))
         case "json_object":
             return StructuredOutputsParams(json_object=True)
         case "regex":
@@ -59,11 +66,26 @@ def _constraint(constraint: Constraint) -> Any:
             return StructuredOutputsParams(grammar=constraint.value)
 
 
-def _choices(value: str) -> list[str]:
+def _schema(value: str, *, lenient: bool) -> str:
+    """The schema as it was sent. `lenient`: keywords that no text can be held to are ignored."""
+    schema = _json(value)
+    if too_deep(schema):
+        raise InvalidInput(f"constraint: the json_schema is nested more than {MOST_LEVELS} levels deep")
+    if not lenient or not isinstance(schema, dict):
+        return value
+    return f"{{{LENIENT}{', ' if schema else ''}{value.lstrip()[1:]}"
+
+
+def _json(value: str) -> Any:
+    """None for what is not JSON, which vLLM refuses."""
     try:
-        choices = json.loads(value)
+        return json.loads(value)
     except (ValueError, RecursionError):
-        choices = None
+        return None
+
+
+def _choices(value: str) -> list[str]:
+    choices = _json(value)
     if not isinstance(choices, list) or not choices or not all(isinstance(one, str) and one for one in choices):
         raise InvalidInput("constraint: the choice is not a JSON list of one or more texts, none of them empty")
     return choices

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 from tokenizers import Tokenizer
 
+from msx_core.json_schema import UNHELD
 from msx_llm.sampling import Constraints, ConstraintState
 from msx_llm.sampling import constraint as module
 from msx_llm.sampling.compiling import compiled
 from msx_llm.sampling.constraint import KEPT
-from msx_llm.sampling.grammar import UNHELD
 from msx_sdk import InvalidInput
 from msx_sdk.generation import Constraint
 from tests.llm.tokenizers_of_tests import EXAMPLE, byte_level, pieces, word_pieces

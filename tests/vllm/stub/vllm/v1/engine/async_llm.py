@@ -111,6 +111,7 @@ class AsyncLLM:
         self.vllm_config = SimpleNamespace(
             speculative_config=args.speculative_config,
             parallel_config=args,
+            structured_outputs_config=SimpleNamespace(backend=args.structured_outputs_config.get("backend", "auto")),
             lora_config=SimpleNamespace(max_lora_rank=args.max_lora_rank) if args.enable_lora else None,
             scheduler_config=SimpleNamespace(policy=args.scheduling_policy, max_num_seqs=args.max_num_seqs),
             cache_config=SimpleNamespace(kv_cache_memory_bytes=args.kv_cache_memory_bytes, num_gpu_blocks=10),
