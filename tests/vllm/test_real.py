@@ -20,6 +20,12 @@ PATHS = (ROOT, ROOT / "sdk", ROOT / "backend")
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not PYTHON, reason=NEEDED)]
 
 
+def require_torchvision() -> None:
+    """Skip where the interpreter has none that can be imported."""
+    if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True).returncode:
+        pytest.skip("the interpreter of MSX_VLLM_PYTHON has no torchvision for its torch (docs/interpreters.md)")
+
+
 def run(call: str, folder: Path, tmp_path: Path, *paths: Path) -> list[str]:
     """`paths`: more of the interpreter's."""
     result = tmp_path / "result.json"
@@ -65,6 +71,5 @@ def test_requests_that_every_engine_answers_alike(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(1200)
 def test_images(tmp_path: Path) -> None:
-    if subprocess.run([PYTHON, "-c", "import torchvision"], capture_output=True).returncode:
-        pytest.skip("the interpreter of MSX_VLLM_PYTHON has no torchvision for its torch (docs/interpreters.md)")
+    require_torchvision()
     assert run("images", make_tiny_vision_model(tmp_path / "model"), tmp_path) == []
