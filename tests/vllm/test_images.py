@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from msx_sdk.errors import InvalidInput
-from msx_sdk.generation import GenerateRequest, SamplingParams, TokenizeRequest
+from msx_sdk.generation import GenerateRequest, Image, SamplingParams, TokenizeRequest
 from msx_sdk.testing import LocalModel
 from msx_vllm.handler import VllmHandler
 from msx_vllm.messages import illustrated
@@ -103,6 +103,26 @@ def test_a_client_that_leaves_while_an_image_is_decoded_gives_its_room_back(
     monkeypatch.setattr(images, "_decoded", read)
     loop.run_until_complete(leave())
     assert images._room._free == images._room._most
+
+
+def test_texts_do_not_wait_for_images(model: LocalModel) -> None:
+    async def texts() -> list[str]:
+        images = model.handler.owner.llm.images
+        async with images._room.hold(images._room._most):
+            waits = asyncio.create_task(anext(model.handler.owner.generate(request(picture()), call())))
+            while not images._room._turn.locked():
+                await asyncio.sleep(0)
+            found = [delta.text async for delta in model.handler.owner.generate(request(), call())]
+        await waits
+        return found
+
+    def request(*images: Image) -> GenerateRequest:
+        return GenerateRequest(params=SamplingParams(max_tokens=2), **asked(*images))
+
+    def call() -> Any:
+        return model.context.for_call(batch())
+
+    assert model._loop.run_until_complete(asyncio.wait_for(texts(), 10)) == ["u", "v"]
 
 
 def test_room_for_pixels_is_had_in_turn() -> None:

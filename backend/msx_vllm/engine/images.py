@@ -33,6 +33,9 @@ class EngineImages:
     @asynccontextmanager
     async def decoded(self, images: Sequence[PlacedImage]) -> AsyncIterator[list[Any]]:
         """The images' pixels, as long as they are used. Raises InvalidInput for one that is damaged."""
+        if not images:  # texts do not wait for their turn
+            yield []
+            return
         async with self._room.hold(sum(one.image.width * one.image.height for one in images)):
             yield [await self._decoded(one) for one in images]
 
