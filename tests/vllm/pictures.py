@@ -65,7 +65,7 @@ REFUSED_IMAGES = [
     Refused("ids", {"prompt": (97,), "images": (picture(at=0),)}, GREEDY, "images: expected a text, or messages"),
     Refused(
         "no room",
-        asked(picture(), text="1" * 245),
+        asked(picture(), text="1" * 249),
         GREEDY,
         r"(prompt|max_tokens): This model's maximum context length is",
     ),
