@@ -3,21 +3,26 @@
 import re
 
 FATAL = "Fatal Python error: "
+MOST_AFTER = 32
+"""Lines after a critical one that do not hide it: what a process starts writes to the same stream, and ends later."""
 _INNERMOST = re.compile(r"\s*File \"(?P<file>[^\"]*)\", line (?P<line>\d+) in (?P<name>.*)")
 
 
 class CrashCause:
-    """The last line that is not empty. After a fault: Python's name for it, that of C++, and the place.
+    """The last line that is not empty, or a critical one shortly before it. After a fault: Python's name for it, that
+    of C++, and the place.
 
     `faulthandler` ends with the stacks of all threads and the list of all extension modules, which are many.
     """
 
     def __init__(self) -> None:
-        self._line = self._what = self._fatal = self._place = ""
-        self._in_current_thread = False
+        self._line = self._what = self._fatal = self._place = self._critical = ""
+        self._in_current_thread, self._after = False, 0
 
-    def add(self, line: str) -> None:
-        line = line.strip()
+    def add(self, line: str, *, critical: bool = False) -> None:
+        line, self._after = line.strip(), self._after + 1
+        if critical or self._after > MOST_AFTER:
+            self._critical, self._after = line if critical else "", 0
         if line.startswith(FATAL):
             self._what = self._line if self._line.startswith("what():") else ""
             self._fatal = line
@@ -29,6 +34,6 @@ class CrashCause:
 
     def __str__(self) -> str:
         if not self._fatal:
-            return self._line
+            return self._critical or self._line
         fault = f"{self._fatal} at {self._place}" if self._place else self._fatal
         return f"{self._what} {fault}" if self._what else fault

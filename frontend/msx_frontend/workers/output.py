@@ -76,7 +76,8 @@ class WorkerOutput(asyncio.Protocol):
         if text.startswith(MARK) and self._on_metric is not None:
             return self._metric(text, self._on_metric)
         entry = _record(text)
-        self.crash_cause.add(entry["message"] if entry else text)
+        is_critical = entry is not None and entry.get("level") == "CRITICAL"
+        self.crash_cause.add(entry["message"] if entry else text, critical=is_critical)
         if text and self._allowed():
             self._log(entry or _printed(text))
         return None

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from msx_frontend.workers.crash_cause import CrashCause
+from msx_frontend.workers.crash_cause import MOST_AFTER, CrashCause
 
 
 def words(text: str) -> str:
@@ -45,6 +45,16 @@ def test_a_fault_is_named_with_its_place() -> None:
 def test_what_cpp_threw_comes_first() -> None:
     thrown = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  the driver is gone\n"
     assert words(thrown + DUMP) == f"what():  the driver is gone {words(DUMP)}"
+
+
+def test_what_others_write_after_a_critical_line_does_not_hide_it() -> None:
+    cause = CrashCause()
+    cause.add("the engine has ended", critical=True)
+    for number in range(MOST_AFTER):
+        cause.add(f"{number} leaked")
+    assert str(cause) == "the engine has ended"
+    cause.add("another cause")
+    assert str(cause) == "another cause"
 
 
 def test_a_fault_without_a_stack() -> None:

@@ -31,6 +31,11 @@ def test_a_record_keeps_its_level(output: WorkerOutput, caplog: pytest.LogCaptur
     assert logged(caplog) == [("INFO", "plain"), ("WARNING", "careful")]
 
 
+def test_a_critical_record_is_the_cause_of_a_crash(output: WorkerOutput) -> None:
+    output.data_received(line("the engine has ended", logging.CRITICAL) + b"leaked\n")
+    assert str(output.crash_cause) == "the engine has ended"
+
+
 def test_a_record_after_a_half_line(output: WorkerOutput, caplog: pytest.LogCaptureFixture) -> None:
     output.data_received(b"progress 50 %" + line("careful") + b"progress 100 %\n")
     assert logged(caplog) == [("INFO", "progress 50 %"), ("WARNING", "careful"), ("INFO", "progress 100 %")]
