@@ -45,8 +45,8 @@ class RequestReader:
         self._strict = self._declared or json_bodies(info.config, handler.json_bodies) == "strict"
         self._read_part: ReadsPart = declared if self._declared else strict
         self._decodes = info.decode_input
-        self._looks = self._decodes and (self._strict or self._announce is not None)
         self._reads_all = self._declared or self._announce is not None
+        self._looks = self._decodes and (self._strict or self._announce is not None)
         """It looks at predictions, but not at examples, and requests that the handler has seen: these do not have
         parts."""
         self._known: Signature | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import io
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
-from tests.e2e.server import SERVICES, RunningServer, new_store, run_server, wait_until
+from tests.e2e.server import SERVICES, RunningServer, new_store, pack_service, run_server, wait_until
 
 np = pytest.importorskip("numpy")
 
@@ -49,6 +50,24 @@ EXAMPLES = {
     ),
     "jax_single_layer": Example({"Layer": {"batchSize": 8}}, JSON),
     "monitor": Example({"Average": {"workers": 2, "batchSize": 8}}, JSON),
+    "embedding": Example(
+        {"Embeddings": {}},
+        {**JSON, "routes": {path: {"first": "Embeddings"} for path in ("/v1/embeddings", "/embeddings")}},
+    ),
+    "multi_route": Example(
+        {
+            "TypedStart": {},
+            "RawStart": {"from": []},
+            "Length": {"from": ["TypedStart", "RawStart"], "batchSize": 16},
+            "Same": {},
+        },
+        {
+            "routes": {
+                "/v1/inference": {"first": "TypedStart", "last": "Same", **MSGPACK},
+                "/inference": {"first": "RawStart", "last": "Length", "bodies": "raw", "replies": "json"},
+            }
+        },
+    ),
     "rerank": Example({"Rerank": {}}, MSGPACK),
     "resnet50_msgpack": Example(
         {"Pixels": {"workers": 2}, "Classifies": {"workers": 2, "batchSize": 16}, "Category": {}}, MSGPACK
@@ -128,6 +147,44 @@ def test_monitor(server: RunningServer) -> None:
     with served(server, "monitor") as base:
         assert httpx.post(f"{base}/inference", json={"num": "1"}).json() is True
         wait_until(lambda: server.metric("inference_result_total", status="true") == 1, "it is counted", server.tail)
+
+
+def test_embedding(server: RunningServer) -> None:
+    """OpenAI's client asks for base64, and adds the path to its base URL, with or without `/v1`."""
+    asked = {"model": "thenlper/gte-base", "input": "Hello world!"}
+    with served(server, "embedding") as base:
+        for path in ("/embeddings", "/v1/embeddings"):
+            made = httpx.post(f"{base}{path}", json={**asked, "encoding_format": "base64"}).json()
+            vector = np.frombuffer(base64.b64decode(made["data"][0]["embedding"]), np.float32)
+            assert (vector.tolist(), made["object"]) == ([12.0, 0.5], "list")
+            refused = httpx.post(f"{base}{path}", json={**asked, "model": "other"})
+            assert (refused.status_code, "is not supported" in refused.text) == (400, True)
+
+
+def test_multi_route(server: RunningServer) -> None:
+    with served(server, "multi_route") as base:
+        typed = {"bin": b"hello mosec with type check", "name": "type check"}
+        reply = httpx.post(f"{base}/v1/inference", content=msgspec.msgpack.encode(typed))
+        assert (reply.status_code, msgspec.msgpack.decode(reply.content)) == (200, {"length": 27})
+        reply = httpx.post(f"{base}/inference", content=b"hello mosec")
+        assert (reply.status_code, reply.json()) == (200, {"length": 11})
+        wrong = httpx.post(f"{base}/v1/inference", content=msgspec.msgpack.encode({"name": "no bytes"}))
+        assert (wrong.status_code, "bin is missing" in wrong.text) == (400, True)
+
+
+def test_a_path_is_of_the_model_that_was_first(server: RunningServer) -> None:
+    """A model that answers OpenAI's clients there cannot be loaded beside the service, nor the service beside it."""
+    archive = pack_service("embeds", server.store)
+    asked = {"url": archive.name, "initial_workers": "1", "synchronous": "true"}
+    with served(server, "embedding"):
+        refused = server.management.post("/models", params=asked)
+    text = "Model embeds answers /v1/embeddings (embed), which is a path of model embedding (routes)"
+    assert (refused.status_code, text in refused.text) == (500, True), refused.text
+    assert server.management.post("/models", params=asked).status_code == 200
+    refused = server.management.post("/models", params={"url": "embedding.mar"})
+    assert server.management.delete("/models/embeds").status_code == 200
+    text = "Path /v1/embeddings of model embedding (routes) is answered by model embeds (embed)"
+    assert (refused.status_code, text in refused.text) == (409, True), refused.text
 
 
 def test_rerank(server: RunningServer) -> None:

@@ -17,6 +17,8 @@ from msx_frontend.assembly.families import with_encodings
 from msx_frontend.config import ServerConfig
 from msx_sdk import Handler
 from msx_sdk.testing import LocalModel
+from tests.e2e import test_mosec_examples
+from tests.e2e.test_mosec_examples import EXAMPLES
 from tests.frontend.apis.families import all_families
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -80,6 +82,29 @@ def test_the_handlers_that_the_page_offers_are_there() -> None:
     offered = re.findall(r"`--handler (\w+)`", PAGE)
     assert offered
     assert {*offered} <= {point.name for point in entry_points(group="msx.handlers")}
+
+
+def test_each_example_has_a_test() -> None:
+    """Whose keys are those that its row names."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| (.*?) \| .*\|$", PAGE[PAGE.index("## The examples") :].partition("\n## ")[0], re.MULTILINE
+    )
+    assert sorted(name for name, _ in rows) == sorted(EXAMPLES)
+    for name, said in rows:
+        assert callable(getattr(test_mosec_examples, f"test_{name}"))
+        config = EXAMPLES[name].config
+        kinds = {value for key in ("bodies", "replies") for value in _values(config, key)}
+        assert kinds == {kind for kind in ("json", "msgpack", "raw", "events") if re.search(rf"\b{kind}\b", said)}, name
+        assert {f"batchSize: {size}" for size in _values(config, "batchSize")} >= {*re.findall(r"batchSize: \d+", said)}
+        assert ("compression" in said) == bool(_values(config, "compression"))
+
+
+def _values(config: Any, key: str) -> list[Any]:
+    """All values of a key, at any depth."""
+    if not isinstance(config, dict):
+        return []
+    below = [value for one in config.values() for value in _values(one, key)]
+    return [config[key], *below] if key in config else below
 
 
 def test_our_side_of_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

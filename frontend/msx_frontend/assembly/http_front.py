@@ -157,7 +157,7 @@ class HttpFront:
         every, names = [self._openapi(listeners, own), *own], self._registry.aliases.names
         router = Router(every, self.families[0], _unknown(listeners), further, names)
         if "inference" in listeners:
-            self._registry.paths.keep_free(router.is_taken)
+            self._registry.paths.keep_free(router)
         return Exchange(
             router,
             self._replies,

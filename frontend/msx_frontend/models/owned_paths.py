@@ -1,33 +1,78 @@
 """Paths of the inference listener that models have by their `routes:`."""
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from msx_core.generation import Capabilities
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.versions.model_version import ModelVersion
 
+Versions = Callable[[], Iterable[ModelVersion]]
+
+
+class HasPaths(Protocol):
+    """The router of the listener."""
+
+    def taken_by(self, path: str) -> str | None:
+        """None for a path that models may have, "" for one of the server, else the capability of models that answer
+        it."""
+
+    def changed(self) -> None:
+        """Paths of models have come or gone."""
+
 
 class OwnedPaths:
-    def __init__(self) -> None:
+    def __init__(self, versions: Versions) -> None:
+        """`versions` are those that are registered."""
         self.owners: dict[str, str] = {}
         """Each path, and the name of its model."""
-        self._is_taken: Callable[[str], bool] = lambda path: False
+        self._versions = versions
+        self._server: HasPaths | None = None
 
-    def keep_free(self, is_taken: Callable[[str], bool]) -> None:
-        """No model may have a path of which this says that the server itself has it."""
-        self._is_taken = is_taken
+    def keep_free(self, server: HasPaths) -> None:
+        """No model may have a path of the server itself."""
+        self._server = server
 
     def check(self, version: ModelVersion) -> None:
         """Raises Conflict for a path of its routes that the server or another model has."""
+        name = version.source.name
         for path in version.paths:
-            if self.owners.get(path) not in (None, version.source.name):
-                raise Conflict(
-                    f"Path {path} of model {version.source.name} (routes) is already that of model {self.owners[path]}."
-                )
-            if self._is_taken(path):
-                raise Conflict(f"Path {path} of model {version.source.name} (routes) is one of the server's own.")
+            what = f"Path {path} of model {name} (routes)"
+            if self.owners.get(path) not in (None, name):
+                raise Conflict(f"{what} is already that of model {self.owners[path]}.")
+            taken = self._taken_by(path)
+            if taken == "":
+                raise Conflict(f"{what} is one of the server's own.")
+            if taken is not None and (other := self._offering(taken)) is not None:
+                raise Conflict(f"{what} is answered by model {other} ({taken}), which is loaded: unregister it first.")
 
-    def find(self, versions: Iterable[ModelVersion]) -> None:
-        """Give models the paths of these versions from now on."""
-        found = {path: version.source.name for version in versions for path in version.paths}
+    def refusal(self, name: str, offered: Capabilities) -> str:
+        """Why a model whose worker has loaded may not serve: another model has a path that it answers; "" if it may."""
+        for path, owner in self.owners.items():
+            taken = self._taken_by(path)
+            if taken and owner != name and getattr(offered, taken):
+                return (
+                    f"Model {name} answers {path} ({taken}), which is a path of model {owner} (routes): unregister "
+                    "that one, or give its route another path."
+                )
+        return ""
+
+    def find(self) -> None:
+        """Give models the paths of the versions that are registered from now on."""
+        found = {path: version.source.name for version in self._versions() for path in version.paths}
+        if found == self.owners:
+            return
         self.owners.clear()
         self.owners.update(found)
+        if self._server is not None:
+            self._server.changed()
+
+    def _taken_by(self, path: str) -> str | None:
+        return None if self._server is None else self._server.taken_by(path)
+
+    def _offering(self, capability: str) -> str | None:
+        """The first model that offers it."""
+        loaded = ((one.source.name, one.schema.capabilities) for one in self._versions())
+        return next((name for name, offered in loaded if offered and getattr(offered, capability)), None)

@@ -31,7 +31,7 @@ class Registry:
         self._splits: dict[str, TrafficSplit] = {}
         """Splits by the name of the model, where its traffic is divided over versions."""
         self._refusing = False
-        self.paths = OwnedPaths()
+        self.paths = OwnedPaths(self.all_versions)
         self.aliases = Aliases(lambda: {name: [*model.versions.values()] for name, model in self._models.items()})
 
     def refuse_new(self) -> None:
@@ -156,7 +156,7 @@ class Registry:
         self.paths.check(version)
         self._models.setdefault(name, _Model(number)).versions[number] = version
         self._ages[name, number] = None
-        self.paths.find(self.all_versions())
+        self.paths.find()
         self.aliases.put_in_force()
         self._metrics.versions += version.observed
 
@@ -164,7 +164,7 @@ class Registry:
         """Let requests go to `new` from now on; the caller closes `old`."""
         self._models[old.source.name].versions[old.source.version] = new
         new.figures.traffic_share = old.figures.traffic_share
-        self.paths.find(self.all_versions())
+        self.paths.find()
         self.aliases.put_in_force()
         self._observe_no_more(old)
         self._metrics.versions += new.observed
@@ -220,7 +220,7 @@ class Registry:
         if not model.versions:
             del self._models[name]
             self._splits.pop(name, None)
-        self.paths.find(self.all_versions())
+        self.paths.find()
         self.aliases.put_in_force()
         if not model.versions:
             return

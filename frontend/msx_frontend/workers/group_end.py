@@ -72,6 +72,11 @@ def load_failed(message: LoadFailed, rank: str = "") -> GroupEnd:
     )
 
 
+def refused(reason: str) -> GroupEnd:
+    """`reason`: a sentence on why what was loaded may not serve."""
+    return GroupEnd(reason, WorkerDied(reason))
+
+
 def load_too_slow(limit: float, phases: str) -> GroupEnd:
     """`phases`: `it was initializing`, or what each rank was doing."""
     reason = (

@@ -47,6 +47,9 @@ class ReplicaOwner(GroupEvents, Protocol):
     def replica_leaves(self, replica: Replica) -> None:
         """It was told to stop: it gets no more jobs."""
 
+    def refusal(self, group: WorkerGroup) -> str:
+        """Why what this group has loaded may not serve; "" if it may."""
+
 
 class Replica:
     """Keeps one group alive, with back-off, until it is stopped or gives up."""
@@ -230,7 +233,9 @@ class Replica:
         self._lines.started(group.labels)
         end = await group.start()
         self._claim.started()
-        if end is None and not self._stopping.is_set():
+        if end is None and (refused := self._owner.refusal(group)):
+            await group.drain(0, group_end.refused(refused))
+        elif end is None and not self._stopping.is_set():
             log.info("worker %d is ready after %.2f s", self.number, group.load_seconds, extra=group.labels)
             self._lines.loaded()
             self._backoff.ready()

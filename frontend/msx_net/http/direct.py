@@ -73,6 +73,7 @@ class Direct:
         self._cors_headers: dict[bytes, RawHeaders] = {}
         self._unwritten: list[Flushed] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
+        router.forgets.append(self._targets.clear)
 
     def _target(self, method: bytes, url: bytes) -> Target | None:
         """None for what is not a job. Kept, because a client whose bodies have many lengths sends many heads."""

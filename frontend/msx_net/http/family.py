@@ -143,6 +143,8 @@ class Route(NamedTuple):
     """The name in the path that a key must be good for; "" where no key is limited."""
     when: Callable[[], bool] | None = None
     """The route exists only while this is true."""
+    offered_by: str = ""
+    """The capability of the models that answer it: while none has it, the path may be a model's own."""
     whose: Callable[[Names], bool] | None = None
     """It has only the paths with such names; others are those of less literal routes."""
 
@@ -160,6 +162,8 @@ class Family(NamedTuple):
     """The listener that has these routes. Where addresses are merged, one listener has them all."""
     owns: tuple[str, ...] = ()
     """First segments of paths. Below them unknown paths are refused in the family's form, and no `{name}/…` matches."""
+    lends: tuple[str, ...] = ()
+    """First segments below which paths that none of its routes has may be models' own."""
     closes_on_error: bool = False
     """The connection ends with each error (TorchServe's rule)."""
     decompress_requests: bool = True

@@ -91,6 +91,8 @@ class Router:
         self._further, self._names = further, names or ModelNames()
         self._root, self.default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
+        self.forgets: list[Callable[[], None]] = []
+        """Called when paths of `further` come or go: what was found before may not be so any more."""
         for family in self.families:
             for segment in family.owns:
                 self._owners.setdefault(segment, family)
@@ -102,6 +104,9 @@ class Router:
         what a route's `when` raises."""
         segments = self._with_aliases(raw_path) if has_encoded_slash(raw_path) else path[1:].split("/")
         owner = self._owners.get(segments[0])
+        lends = owner is not None and segments[0] in owner.lends
+        if lends and self._further is not None and (lent := self._further(method, path)) is not None:
+            return lent
         missing: Match | None = None
         for node, values in self._nodes(segments, owned=owner is not None):
             served = [one for one in node.served if one.has(values)]
@@ -126,10 +131,21 @@ class Router:
             found.pop()
         return found or [""]
 
-    def is_taken(self, path: str) -> bool:
-        """A family has the path, or all paths of its beginning."""
+    def taken_by(self, path: str) -> str | None:
+        """None for a path that models may have; "" where a family has it, or all paths of its beginning; else the
+        capability of the models that answer it."""
         segments = path[1:].split("/")
-        return segments[0] in self._owners or any(node.served for node, _ in self._nodes(segments, owned=False))
+        owner = self._owners.get(segments[0])
+        served = [one for node, _ in self._nodes(segments, owned=owner is not None) for one in node.served]
+        if served:
+            offered = {one.route.offered_by for one in served}
+            return offered.pop() if len(offered) == 1 else ""
+        return None if owner is None or segments[0] in owner.lends else ""
+
+    def changed(self) -> None:
+        """Paths of `further` have come or gone."""
+        for forget in self.forgets:
+            forget()
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
         """The routes of each path; more literal paths come first."""

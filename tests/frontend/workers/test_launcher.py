@@ -60,6 +60,9 @@ class Owner:
 
     def replica_leaves(self, replica: Replica) -> None: ...
 
+    def refusal(self, group: WorkerGroup) -> str:
+        return ""
+
     def group_has_room(self, group: BatchRunner) -> None: ...
 
     def group_replied(self, group: WorkerGroup) -> None: ...

@@ -25,6 +25,7 @@ def openai(models: TextModels) -> Family:
         (*routes, *(_of_kserve(one) for one in routes if one.path.startswith("/v1"))),
         failure,
         owns=("v1", "openai"),
+        lends=("v1",),
     )
 
 
@@ -35,7 +36,7 @@ def failure(error: ServiceError) -> Failure:
 def _of_kserve(route: Route) -> Route:
     """The same route where KServe's clients call it: a path more in the router's tree, the same answer."""
     summary = route.summary and f"For KServe's clients the same as {route.path}"
-    return route._replace(path=f"/openai{route.path}", summary=summary)
+    return route._replace(path=f"/openai{route.path}", summary=summary, offered_by="")
 
 
 def _routes(models: TextModels) -> Iterator[Route]:
@@ -49,6 +50,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"prompt": "Once upon a time", "max_tokens": 16},
         response_schema=schemas.Completion,
         events_schema=schemas.Completion,
+        offered_by="generate",
     )
     yield Route(
         "POST",
@@ -59,6 +61,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"messages": [{"role": "user", "content": "What is the capital of Norway?"}], "max_tokens": 64},
         response_schema=schemas.ChatCompletion,
         events_schema=schemas.ChatChunk,
+        offered_by="generate",
     )
     yield Route(
         "POST",
@@ -69,6 +72,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
         response_schema=schemas.Response,
         events_schema=schemas.ResponseEvent,
+        offered_by="generate",
     )
     yield Route(
         "POST",
@@ -78,6 +82,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=EmbeddingRequest,
         example={"input": ["a text", "another one"]},
         response_schema=schemas.EmbeddingList,
+        offered_by="embed",
     )
     for path, whose in (("/v1/rerank", "Cohere's and Jina's shape"), ("/v2/rerank", "Cohere's second version")):
         yield Route(
@@ -88,6 +93,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
             request_schema=RerankRequest,
             example={"query": "Why is the sea salty?", "documents": ["Rivers carry salts.", "Cats sleep."]},
             response_schema=Ranking,
+            offered_by="rerank" if path.startswith("/v1") else "",
         )
     yield Route(
         "GET",

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from msx_core.config import Pipeline
-from msx_core.generation import AdapterFiles
+from msx_core.generation import AdapterFiles, Capabilities
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.environments import Environments
@@ -25,7 +25,7 @@ from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.models.versions.plain_parts import PlainParts
 from msx_frontend.models.versions.spawn import Spawner
 from msx_frontend.models.versions.staged_parts import StagedParts
-from msx_frontend.models.versions.supervisor import VersionEvents, VersionResources
+from msx_frontend.models.versions.supervisor import Refusal, VersionEvents, VersionResources
 from msx_frontend.resources.supply import Supply
 
 
@@ -40,6 +40,7 @@ class VersionFactory:
         spawner: Spawner,
         metrics: ServerMetrics,
         environments: Environments,
+        refusal: Refusal,
     ) -> None:
         self._config = config
         self._store = store
@@ -47,6 +48,7 @@ class VersionFactory:
         self._spawner = spawner
         self._metrics = metrics
         self._environments = environments
+        self._refusal = refusal
         self._engines = EngineChoice(config, environments.interpreters)
         self._autoscaling = AutoscalingTimer()
 
@@ -92,7 +94,8 @@ class VersionFactory:
     def _resources(self, source: ModelSource) -> VersionResources:
         supply = self._supply(f"{source.name}:{source.version}", source.config)
         metrics = ModelMetrics(self._metrics, source.name, source.version)
-        return VersionResources(supply, metrics, self._config.sequence_keys, self._autoscaling)
+        refusal = _never if source.stage_of else self._refusal  # clients ask for no stage
+        return VersionResources(supply, metrics, self._config.sequence_keys, self._autoscaling, refusal)
 
     def _staged(self, recipe: GroupRecipe, pipeline: Pipeline) -> StagedParts:
         """Its stages have its environment."""
@@ -104,6 +107,10 @@ class VersionFactory:
 
         given = self._resources(source)
         return StagedParts(recipe, given.supply, given.metrics, pipeline, make_stage)
+
+
+def _never(name: str, offered: Capabilities) -> str:
+    return ""
 
 
 def _set(version: ModelVersion) -> ModelVersion:

@@ -1,9 +1,11 @@
 """Does what follows when workers of a model version load, answer, or end: its queue and its status know it then."""
 
 import logging
+from collections.abc import Callable
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
+from msx_core.generation import Capabilities
 from msx_core.sequences import SequenceKeys
 from msx_frontend.graphs.edges import enter
 from msx_frontend.job import Job
@@ -37,6 +39,9 @@ class VersionEvents(Protocol):
         """Its status may have changed."""
 
 
+Refusal = Callable[[str, Capabilities], str]
+
+
 class VersionResources(NamedTuple):
     """Parts of the server that a version uses. `timer` is one for all versions of a server."""
 
@@ -44,6 +49,8 @@ class VersionResources(NamedTuple):
     metrics: ModelMetrics
     sequence_keys: SequenceKeys
     timer: AutoscalingTimer
+    refusal: Refusal
+    """Why a model with these capabilities may not serve; "" if it may."""
 
 
 class Supervisor:
@@ -55,7 +62,7 @@ class Supervisor:
         given: VersionResources,
         events: VersionEvents | None,
     ) -> None:
-        resources, metrics, sequence_keys, timer = given
+        resources, metrics, sequence_keys, timer, self._refusal = given
         source, config = recipe.source, recipe.source.config
         self._config, self._metrics, self._events = config, metrics, events
         self.labels = labels = source.name, source.version
@@ -111,6 +118,10 @@ class Supervisor:
         if replica.state is ReplicaState.FAILED:
             replica.release()
         self.judge()
+
+    def refusal(self, group: WorkerGroup) -> str:
+        """Why what this group has loaded may not serve; "" if it may."""
+        return self._refusal(self.labels[0], group.capabilities)
 
     def _serves(self, group: WorkerGroup) -> None:
         self.schema.loaded(group)
