@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from msx_mindspore_serving.packages.mindspore_serving.client import MindsporeInferenceClient
-from tests.e2e.llama import shallow
+from tests.e2e.llama import EXAMPLE, shallow
 from tests.e2e.scripts import run_script
 from tests.e2e.server import new_store, run_server
 from tests.free_ports import free_port
+from tests.mindspore_scripts import run_mindspore
 
 pytestmark = pytest.mark.e2e
+
+ROLES = (("prefill", "prefill"), ("decode", "increment"))
 
 SCRIPT = """
 import sys
@@ -29,6 +34,56 @@ if __name__ == "__main__":
     print("agents", [queue.get() for _ in config.serving_config.agent_ports], flush=True)
     print("READY", flush=True)
 """
+
+
+PAIR = """
+import json, sys
+import numpy as np
+import mindspore as ms
+from mindspore import Parameter, Tensor, nn, ops
+from tokenizers import Tokenizer
+
+TOKENIZER = Tokenizer.from_file(sys.argv[1])
+SIZE, CONTEXT, PROMPT = TOKENIZER.get_vocab_size(), 32, 16
+
+
+class Layer(nn.Cell):
+    def __init__(self, prefill):
+        super().__init__()
+        self.cache, self.assign = Parameter(Tensor(np.zeros((1, CONTEXT), np.float32))), ops.Assign()
+        self.prefill, self.places = prefill, Tensor(np.arange(CONTEXT, dtype=np.float32)[None])
+
+    def construct(self, tokens, length):
+        if self.prefill:
+            held = ops.concat((tokens, ops.zeros((1, CONTEXT - PROMPT), ms.float32)), 1) * (self.places < length)
+        else:
+            held = ops.select(self.places == length - 1, ops.tile(tokens, (1, CONTEXT)), self.cache)
+        held = ops.depend(held, self.assign(self.cache, held))
+        return ops.reduce_sum(held * (self.places < length), 1)
+
+
+class Net(nn.Cell):
+    def __init__(self, prefill):
+        super().__init__()
+        self.a, self.b = Layer(prefill), Layer(prefill)
+        self.ids = Tensor(np.arange(SIZE, dtype=np.float32)[None])
+
+    def construct(self, input_ids, batch_valid_length, batch_index):
+        tokens, length = ops.cast(input_ids, ms.float32), ops.cast(batch_valid_length, ms.float32)
+        total = self.a(tokens, length) + self.b(tokens, length) + 0 * ops.cast(batch_index, ms.float32)
+        return -ops.abs(self.ids - (total - SIZE * ops.floor(total / SIZE)).reshape((1, 1)))
+
+
+for name, count in (("prefill", PROMPT), ("increment", 1)):
+    tokens, length, row = np.zeros((1, count), np.int32), np.ones(1, np.int32), np.zeros(1, np.int64)
+    ms.export(Net(name == "prefill"), Tensor(tokens), Tensor(length), Tensor(row), file_name=name, file_format="MINDIR")
+for prompt in ("Sets are", "A class"):
+    ids = known = TOKENIZER.encode(prompt).ids
+    for _ in range(6):
+        ids = [*ids, 2 * sum(ids) % SIZE]
+    print("text", json.dumps([prompt, TOKENIZER.decode(ids)[len(TOKENIZER.decode(known)) :]]))
+"""
+"""A model of two layers whose caches are parameters: the next token is twice the sum of all."""
 
 
 def configured(file: Path, port: int, **more: object) -> Path:
@@ -71,6 +126,25 @@ def test_a_script_with_weights(tmp_path: Path) -> None:
         assert last.generated_text == whole == "".join(one.token.text for one in tokens if one.token)
         assert "model_path.prefill_model: not needed" in running.log
         assert running.end() == 0
+
+
+@pytest.mark.mindspore
+def test_a_pair_whose_caches_are_parameters(tmp_path: Path) -> None:
+    """One text after the other, the first one again at the end."""
+    pytest.importorskip("mindspore")
+    (tmp_path / "export.py").write_text(PAIR)
+    printed = run_mindspore(tmp_path / "export.py", str(EXAMPLE / "tokenizer.json"), folder=tmp_path)
+    texts = [json.loads(line.removeprefix("text ")) for line in printed.splitlines() if line.startswith("text ")]
+    shutil.copy(EXAMPLE / "tokenizer.json", tmp_path)
+    files = {f"{role}_model": [str(tmp_path / f"{name}.mindir")] for role, name in ROLES}
+    tokenizer = {"vocab_file": str(tmp_path / "tokenizer.model")}
+    model = {"model_name": "llama_dyn", "seq_length": [32], "end_token": 1}
+    file = configured(tmp_path / "config.yaml", free_port(), model_path=files, tokenizer=tokenizer, model_config=model)
+    new_store(tmp_path)
+    with run_server(tmp_path, "--llm-serving", str(file)) as server:
+        client = MindsporeInferenceClient("llama2", server.info["inference"])
+        for prompt, text in (*texts, texts[0]):
+            assert client.generate(prompt, max_new_tokens=6).generated_text == text
 
 
 def test_a_server_says_why_the_yamls_model_is_not_served(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from msx_core.config import ModelConfig as YamlConfig
 from msx_core.config import SpeculativeOptions, parse_model_config
-from msx_core.mindspore.network import load_mindir_file
+from msx_core.mindspore.network import Network, load_mindir_file
 from msx_core.mindspore.rows import flat
 from msx_llm.blocks import BlockPool
 from msx_llm.handler import TextGenerator
@@ -20,6 +20,7 @@ from msx_llm.mindir.inputs import GraphInputs
 from msx_llm.mindir.options import SECTION, TwoFiles
 from msx_llm.mindir.pool import RowPool
 from msx_llm.mindir.runner import ExportedGraph, TwoFileRunner
+from msx_llm.mindir.sharing import share_parameters
 from msx_llm.text.parsers import check_parsers
 from msx_sdk import Context, HandlerLoadError, InvalidInput
 from msx_sdk.generation import GenerateRequest
@@ -56,13 +57,21 @@ class MindIRTextGenerator(TextGenerator):
         check_parsers(self.yaml)
         options = read_options(context, SECTION, TwoFiles)
         context.report_progress("reading the two graphs")
-        prefill = _graph(_file(context, options.prefill), options, context)
-        increment = _graph(_file(context, options.increment), options, context)
+        files = _file(context, options.prefill), _file(context, options.increment)
+        networks = [load_mindir_file(file, context) for file in files]
+        prefill, increment = (_graph(*each, options) for each in zip(files, networks, strict=True))
+        shared = [] if increment.inputs.caches else share_parameters(*networks)
         from msx_llm.mindir.device import MindSporeDevice
 
         length = context_of(self.yaml, increment.inputs)
         self.runner = TwoFileRunner(
-            prefill, increment, MindSporeDevice(), length, logits=options.logits, pad=options.pad_token
+            prefill,
+            increment,
+            MindSporeDevice(),
+            length,
+            logits=options.logits,
+            pad=options.pad_token,
+            shared=bool(shared),
         )
         self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
         self.config = ExportedConfig(self.runner.vocab_size)
@@ -126,8 +135,7 @@ def _file(context: Context, name: str) -> Path:
     return path
 
 
-def _graph(path: Path, options: TwoFiles, context: Context) -> ExportedGraph:
-    network = load_mindir_file(path, context)
+def _graph(path: Path, network: Network, options: TwoFiles) -> ExportedGraph:
     return ExportedGraph(
         GraphInputs(path.name, network.inputs, options.inputs), lambda tensors: list(flat(network.run(*tensors)))
     )

@@ -10,12 +10,15 @@ from msx_llm.mindir.options import SECTION, InputNames
 from msx_sdk.errors import HandlerLoadError
 
 TOKENS, POSITION, VALID_LENGTH, MASK, CACHE = "tokens", "position", "validLength", "mask", "caches"
+FIXED = "fixed"
+"""An input of MindFormers' graphs whose value does not depend on the text."""
 
 USUAL = {
     TOKENS: ("tokens", "input_ids", "token_ids", "input_tokens"),
-    POSITION: ("position", "positions", "position_ids", "current_index"),
+    POSITION: ("position", "positions", "position_ids", "current_index", "input_position"),
     VALID_LENGTH: ("valid_length", "batch_valid_length", "valid_lengths"),
     MASK: ("mask", "attention_mask", "input_mask"),
+    FIXED: ("init_reset", "batch_index", "decode_index", "zactivate_len"),
 }
 
 Array = np.ndarray[Any, Any]
@@ -69,9 +72,18 @@ class GraphInputs:
     def _values(self, role: str, spec: TensorSpec, rows: Sequence[TextRow], pad: int) -> Any:
         if role == TOKENS:
             return [[*row.tokens, *[pad] * (self.length - len(row.tokens))] for row in rows]
+        if role == FIXED:
+            return self._fixed(spec)
         if role == MASK:
             return [np.arange(spec.shape[-1]) <= row.last for row in rows]
         return [row.last + 1 for row in rows] if role == VALID_LENGTH else self._positions(rows, spec)
+
+    def _fixed(self, spec: TensorSpec) -> Any:
+        """`init_reset` is true where caches are kept, an index that of each text's row; of `zactivate_len` the size
+        alone counts."""
+        if spec.dtype == "bool":
+            return np.full(spec.shape, self.length == 1)
+        return np.arange(self.batch) if spec.name.endswith("_index") else np.zeros(spec.shape)
 
     def _positions(self, rows: Sequence[TextRow], spec: TensorSpec) -> Any:
         """Positions of all tokens if the input has room for them, else of each text's last token."""

@@ -51,8 +51,10 @@ class TwoFileRunner:
         *,
         logits: int = 0,
         pad: int = 0,
+        shared: bool = False,
     ) -> None:
-        """Raises HandlerLoadError for graphs that do not belong together."""
+        """`shared`: the graphs have parameters in common, which are their caches where these are no inputs. Raises
+        HandlerLoadError for graphs that do not belong together."""
         self._prefill, self._increment, self._device = prefill, increment, device
         self._logits, self._pad = logits, pad
         self.context, self.slots, self.prefill_size = context, increment.inputs.batch, prefill.inputs.length
@@ -63,7 +65,7 @@ class TwoFileRunner:
         self._caches = [device.zeros(increment.inputs.specs[place]) for place in increment.inputs.caches]
         self._lengths = [0] * self.slots
         self._axes: list[int] = []
-        self._check_pair()
+        self._check_pair(shared=shared)
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Runs both graphs once. Raises HandlerLoadError if what they give does not fit together."""
@@ -175,12 +177,19 @@ class TwoFileRunner:
             f"takes {list(cache)}: expected the same but for {texts}"
         )
 
-    def _check_pair(self) -> None:
+    def _check_pair(self, *, shared: bool) -> None:
         prefill, increment = self._prefill.inputs, self._increment.inputs
         if increment.length != 1:
             raise HandlerLoadError(f"{increment.file} takes {increment.length} tokens a text; expected one at a time")
-        if not increment.caches:
-            raise HandlerLoadError(f"{increment.file} has no caches among its inputs")
+        if not increment.caches and not shared:
+            raise HandlerLoadError(
+                f"{increment.file} has no caches among its inputs, and no parameter in common with {prefill.file}"
+            )
+        if not increment.caches and self.slots > 1:
+            raise HandlerLoadError(
+                f"{increment.file} has its caches as parameters, and takes {self.slots} texts: export it with one, or "
+                "with the caches as inputs"
+            )
         if prefill.batch not in (1, self.slots):
             raise HandlerLoadError(
                 f"{prefill.file} takes {prefill.batch} texts, and {increment.file} {self.slots}: expected 1, or as many"

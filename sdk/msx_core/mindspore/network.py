@@ -46,6 +46,8 @@ class Network:
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
     run: Callable[..., Any] = field(repr=False)
+    cell: Any = field(default=None, repr=False)
+    """The graph itself, whose parameters others may use; None for a network of a checkpoint."""
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         if not isinstance(arrays, (list, tuple)) or len(arrays) != len(self.inputs):
@@ -94,7 +96,7 @@ def load_mindir_file(path: Path, context: Context, decryption: Decryption | None
     except (RuntimeError, ValueError) as error:
         raise HandlerLoadError(f"MindSpore {ms.__version__} cannot load {path.name}: {error}") from error
     _declare(graph, signature.inputs)
-    return Network(signature.inputs, signature.outputs, counted(graph, used))
+    return Network(signature.inputs, signature.outputs, counted(graph, used), graph)
 
 
 def _read(path: Path, decryption: Decryption | None) -> tuple[MindIRSignature, list[Collective]]:
