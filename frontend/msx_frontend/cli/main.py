@@ -21,6 +21,12 @@ _SCRIPT_ARGUMENTS = "msx_frontend.script_arguments"
 _FIRST = "msx_frontend.first"
 """The first of the arguments."""
 DOCTOR = "doctor"
+TORCHSERVES = (
+    *("--version", "--start", "--stop", "--ts-config", "--model-store", "--workflow-store", "--models", "--log-config"),
+    *("--cpp-log-config", "--foreground", "--no-config-snapshots", "--ncs", "--plugins-path", "--ppath"),
+    *("--disable-token-auth", "--dt", "--enable-model-api"),
+)
+"""TorchServe's flags: what is a unique beginning there is one here."""
 
 T = TypeVar("T")
 
@@ -71,7 +77,16 @@ class _Command(click.Command):
 
         ctx.meta[_FIRST] = args[0] if args else ""
         own, ctx.meta[_SCRIPT_ARGUMENTS] = divided(args)
-        return super().parse_args(ctx, own)
+        return super().parse_args(ctx, self._whole(ctx, own))
+
+    def _whole(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments without abbreviations of flags."""
+        known = [name for option in self.get_params(ctx) for name in option.opts]
+        if all(arg.partition("=")[0] in known for arg in args if arg.startswith("--")):
+            return args
+        from msx_archiver.abbreviations import whole_options
+
+        return whole_options(args, known, TORCHSERVES)
 
 
 def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -30,6 +30,23 @@ def test_the_same_twice_is_once() -> None:
     assert (done.exit_code, done.stdout[:15]) == (0, "MSX Version is ")
 
 
+@pytest.mark.parametrize("flag", ["--disable-token", "--enable", "--fore", "--no-config", "--log=x", "--wait-t=1"])
+def test_a_unique_beginning_of_a_flag_is_the_flag(flag: str) -> None:
+    done = CliRunner().invoke(main, ["--vers", flag])
+    assert (done.exit_code, done.stdout[:15]) == (0, "MSX Version is ")
+
+
+def test_what_is_unique_among_torchserves_flags_is_one_of_them() -> None:
+    """`--status` and `--state-dir` begin so, too."""
+    done = CliRunner().invoke(main, ["--version", "--sta"])
+    assert "--version and --start exclude each other" in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--st", "--stat", "--mod"])
+def test_a_beginning_of_several_flags_is_refused(flag: str) -> None:
+    assert CliRunner().invoke(main, ["--version", flag]).exit_code == 2
+
+
 # -- msx-serve examples DIR --
 
 
