@@ -2,20 +2,29 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
 NAME = ".model_server.pid"
+INEXACT = 2.0
+"""Seconds by which the system may tell the start of a process too late."""
+
+
+def temporary_folder(env: Mapping[str, str]) -> str | None:
+    """The folder that a variable names."""
+    return next((env[name] for name in ("TMPDIR", "TEMP", "TMP") if env.get(name)), None)
 
 
 class PidFile:
     """The file of this server, or of the first of several. A failure to write it is ignored, because MSX does not need
     it."""
 
-    def __init__(self) -> None:
-        env = os.environ  # the module tempfile would want to write there, and a disk may be full
-        self.path = Path(env.get("TEMP") or env.get("TMPDIR") or "/tmp") / NAME  # noqa: S108 - a link is not followed
+    def __init__(self, env: Mapping[str, str] = os.environ) -> None:
+        # The module tempfile, whose order this is, would want to write there, and a disk may be full.
+        folder = temporary_folder(env) or "/tmp"  # noqa: S108 - a link is not followed
+        self.path = Path(folder) / NAME
 
     def write(self) -> None:
         if self._other_lives():
@@ -38,6 +47,14 @@ class PidFile:
             return False
         self.path.unlink()
         return True
+
+    def server(self) -> int | None:
+        """The process that wrote it; None where there is none, or its number is that of a later process."""
+        pid = self._read()
+        with contextlib.suppress(OSError, psutil.Error):
+            if pid is not None and psutil.Process(pid).create_time() <= self.path.stat().st_mtime + INEXACT:
+                return pid
+        return None
 
     def _other_lives(self) -> bool:
         pid = self._read()

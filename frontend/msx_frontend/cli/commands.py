@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -11,6 +11,7 @@ import psutil
 
 from msx_core.start_errors import StartError
 from msx_frontend.assembly.instance import InstanceInfo, all_running, running_in
+from msx_frontend.assembly.pid_file import PidFile, temporary_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
 
@@ -137,17 +138,26 @@ def running(options: Options) -> list[InstanceInfo]:
 
 
 def the_one(options: Options) -> InstanceInfo | None:
-    """The only selected server, or the one of the current folder or MSX_STATE_DIR; None when no server runs."""
+    """The only selected server, or the one of the current folder or MSX_STATE_DIR, or of the folder of temporary files
+    that a variable names; None when no server runs."""
     several = running(options)
     here, told = str(Path.cwd()), options.env.get(ENV)
     near = [
         info for info in several if here == info.model_store or (told and Path(told).resolve() == info.state_folder)
     ]
     found = near if len(near) == 1 and options.model_store is None else several
+    if len(found) > 1 and options.model_store is None and options.state_dir is None:
+        found = _of_pid_file(found, options.env)
     if len(found) > 1:
         click.echo(_which(found), err=True)
         raise SeveralServersError
     return found[0] if found else None
+
+
+def _of_pid_file(found: list[InstanceInfo], env: Mapping[str, str]) -> list[InstanceInfo]:
+    """The one whose pid file stands in the folder that a variable names; without one, all."""
+    pid = PidFile(env).server() if temporary_folder(env) else None
+    return [info for info in found if info.pid == pid] or found
 
 
 def _which(running: list[InstanceInfo]) -> str:

@@ -8,6 +8,7 @@ from msx_frontend.assembly.pid_file import NAME, PidFile
 
 @pytest.fixture(autouse=True)
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("TMPDIR", raising=False)
     monkeypatch.setenv("TEMP", str(tmp_path))
     return tmp_path / NAME
 
@@ -48,3 +49,26 @@ def test_where_it_cannot_be_written_there_is_none(monkeypatch: pytest.MonkeyPatc
     file = PidFile()
     file.write()
     file.remove()
+
+
+@pytest.mark.parametrize(
+    ("variables", "folder"),
+    [
+        ({"TMPDIR": "/a", "TEMP": "/b", "TMP": "/c"}, "/a"),
+        ({"TEMP": "/b", "TMP": "/c"}, "/b"),
+        ({"TMPDIR": "", "TMP": "/c"}, "/c"),
+        ({}, "/tmp"),
+    ],
+)
+def test_its_folder_is_that_of_pythons_temporary_files(variables: dict[str, str], folder: str) -> None:
+    assert PidFile(variables).path == Path(folder) / NAME
+
+
+def test_the_server_that_wrote_it(path: Path) -> None:
+    assert PidFile().server() is None
+    PidFile().write()
+    assert PidFile().server() == os.getpid()
+    os.utime(path, (1, 1))
+    assert PidFile().server() is None, "this process began later than the file was written"
+    path.write_text("999999999")
+    assert PidFile().server() is None
