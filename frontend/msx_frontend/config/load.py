@@ -22,6 +22,7 @@ from msx_net.listening.address import Address
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
+_GRPC_PORTS = ("grpc_inference_port", "grpc_management_port")
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 
@@ -180,6 +181,9 @@ def _read(key: str, name: str, value: Any) -> Any:
     value = value.strip() if isinstance(value, str) else value
     if name in _LISTENERS:
         return _address(key, value)
+    if name in _GRPC_PORTS and isinstance(value, str) and "://" in value:
+        port = _address(key, value).port  # an example of TorchServe's has the whole address
+        value = value if port is None else port
     if name == "model_snapshot" and isinstance(value, str) and _is_name(value):
         return NamedSnapshot(value)
     if name in _JSON and isinstance(value, str):

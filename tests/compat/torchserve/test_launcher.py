@@ -38,7 +38,14 @@ def _program(folder: Path, patch: pytest.MonkeyPatch, code: int) -> Path:
     return folder / "calls"
 
 
-def test_the_command_line(calls: Path) -> None:
+def test_a_store_that_is_not_there(calls: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert launcher.start("absent").get_nowait() is None
+    assert capsys.readouterr().out == "--model-store directory not found: absent\n"
+    assert calls.read_text().splitlines() == ["--stop"]
+
+
+def test_the_command_line(calls: Path, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
     queue = launcher.start("store", "c.properties", True, "plugins", True, "all", True)
     assert calls.read_text().splitlines() == [
         "--stop --model-store store",

@@ -193,9 +193,18 @@ def test_an_unknown_key_is_noticed_with_the_nearest_one(write: Write) -> None:
     ]
 
 
+@pytest.mark.parametrize("key", ["grpc_inference_port", "grpc_management_port"])
+def test_an_address_in_the_place_of_a_port_of_grpc(tmp_path: Path, key: str) -> None:
+    """An example of TorchServe's has one."""
+    path = tmp_path / "config.properties"
+    path.write_text(f"{key}=http://127.0.0.1:7072\n")
+    assert getattr(load_server_config({}, path, {})[0], key) == 7072
+
+
 @pytest.mark.parametrize(
     ("key", "value", "text"),
     [
+        ("grpc_inference_port", "http://127.0.0.1", "'http://127.0.0.1' is not a port from 0 to 65535"),
         ("job_queue_size", "x", "'x' is not an integer of 1 or more"),
         ("job_queue_size", "0", "'0' is not an integer of 1 or more"),
         ("grpc_inference_port", "70000", "'70000' is not a port from 0 to 65535"),

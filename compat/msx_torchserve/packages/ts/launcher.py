@@ -34,8 +34,11 @@ def start(
     """Stop the server that runs, start another, and return when it answers.
 
     The queue gets the lines of its log from then on, which are printed, too, and None when it has ended. It does not
-    end with this program. Raises CalledProcessError for a server that does not start, having printed why.
+    end with this program. A store that is not there is printed, and the queue has None, as with TorchServe. Raises
+    CalledProcessError for a server that does not start otherwise, having printed why.
     """
+    if model_store and not Path(model_store).is_dir():
+        return _no_store(model_store)
     if model_store:
         subprocess.run([*PROGRAM, "--stop", "--model-store", model_store], check=False, stdout=subprocess.DEVNULL)
     stop()
@@ -73,6 +76,14 @@ def register_model_with_params(params: Any) -> httpx.Response:
     """The reply: `status_code`, `text`, `json()`. Reaches a server without tokens on the usual port."""
     with httpx.Client(trust_env=False, timeout=REGISTER_LIMIT) as client:
         return client.post(f"{MANAGEMENT}/models", params=params)
+
+
+def _no_store(store: str) -> Queue[str | None]:
+    stop()
+    print(f"--model-store directory not found: {store}", flush=True)  # noqa: T201  # as TorchServe's launcher
+    queue: Queue[str | None] = Queue(LINES)
+    queue.put(None)
+    return queue
 
 
 def _followed(said: str) -> Queue[str | None]:
