@@ -204,6 +204,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
       stop, status, models, logs, backup    a running server
       predict, chat, scale                  its models
       doctor, plan, examples                this machine; NPUs to buy; examples
+      link-names                            the commands by TorchServe's names
     `msx-serve doctor` takes the flags of the server that it checks the machine for.
     """
     action = ctx.meta.get(_ACTION, "start")

@@ -14,6 +14,7 @@ WORDS = {
     "chat": ("asking", "Talk with a language model of a running server."),
     "scale": ("asking", "Change the number of workers of a model."),
     "plan": ("planning", "What a language model takes of NPUs, before there are any."),
+    "link-names": ("linking", "Make links to the commands by TorchServe's names in a folder."),
     "examples": ("copying", "Copy the examples, configurations and docs into a folder."),
 }
 """The module of each, and what it does. `doctor` is not one of them: it takes the flags of the server."""
@@ -28,7 +29,7 @@ class _Words(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in WORDS:
             return None
-        command: click.Command = getattr(import_module(f"{__package__}.{WORDS[name][0]}"), name)
+        command: click.Command = getattr(import_module(f"{__package__}.{WORDS[name][0]}"), name.replace("-", "_"))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

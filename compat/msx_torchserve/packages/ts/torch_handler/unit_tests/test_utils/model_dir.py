@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 
 CACHE = ".cache"
-"""In the current folder."""
+"""A folder in the current one."""
 
 
 def download_model(model_url: str, model_dir: Path) -> None:
