@@ -45,6 +45,8 @@ ENGINES = {
             - "mistral"
 """,
 }
+EXAMPLES = dict(zip(("llama3", "lora", "mistral"), ENGINES, strict=True))
+"""Models by the folders of their examples."""
 LORA = f"""
     adapters:
         adapter_1: "{ADAPTER}"

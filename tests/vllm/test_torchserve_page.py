@@ -10,6 +10,7 @@ from msx_frontend.apis.openai.model_paths import PATHS
 from msx_torchserve.packages.ts.llm_launcher import ENGINES, parser
 from msx_torchserve.packages.ts.torch_handler._vllm_settings import READ
 from msx_torchserve.packages.ts.torch_handler.vllm_handler import REPLACED
+from tests.e2e.torchserve_vllm import EXAMPLES
 from tests.frontend.apis.families import all_families
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,6 +30,11 @@ def test_what_is_named_is_what_the_server_decides() -> None:
 
 def test_methods_that_are_refused_are_named() -> None:
     assert set(REPLACED) <= NAMED
+
+
+def test_each_example_has_a_row() -> None:
+    rows = PAGE.partition("## Its examples")[2].partition("\n## ")[0].splitlines()
+    assert {row.split("|")[1].strip(" `") for row in rows if row.startswith("| `")} == EXAMPLES.keys()
 
 
 def test_each_flag_of_the_launcher_has_a_row() -> None:
