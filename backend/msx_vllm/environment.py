@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from msx_vllm import start_errors
+
 ALWAYS = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_DO_NOT_TRACK": "1",
@@ -71,6 +73,9 @@ def log_configuration() -> dict[str, object]:
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {"records": {"()": "msx_core.log_records.RecordFormatter"}},
-        "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "records", "level": "INFO"}},
-        "loggers": {"vllm": {"handlers": ["stderr"], "level": "INFO", "propagate": False}},
+        "handlers": {
+            "stderr": {"class": "logging.StreamHandler", "formatter": "records", "level": "INFO"},
+            "errors": start_errors.HANDLER,
+        },
+        "loggers": {"vllm": {"handlers": ["stderr", "errors"], "level": "INFO", "propagate": False}},
     }

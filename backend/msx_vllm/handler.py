@@ -29,6 +29,7 @@ from msx_sdk.generation import (
     TokenizeRequest,
 )
 from msx_sdk.text_generation import TextGenerationHandler
+from msx_vllm import start_errors
 from msx_vllm.adapters import packed_adapters
 from msx_vllm.checks import is_greedy
 from msx_vllm.cores import WorkerShare
@@ -185,14 +186,15 @@ class VllmHandler(TextGenerationHandler):
             raise HandlerLoadError(f"--handler vllm needs vLLM {WRITTEN_FOR} or one like it: {error}") from error
         settings, yaml = self.settings(), self.yaml
         workers, ranks = yaml.max_workers or yaml.min_workers or 1, yaml.layout.devices or 1
-        engine = started(
-            settings.folder,
-            with_sizes(settings.arguments, ranks),
-            share=WorkerShare(self.context.info.place, workers, ranks),
-            leased=self.context.device_id is not None,
-            generation_config="vllm" if yaml.generation_config == "none" else "auto",
-            adapters=lora_arguments(settings.adapters, yaml.adapters),
-        )
+        with start_errors.explained(Path.cwd()):
+            engine = started(
+                settings.folder,
+                with_sizes(settings.arguments, ranks),
+                share=WorkerShare(self.context.info.place, workers, ranks),
+                leased=self.context.device_id is not None,
+                generation_config="vllm" if yaml.generation_config == "none" else "auto",
+                adapters=lora_arguments(settings.adapters, yaml.adapters),
+            )
         return Llm(
             engine,
             settings.adapters,

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from msx_sdk.errors import PredictionError
+from msx_sdk.errors import HandlerLoadError, PredictionError
 from msx_sdk.generation import GenerateRequest, SamplingParams
 from msx_vllm.deltas import OutputDeltas
 from msx_vllm.environment import log_configuration, prepare, variables
 from msx_vllm.memory import host_cache_bytes
+from msx_vllm.start_errors import FILE, explained
 from msx_vllm.token_texts import TokenTexts, piece_bytes
 from tests.vllm.stub.vllm.tokenizers.hf import HfTokenizer
 
@@ -84,6 +85,32 @@ def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
     logging.getLogger("vllm.test").info("hello")
     logging.getLogger("vllm").handlers.clear()
     assert '"logger":"vllm.test","message":"hello"' in capfd.readouterr().err
+
+
+def test_a_start_that_fails_in_another_process_tells_its_first_error(here: Path) -> None:
+    """Which vLLM's own exception does not."""
+    prepare(here, None)
+    logging.config.dictConfig(log_configuration())
+    log, failed = logging.getLogger("vllm.test"), RuntimeError("See root cause above.")
+    try:
+        raise ValueError("Decrease --kv-cache-memory-bytes")
+    except ValueError:
+        log.exception("a process of vLLM failed")
+    log.error("so did the next")
+    for handler in logging.getLogger("vllm").handlers:
+        handler.close()
+    logging.getLogger("vllm").handlers.clear()
+    with (
+        pytest.raises(HandlerLoadError, match=r"start: ValueError: Decrease --kv-cache-memory-bytes$"),
+        explained(here),
+    ):
+        raise failed
+    (here / FILE).unlink()
+    with pytest.raises(HandlerLoadError, match="start: See root cause above"), explained(here):
+        raise failed
+    (here / FILE).write_text("\n")
+    with pytest.raises(HandlerLoadError, match="start: See root cause above"), explained(here):
+        raise failed
 
 
 def test_memory_is_divided_by_workers_and_ranks() -> None:

@@ -1,0 +1,35 @@
+"""Reasons of starts that fail in a process of vLLM's: what vLLM raises says to look at its log."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msx_core.log_records import RECORD_SEPARATOR
+from msx_sdk.errors import HandlerLoadError
+
+FILE = "vllm-errors.log"
+"""Errors that vLLM's processes log, in the worker's folder: a record a line, as they reach the server."""
+HANDLER = {"class": "logging.FileHandler", "filename": FILE, "delay": True, "formatter": "records", "level": "ERROR"}
+"""`logging.config`'s handler that writes it, in the working directory."""
+MOST = 1 << 20
+"""Bytes that are read."""
+
+
+@contextmanager
+def explained(work_dir: Path) -> Iterator[None]:
+    """Raise HandlerLoadError with the reason in the place of vLLM's RuntimeError."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise HandlerLoadError(f"vLLM's engine did not start: {_first(work_dir / FILE) or error}") from error
+
+
+def _first(path: Path) -> str:
+    """The last line of the first error, or of its traceback; "" without one."""
+    try:
+        with path.open() as file:
+            entry = json.loads(file.readline(MOST).removeprefix(RECORD_SEPARATOR))
+        return str((entry.get("traceback") or entry["message"]).strip().splitlines()[-1])
+    except (OSError, ValueError, KeyError, IndexError, AttributeError):
+        return ""
