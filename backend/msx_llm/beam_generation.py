@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
+from msx_core.generation.beams import Beam, BeamRounds, BeamToken, EndedBeam, Tops, check_beams, wanted
 from msx_core.generation.counts import texts_asked
-from msx_llm.beams import Beam, BeamRounds, BeamToken, EndedBeam, Tops, wanted
 from msx_llm.checks import limit_of, prompt_of
 from msx_llm.engine import Engine
 from msx_llm.limits import EngineLimits
@@ -16,25 +16,6 @@ from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams, U
 
 MOST_TOPS = 100
 """Likeliest tokens that a request may ask for."""
-UNUSED = (
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "repetition_penalty",
-    "frequency_penalty",
-    "presence_penalty",
-    "logit_bias",
-    "stop",
-    "stop_token_ids",
-    "allowed_token_ids",
-    "bad_words",
-    "min_tokens",
-    "prompt_logprobs",
-    "constraint",
-)
-"""Parameters that change the choice or the end of a text. The model's own defaults for sampling are passed over."""
-SAMPLING = ("top_k", "top_p", "min_p", "typical_p")
 
 
 class BeamGeneration:
@@ -70,12 +51,7 @@ class BeamGeneration:
         return BeamRounds(width, eos, most, params.beam_search), prompt
 
     def _check(self, request: GenerateRequest, width: int, ends: int) -> None:
-        params, plain = request.params, SamplingParams()
-        if request.stream:
-            raise InvalidInput("use_beam_search: not together with stream: the best text is known at the end")
-        changed = [name for name in UNUSED if name not in SAMPLING and getattr(params, name) != getattr(plain, name)]
-        if changed:
-            raise InvalidInput(f"{changed[0]}: not together with use_beam_search; leave one of them out")
+        check_beams(request)
         most = min(self._limits.slots, MOST_TOPS // max(2, 1 + ends), self._vocab_size // wanted(1, ends))
         if width > most:
             raise InvalidInput(f"n: {width} beams are more than the {most} of a step (slotBuckets); ask for fewer")

@@ -24,8 +24,6 @@ def check_sampling(params: SamplingParams, *, drafts: bool, adapts: bool) -> Non
         raise InvalidInput(f"temperature: {params.temperature} is more than {HOTTEST}, the most that vLLM samples with")
     if params.typical_p != 1:
         raise InvalidInput("typical_p: vLLM has no typical sampling; leave it out, or send top_p or min_p")
-    if params.beam_search is not None:
-        raise InvalidInput("use_beam_search: vLLM's engine samples only; leave it out")
     if params.seed is not None and params.seed >= SEEDS:
         raise InvalidInput(f"seed: {params.seed} is not below 2**64")
     if adapts and params.prompt_logprobs:

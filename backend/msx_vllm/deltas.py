@@ -6,7 +6,7 @@ from typing import Protocol
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import FinishReason, GenerateDelta, GenerateRequest, MessageDelta, Token, Usage
 from msx_vllm.checks import is_greedy
-from msx_vllm.outputs import EngineOutput, TextOutput
+from msx_vllm.outputs import EngineOutput, GrownText, TextOutput
 from msx_vllm.token_texts import TokenTexts
 
 STOPPED = 503
@@ -18,7 +18,7 @@ class ParsesTexts(Protocol):
     @property
     def keeps_special(self) -> bool: ...
 
-    def message(self, text: TextOutput, prompt: list[int], *, stream: bool) -> MessageDelta: ...
+    def message(self, text: GrownText, prompt: list[int], *, stream: bool) -> MessageDelta: ...
 
 
 class OutputDeltas:

@@ -82,6 +82,11 @@ class VllmHandler(TextGenerationHandler):
         copies = request.params.n if is_greedy(request.params) else 1
         deltas = OutputDeltas(request, self.tokens, texts, copies, parsing)
         with self._place():
+            if request.params.beam_search is not None:
+                async with aclosing(self.llm.best_texts(request, context.get_request_id(0), parsing)) as best:
+                    async for delta in best:
+                        yield delta
+                return
             async with aclosing(self.llm.texts(request, texts, context.get_request_id(0), parsing)) as outputs:
                 async for output in outputs:
                     times = output.metrics
@@ -143,6 +148,7 @@ class VllmHandler(TextGenerationHandler):
             request_templates=self.yaml.request_chat_template,
             tokenize=True,
             sleep=self.llm.sleep.is_able,
+            beam_search=True,
             constraints=CONSTRAINTS,
             unheld_keywords=self.llm.unheld_keywords,
             sampling=self.llm.sampling,

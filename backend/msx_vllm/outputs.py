@@ -18,7 +18,7 @@ Scores = Mapping[int, Score]
 """The scored tokens of one place, by id."""
 
 
-class TextOutput(Protocol):
+class GrownText(Protocol):
     """The growth of one text; a whole text where no stream was asked for."""
 
     @property
@@ -31,13 +31,17 @@ class TextOutput(Protocol):
     def token_ids(self) -> Sequence[int]: ...
 
     @property
+    def finish_reason(self) -> str | None: ...
+
+
+class TextOutput(GrownText, Protocol):
+    """Growth with its scores, and the reason of its end."""
+
+    @property
     def logprobs(self) -> Sequence[Scores] | None: ...
 
     @property
     def cumulative_logprob(self) -> float | None: ...
-
-    @property
-    def finish_reason(self) -> str | None: ...
 
     @property
     def stop_reason(self) -> str | int | None: ...

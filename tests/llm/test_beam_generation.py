@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.generation.beams import BeamRounds
 from msx_llm.beam_generation import BeamGeneration
-from msx_llm.beams import BeamRounds
 from msx_llm.sampling.logprobs import Logprobs
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import BeamSearch, Constraint, GenerateDelta, GenerateRequest

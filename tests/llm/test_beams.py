@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from msx_llm.beams import BeamRounds, Tops
+from msx_core.generation.beams import BeamRounds, Tops
 from msx_llm.sampling.logprobs import Logprobs
 from msx_sdk.generation import BeamSearch
 from tests.llm.runners import GOLDENS, limits, make_runner

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from msx_core.generation.wire import decode, encode
-from msx_sdk.generation import GENERATE, Constraint, GenerateDelta, GenerateRequest, SamplingParams, Usage
+from msx_sdk.generation import GENERATE, BeamSearch, Constraint, GenerateDelta, GenerateRequest, SamplingParams, Usage
 from msx_sdk.request import InferenceRequest, Part
 from msx_sdk.testing import LocalModel
 
@@ -148,6 +148,12 @@ COMPUTED = [
         {"n": 2, "max_tokens": 4, "seed": 5},
         lambda it: seeds(it)[0] == 5 != seeds(it)[1],
     ),
+    Case(
+        "the best texts of beams",
+        WHOLE,
+        {"beam_search": BeamSearch(), "n": 2, "max_tokens": 4, "ignore_eos": True},
+        lambda it: text(it) != text(it, 1) and used(it).completion == 8 and len(ends(it)) == 2,
+    ),
     Case("a long prompt", LONG, GREEDY, lambda it: used(it).prompt > 40),
     Case("its beginning is in the cache", LONG, GREEDY, lambda it: 0 < used(it).cached < used(it).prompt),
     Case(
@@ -167,6 +173,9 @@ REFUSED = [
     Refused("the best in a stream", {"prompt": "a"}, {"best_of": 3}, r"best_of: the best 1 of 3 texts cannot be"),
     Refused("fewer than n", WHOLE, {"n": 3, "best_of": 2}, r"best_of: 2 is less than n, 3"),
     Refused("too few tokens", WHOLE, {"min_tokens": 5, "max_tokens": 4}, r"min_tokens: 5 is more than max_tokens, 4"),
+    Refused(
+        "beams in a stream", {"prompt": "a"}, {"beam_search": BeamSearch()}, r"use_beam_search: not together with str"
+    ),
     Refused(
         "pictures",
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/"}}]}]},

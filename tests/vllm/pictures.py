@@ -8,7 +8,7 @@ from typing import Any
 
 from PIL import Image as Pictures
 
-from msx_sdk.generation import Image
+from msx_sdk.generation import BeamSearch, Image
 from tests.vllm.cases import GREEDY, Case, Refused, used
 
 LIMIT = 2
@@ -41,6 +41,12 @@ IMAGES = [
     Case("text alone", {"messages": [{"role": "user", "content": "what"}]}, GREEDY, lambda it: used(it).prompt < 6),
 ]
 REFUSED_IMAGES = [
+    Refused(
+        "beams",
+        {**asked(picture()), "stream": False},
+        {"beam_search": BeamSearch()},
+        "use_beam_search: not together with images; leave one of them out",
+    ),
     Refused(
         "one too many",
         asked(*[picture()] * (LIMIT + 1)),

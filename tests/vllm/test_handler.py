@@ -14,7 +14,15 @@ import pytest
 from msx_sdk import Context
 from msx_sdk.context import ModelInfo
 from msx_sdk.errors import HandlerLoadError, PredictionError
-from msx_sdk.generation import Constraint, GenerateRequest, SamplingParams, TokenizeReply, TokenizeRequest
+from msx_sdk.generation import (
+    BeamSearch,
+    Constraint,
+    GenerateRequest,
+    SamplingParams,
+    TokenizeReply,
+    TokenizeRequest,
+    Usage,
+)
 from msx_sdk.testing import LocalModel
 from msx_vllm import handler as module
 from msx_vllm import watch
@@ -178,6 +186,35 @@ def test_a_prompt_is_tokenized(model: LocalModel) -> None:
     assert reply(messages=[{"role": "user", "content": "ab"}]).text == "ab"
     with pytest.raises(PredictionError, match="tokens: the model has no token 128, its tokens are 0 to 127"):
         reply(ids=(128,))
+
+
+def test_the_best_texts_of_beams(model: LocalModel) -> None:
+    params = {"beam_search": BeamSearch(), "n": 2, "max_tokens": 2, "logprobs": 1}
+    found = ask(model, {"prompt": "a", "stream": False, "return_prompt_ids": True}, params)
+    assert not isinstance(found, Refusal)
+    assert [(one.text, one.finish_reason, one.prompt_ids) for one in found] == [
+        ("bc", "length", (0, 97)),
+        ("bd", "length", ()),
+    ]
+    assert [(token.logprob, token.top[0].text) for token in found[1].tokens] == [(-0.5, "b"), (-1.5, "c")]
+    assert (found[0].usage, found[1].usage) == (None, Usage(prompt=2, completion=4, cached=1))
+
+
+@pytest.mark.parametrize(
+    ("params", "stream", "message"),
+    [
+        (
+            {"n": 9},
+            False,
+            "n: 9 beams need 27 tokens of each step, more than vllm.max_logprobs (20) allows; ask for fewer",
+        ),
+        ({}, True, "use_beam_search: not together with stream: the best text is known at the end"),
+        ({"min_tokens": 1}, False, "min_tokens: not together with use_beam_search; leave one of them out"),
+    ],
+)
+def test_beams_that_are_refused(model: LocalModel, params: dict[str, Any], stream: bool, message: str) -> None:
+    asked = {"beam_search": BeamSearch(), "max_tokens": 2, **params}
+    assert ask(model, {"prompt": "a", "stream": stream}, asked) == Refusal(400, message)
 
 
 def test_a_client_that_leaves_aborts_its_text(model: LocalModel) -> None:

@@ -12,12 +12,20 @@ from vllm.v1.engine.async_llm import AsyncLLM
 
 from msx_core.config.vllm_parallel import SIZES
 from msx_core.json_schema import UNHELD
-from msx_sdk.errors import HandlerLoadError
-from msx_sdk.generation import ClassifyRequest, EmbedRequest, GenerateRequest, SamplingDefaults, SamplingParams
+from msx_sdk.errors import HandlerLoadError, InvalidInput
+from msx_sdk.generation import (
+    ClassifyRequest,
+    EmbedRequest,
+    GenerateDelta,
+    GenerateRequest,
+    SamplingDefaults,
+    SamplingParams,
+)
 from msx_vllm.checks import check_room, check_sampling
 from msx_vllm.cores import WorkerShare
 from msx_vllm.deltas import ParsesTexts
 from msx_vllm.engine.arguments import engine_arguments
+from msx_vllm.engine.beams import BeamPrompt, BeamText, EngineBeams
 from msx_vllm.engine.failures import told
 from msx_vllm.engine.images import EngineImages
 from msx_vllm.engine.loras import Loras
@@ -98,6 +106,7 @@ class Llm:
         self.pooling = PooledTexts(engine, self.context)
         self.sleep = EngineSleep(engine)
         self.tasks: frozenset[str] = frozenset()
+        self._beams = EngineBeams(engine)
         self._parsers = _parsers(engine, parsers)
         self._adapts = engine.vllm_config.lora_config is not None
         self._constrained_by: str = engine.vllm_config.structured_outputs_config.backend
@@ -116,18 +125,37 @@ class Llm:
         """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
         PredictionError."""
         with told(self.longest, constrained=request.params.constraint is not None):
-            check_sampling(request.params, drafts=self._drafts, adapts=self._adapts)
-            adapter = await self.loras.chosen(request)
-            prompt = await self.prompts.render(request)
-            check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
+            prompt, options = await self._prepared(request)
             asked = sampling_params(request.params, texts, stream=request.stream, backend=self._constrained_by)
             if parsing is not None and parsing.keeps_special:
                 asked.skip_special_tokens = False
-            priority = request.priority if self._has_priorities else 0
-            made = self._engine.generate(prompt, asked, id, lora_request=adapter, priority=priority)
-            async with aclosing(made) as outputs:
+            async with aclosing(self._engine.generate(prompt, asked, id, **options)) as outputs:
                 async for output in outputs:
                     yield output
+
+    async def best_texts(
+        self, request: GenerateRequest, id: str, parsing: ParsesTexts | None = None
+    ) -> AsyncGenerator[GenerateDelta, None]:
+        """The whole texts of a beam search, the best first. Raises InvalidInput and PredictionError."""
+        if request.images:
+            raise InvalidInput("use_beam_search: not together with images; leave one of them out")
+        with told(self.longest):
+            prompt, options = await self._prepared(request)
+            ids = tuple(prompt["prompt_token_ids"])
+            begun = BeamPrompt(ids, request.params.max_tokens or self.context - len(ids), options)
+            async for delta in self._beams.search(request, begun, id):
+                if parsing is not None:
+                    delta.message = parsing.message(BeamText.of(delta), list(ids), stream=False)
+                yield delta
+
+    async def _prepared(self, request: GenerateRequest) -> tuple[Any, dict[str, Any]]:
+        """The prompt, and what vLLM is told with it. Raises InvalidInput and PredictionError."""
+        check_sampling(request.params, drafts=self._drafts, adapts=self._adapts)
+        adapter = await self.loras.chosen(request)
+        prompt = await self.prompts.render(request)
+        check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
+        priority = request.priority if self._has_priorities else 0
+        return prompt, {"lora_request": adapter, "priority": priority}
 
     @property
     def unheld_keywords(self) -> tuple[str, ...]:

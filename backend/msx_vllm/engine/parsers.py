@@ -13,7 +13,7 @@ from msx_core.tool_calls.parts import call_id
 from msx_core.values import near_miss
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.generation import CallPiece, GenerateRequest, MessageDelta, ParseOptions
-from msx_vllm.outputs import TextOutput
+from msx_vllm.outputs import GrownText
 from msx_vllm.parser_names import ParserNames
 
 GPT_OSS = "gpt_oss"
@@ -73,7 +73,7 @@ class Parsing:
         """Whether the texts must keep special tokens for the parser."""
         return not self._asked.skip_special_tokens
 
-    def message(self, text: TextOutput, prompt: list[int], *, stream: bool) -> MessageDelta:
+    def message(self, text: GrownText, prompt: list[int], *, stream: bool) -> MessageDelta:
         """The part of the message that the text's growth adds. Raises PredictionError where the parser fails."""
         parser = self._parsers.get(text.index) or self._another(text.index)
         try:
@@ -90,18 +90,14 @@ class Parsing:
         self._parsers[index] = self._make(self._asked)
         return self._parsers[index]
 
-    def _grown(
-        self, parser: Any, text: TextOutput, prompt: list[int]
-    ) -> tuple[str | None, str | None, list[CallPiece]]:
+    def _grown(self, parser: Any, text: GrownText, prompt: list[int]) -> tuple[str | None, str | None, list[CallPiece]]:
         ids, finished = list(text.token_ids), text.finish_reason is not None
         made = parser.parse_delta(text.text, ids, self._asked, prompt_token_ids=prompt, finished=finished)
         if made is None:
             return None, None, []
         return made.reasoning, made.content, [self._call(text.index, call) for call in made.tool_calls or ()]
 
-    def _whole(
-        self, parser: Any, text: TextOutput, prompt: list[int]
-    ) -> tuple[str | None, str | None, list[CallPiece]]:
+    def _whole(self, parser: Any, text: GrownText, prompt: list[int]) -> tuple[str | None, str | None, list[CallPiece]]:
         parser.set_prompt_token_ids(prompt)
         reasoning, content, calls = parser.parse(
             text.text, self._asked, enable_auto_tools=True, model_output_token_ids=list(text.token_ids)

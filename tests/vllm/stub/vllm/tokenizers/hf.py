@@ -5,6 +5,7 @@ class HfTokenizer:
     """A token a character: its code, below 128. 0 begins a prompt, and 1 ends a text."""
 
     is_fast = True
+    eos_token_id = 1
     chat_template: str | None = "{% for m in messages %}{{ m.content }}{% endfor %}{{ flag }}"
     all_special_ids = (0, 1)
     special_tokens_map = {"bos_token": "<s>", "additional_special_tokens": ["</s>"]}

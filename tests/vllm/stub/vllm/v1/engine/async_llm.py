@@ -106,6 +106,8 @@ class AsyncLLM:
             embedding_size=4,
             multimodal_config=SimpleNamespace(media_io_kwargs={}),
             get_vocab_size=lambda: VOCABULARY,
+            max_logprobs=20,
+            try_get_generation_config=lambda: {"eos_token_id": [1, 2]},
             get_diff_sampling_param=lambda: {"temperature": 0.5, "max_tokens": 9},
         )
         self.vllm_config = SimpleNamespace(

@@ -4,7 +4,29 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from msx_sdk.generation import BeamSearch
+from msx_core.errors import InvalidInput
+from msx_core.generation.sampling import BeamSearch, SamplingParams
+from msx_core.generation.text import GenerateRequest
+
+UNUSED = (
+    "top_k",
+    "top_p",
+    "min_p",
+    "typical_p",
+    "repetition_penalty",
+    "frequency_penalty",
+    "presence_penalty",
+    "logit_bias",
+    "stop",
+    "stop_token_ids",
+    "allowed_token_ids",
+    "bad_words",
+    "min_tokens",
+    "prompt_logprobs",
+    "constraint",
+)
+"""Parameters that change the choice or the end of a text. The model's own defaults for sampling are passed over."""
+SAMPLING = ("top_k", "top_p", "min_p", "typical_p")
 
 Tops = tuple[tuple[int, float], ...]
 """The likeliest tokens at a place, and their log-probabilities."""
@@ -88,3 +110,13 @@ class BeamRounds:
 def wanted(width: int, ends: int) -> int:
     """So many tokens leave as many beams as there are, even if each end of a text is among those of all."""
     return max(2, 1 + ends) * width
+
+
+def check_beams(request: GenerateRequest) -> None:
+    """Raises InvalidInput for what a search cannot be asked together with."""
+    params, plain = request.params, SamplingParams()
+    if request.stream:
+        raise InvalidInput("use_beam_search: not together with stream: the best text is known at the end")
+    changed = [name for name in UNUSED if name not in SAMPLING and getattr(params, name) != getattr(plain, name)]
+    if changed:
+        raise InvalidInput(f"{changed[0]}: not together with use_beam_search; leave one of them out")
