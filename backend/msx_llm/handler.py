@@ -19,6 +19,7 @@ from msx_core.config import SpeculativeOptions, parse_model_config
 from msx_core.generation.wire import encode
 from msx_core.json_schema import UNHELD
 from msx_core.mindspore.runtime import device_target
+from msx_core.tokenizer_files import special_tokens, tokenizer_config
 from msx_core.tool_calls import DEFAULT
 from msx_llm.adapters.catalog import AdapterCatalog, packed_adapters, shape_of
 from msx_llm.adapters.loading import check_adapter
@@ -39,7 +40,6 @@ from msx_llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, e
 from msx_llm.steps import StartedSteps, StartingRunner
 from msx_llm.text import ChatTemplate, Tokenizer
 from msx_llm.text.defaults import sampling_defaults
-from msx_llm.text.files import special_tokens, tokenizer_config
 from msx_llm.text.parsers import check_parsers
 from msx_llm.text.prompts import PromptFiles, Prompts
 from msx_llm.text.requests import RequestTexts

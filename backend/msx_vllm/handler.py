@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msx_core.config import parse_model_config
+from msx_core.config.classification import ClassificationOptions
 from msx_core.config.vllm_parallel import with_sizes
 from msx_core.config.vllm_section import vllm_arguments
 from msx_core.generation.counts import texts_asked
+from msx_core.mindspore.options import read_options
 from msx_core.tool_calls import DEFAULT, format_of_template
 from msx_sdk import Context
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
@@ -183,6 +185,7 @@ class VllmHandler(TextGenerationHandler):
         try:
             from msx_vllm.engine.llm import Llm, started
             from msx_vllm.engine.loras import lora_arguments
+            from msx_vllm.pooling_files import read_files, with_answers
         except ModuleNotFoundError as error:
             raise HandlerLoadError(
                 f"--handler vllm needs vLLM in the worker's environment, which has no module {error.name}: name an "
@@ -191,11 +194,13 @@ class VllmHandler(TextGenerationHandler):
         except ImportError as error:
             raise HandlerLoadError(f"--handler vllm needs vLLM {WRITTEN_FOR} or one like it: {error}") from error
         settings, yaml = self.settings(), self.yaml
+        options = read_options(self.context, "classification", ClassificationOptions)
+        files = read_files(settings.folder, options)
         workers, ranks = yaml.max_workers or yaml.min_workers or 1, yaml.layout.devices or 1
         with start_errors.explained(Path.cwd()):
             engine = started(
                 settings.folder,
-                with_sizes(settings.arguments, ranks),
+                with_sizes(with_answers(settings.arguments, options.answers), ranks),
                 share=WorkerShare(self.context.info.place, workers, ranks),
                 leased=self.context.device_id is not None,
                 generation_config="vllm" if yaml.generation_config == "none" else "auto",
@@ -207,6 +212,7 @@ class VllmHandler(TextGenerationHandler):
             self.parsers,
             settings.chat_template,
             request_templates=yaml.request_chat_template,
+            files=files,
         )
 
     def settings(self) -> EngineSettings:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from msx_core.input_prompts import InputPrompts
 from msx_llm.classification.inputs import PairCall, PairFiles
 from msx_llm.embedding.inputs import InputCall, InputFiles
-from msx_llm.embedding.prompts import InputPrompts
 from msx_llm.text.prompts import PromptCall, PromptFiles
 from msx_llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_llm.text.tokenizing import MIDDLE, Tokenizing

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from msx_sdk.generation import ClassifyRequest, EmbedRequest
 from msx_sdk.testing import LocalModel
 from msx_vllm.handler import VllmHandler
 
+PROMPTS = {"prompts": {"query": "q: ", "passage": "text: "}, "default_prompt_name": "passage"}
+TEMPLATE = "{{ messages[0].content }}|{{ messages[1].content }}?!"
+
 
 @pytest.fixture
 def task() -> str:
@@ -21,11 +26,31 @@ def task() -> str:
 
 
 @pytest.fixture
-def model(stub: None, here: Path, task: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalModel]:
+def files() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def config() -> dict[str, Any]:
+    return {}
+
+
+@pytest.fixture
+def model(
+    stub: None,
+    here: Path,
+    task: str,
+    files: dict[str, Any],
+    config: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[LocalModel]:
+    for name, value in files.items():
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(json.dumps(value))
     from vllm.v1.engine.async_llm import AsyncLLM
 
     monkeypatch.setattr(AsyncLLM, "tasks", [task])
-    with LocalModel(VllmHandler, here) as model:
+    with LocalModel(VllmHandler, here, config=config) as model:
         yield model
 
 
@@ -62,13 +87,57 @@ def test_the_first_dimensions_are_normalized_again(model: LocalModel) -> None:
 @pytest.mark.parametrize(
     ("request_", "message"),
     [
-        ({"prompt_name": "query"}, "prompt_name: --handler vllm knows no prompts of models"),
+        ({"prompt_name": "query"}, "prompt_name: the model has no prompt 'query'; it has none"),
         ({"dimensions": 5}, "dimensions: 5 is more than the 4 of this model"),
     ],
 )
 def test_vectors_that_are_refused(model: LocalModel, request_: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         vector(model, input="ab", **request_)
+
+
+@pytest.mark.parametrize("files", [{"config_sentence_transformers.json": PROMPTS}])
+def test_the_prompts_of_a_model(model: LocalModel, files: dict[str, Any]) -> None:
+    assert vector(model, input="ab", normalize=False)[0] == 1 + len("text: ab")
+    assert vector(model, input="ab", normalize=False, prompt_name="query")[0] == 1 + len("q: ab")
+    assert vector(model, input=(97,), normalize=False)[0] == 1
+    with pytest.raises(InvalidInput, match="prompt_name: the model has no prompt 'x'; it has passage, query"):
+        vector(model, input="ab", prompt_name="x")
+    with pytest.raises(InvalidInput, match="prompt_name: only before a text, not before token ids"):
+        vector(model, input=(97,), prompt_name="query")
+
+
+@pytest.mark.parametrize("task", ["classify"])
+@pytest.mark.parametrize("config", [{"classification": {"template": TEMPLATE, "answers": ["yes", "no"]}}])
+def test_a_pair_in_a_template(model: LocalModel, task: str, config: dict[str, Any]) -> None:
+    assert scores(model, input="ab", pair="cde")[0] == len("ab|cde?!")
+    assert scores(model, input="ab", pair="cde", truncate=6)[0] == 6
+    args = model.handler.owner.llm._engine.args
+    assert (args.runner, args.convert) == ("pooling", "classify")
+    assert args.hf_overrides == {"classifier_from_token": ["no", "yes"], "method": "from_2_way_softmax"}
+    with pytest.raises(InvalidInput, match="truncate: expected at least 2: so many tokens stand behind the pair"):
+        scores(model, input="ab", pair="cde", truncate=1)
+    with pytest.raises(InvalidInput, match="truncate_left: a template stands around the pairs of this model"):
+        scores(model, input="ab", pair="cde", truncate=6, truncate_left=True)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"classification": {"answers": ["yes"]}}, "classification.template: needed: the model answers with a word"),
+        (
+            {"classification": {"template": "x"}},
+            "classification.template: of messages with the roles query and document",
+        ),
+        (
+            {"classification": {"template": TEMPLATE, "answers": ["yes"]}, "vllm": {"hf_overrides": "{"}},
+            "vllm.hf_overrides: '{' is not JSON",
+        ),
+    ],
+)
+def test_answers_that_are_refused(stub: None, here: Path, config: dict[str, Any], message: str) -> None:
+    with pytest.raises(HandlerLoadError, match=re.escape(message)), LocalModel(VllmHandler, here, config=config):
+        pass
 
 
 @pytest.mark.parametrize("task", ["classify"])

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from msx_core.config.classification import ClassificationOptions
 from msx_core.mindspore.weights import Weights
-from msx_llm.classification.options import ClassificationOptions
+from msx_core.tokenizer_files import read_object
 from msx_llm.embedding.dense import ACTIVATIONS, Dense
 from msx_llm.embedding.pooling import Array
 from msx_llm.embedding.sentence import module_place
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.weights import HEAD, SCORES, Checkpoint
 from msx_llm.text import Tokenizer
-from msx_llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 ANSWERS = ("yes", "no")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msx_llm.classification.template import KEY, PairTemplate, read_template
+from msx_core.chat_templates.pair_template import KEY, PairTemplate, read_template
 from msx_llm.embedding.inputs import InputTokenizer, check_truncate
 from msx_llm.text import Tokenizer
 from msx_llm.text.length import check_size, too_long

@@ -8,23 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msx_core.config import parse_model_config
+from msx_core.config.classification import ClassificationOptions
+from msx_core.input_prompts import read_prompts
 from msx_core.mindspore.options import read_options
 from msx_core.mindspore.runtime import setup
+from msx_core.tokenizer_files import read_object
 from msx_llm.classification.decoder_head import answer_tokens, answers_by_words, read_answers, read_scores
 from msx_llm.classification.head import HEADS, read_head, read_labels
 from msx_llm.classification.inputs import PairFiles, PairTokenizer, PairTokens
-from msx_llm.classification.options import ClassificationOptions
 from msx_llm.classification.scales import Scales, read_scales
 from msx_llm.embedding.config import ENCODERS
 from msx_llm.embedding.dense import Dense
 from msx_llm.embedding.family import EncoderFamily, find_family
 from msx_llm.embedding.model import longest_of, shapes_for
 from msx_llm.embedding.pooling import Array, Pooling
-from msx_llm.embedding.prompts import read_prompts
 from msx_llm.embedding.shapes import BatchShape, BatchShapes
 from msx_llm.models.registry import read_config
 from msx_llm.text import Tokenizer
-from msx_llm.text.files import read_object
 from msx_llm.text.tokenizing import Tokenizing
 from msx_sdk.context import Context
 from msx_sdk.errors import HandlerLoadError

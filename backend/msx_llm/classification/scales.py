@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from msx_core.generation.classify import Scale
+from msx_core.tokenizer_files import read_object
 from msx_llm.embedding.pooling import Array
-from msx_llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 Activation = Callable[[Array], Array]

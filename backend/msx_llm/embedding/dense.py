@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from msx_core.mindspore.weights import Weights
+from msx_core.tokenizer_files import read_object
 from msx_llm.embedding.pooling import Array
-from msx_llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {

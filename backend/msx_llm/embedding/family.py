@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from msx_core.tokenizer_files import read_object
 from msx_llm.embedding.config import ENCODERS, EncoderConfig, encoder_config
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import FAMILIES, read_config
-from msx_llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, ClassVar
 
-from msx_llm.embedding.prompts import NO_PROMPTS, InputPrompts
+from msx_core.input_prompts import NO_PROMPTS, InputPrompts
 from msx_llm.text import Tokenizer
 from msx_llm.text.length import check_size, too_long
 from msx_llm.text.pairs import cut

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from msx_core.input_prompts import NO_PROMPTS, InputPrompts, read_prompts
+from msx_core.tokenizer_files import read_object
 from msx_llm.embedding.config import ENCODERS
 from msx_llm.embedding.dense import Dense, read_dense
 from msx_llm.embedding.pooling import Array, Mode, Pooling, normalized, read_pooling
-from msx_llm.embedding.prompts import NO_PROMPTS, InputPrompts, read_prompts
-from msx_llm.text.files import read_object
 from msx_sdk.errors import HandlerLoadError
 
 MODULES = "modules.json"

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from msx_core.tokenizer_files import read_object
 from msx_core.validation import wrong_value
-from msx_llm.text.files import read_object
 from msx_sdk.generation import SamplingDefaults, SamplingParams
 
 log = logging.getLogger("msx.llm")

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, ClassVar
 
+from msx_core.chat_templates.chat import ChatTemplate
 from msx_core.generation.wire import encode
-from msx_llm.text.chat import ChatTemplate
 from msx_llm.text.length import check_size, too_long
 from msx_llm.text.text_calls import TextCall, TextFiles, TokenizeCall
 from msx_llm.text.tokenizer import Tokenizer

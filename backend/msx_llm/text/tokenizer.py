@@ -10,8 +10,8 @@ from typing import Any
 
 import tokenizers
 
+from msx_core.tokenizer_files import read_object, special_tokens, token_ids, tokenizer_config
 from msx_llm.text.divides import divides, drops_space
-from msx_llm.text.files import read_object, special_tokens, token_ids, tokenizer_config
 from msx_llm.text.loading import load_tokenizer
 from msx_llm.text.pairs import PairFrame, cut, longest_first
 from msx_llm.text.pieces import PIECE, pieces_of, place_before

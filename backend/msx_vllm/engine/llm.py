@@ -37,6 +37,7 @@ from msx_vllm.engine.sleep import EngineSleep
 from msx_vllm.outputs import EngineOutput
 from msx_vllm.parser_names import ParserNames
 from msx_vllm.platforms import settle
+from msx_vllm.pooling_files import NO_FILES, PoolingFiles
 
 if TYPE_CHECKING:
     from msx_vllm.engine.parsers import EngineParsers
@@ -90,6 +91,7 @@ class Llm:
         chat_template: str | None = None,
         *,
         request_templates: bool = False,
+        files: PoolingFiles = NO_FILES,
     ) -> None:
         """Raises HandlerLoadError for a parser that vLLM does not know."""
         self._engine, self._config = engine, engine.model_config
@@ -103,7 +105,7 @@ class Llm:
         )
         self.series = EngineSeries(engine.vllm_config.cache_config.num_gpu_blocks or 0)
         self.loras = Loras(engine, adapters)
-        self.pooling = PooledTexts(engine, self.context)
+        self.pooling = PooledTexts(engine, self.context, files)
         self.sleep = EngineSleep(engine)
         self.tasks: frozenset[str] = frozenset()
         self._beams = EngineBeams(engine)

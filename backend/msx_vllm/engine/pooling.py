@@ -4,14 +4,17 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from vllm.pooling_params import PoolingParams
 from vllm.renderers.params import TokenizeParams
 
+from msx_core.chat_templates.pair_template import PairText
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ClassifyReply, ClassifyRequest, EmbedReply, EmbedRequest
 from msx_vllm.checks import check_ids
 from msx_vllm.engine.failures import told
+from msx_vllm.pooling_files import PoolingFiles
 
 FAILED = 503
 ACTIVATIONS = {"model": None, "probability": True, "logit": False}
@@ -21,7 +24,8 @@ ACTIVATIONS = {"model": None, "probability": True, "logit": False}
 class PooledTexts:
     """`context`: the most tokens of a text."""
 
-    def __init__(self, engine: Any, context: int) -> None:
+    def __init__(self, engine: Any, context: int, files: PoolingFiles) -> None:
+        self._prompts, self._template = files.prompts, files.template
         self._engine, self._renderer, self._config = engine, engine.renderer, engine.model_config
         self._context = context
 
@@ -37,8 +41,11 @@ class PooledTexts:
 
     async def embed(self, request: EmbedRequest, id: str) -> EmbedReply:
         """Raises InvalidInput and PredictionError."""
-        if request.prompt_name is not None:
-            raise InvalidInput("prompt_name: --handler vllm knows no prompts of models; put the words before the text")
+        if isinstance(request.input, str):
+            text = self._prompts.before(request.prompt_name) + request.input
+            request = msgspec.structs.replace(request, input=text)
+        elif request.prompt_name is not None:
+            raise InvalidInput("prompt_name: only before a text, not before token ids")
         if (request.dimensions or 0) > self.size:
             raise InvalidInput(f"dimensions: {request.dimensions} is more than the {self.size} of this model")
         with told(self._context):
@@ -84,6 +91,10 @@ class PooledTexts:
         """Both texts in one prompt, with the kind of each token where the tokenizer tells them apart."""
         if not isinstance(request.input, str):
             raise InvalidInput("input: expected a text beside a second one, not token ids")
+        if self._template is not None:
+            return await self._joined(
+                request, self._templated(request, self._template.text(request.input, second))
+            ), None
         if not getattr(self._config, "use_sep_token", True):
             return await self._joined(request, request.input + second), None
         side = {"truncation_side": "left" if request.truncate_left else "right"}
@@ -92,6 +103,20 @@ class PooledTexts:
         prompt = await self._joined(request, list(made["input_ids"]))
         kinds = made.get("token_type_ids")
         return prompt, None if kinds is None else list(kinds)
+
+    def _templated(self, request: ClassifyRequest, pair: PairText) -> list[int]:
+        """The tokens of a pair in its template, cut in front of those of its last `kept` characters."""
+        if request.truncate_left:
+            raise InvalidInput(
+                "truncate_left: a template stands around the pairs of this model, which are cut at their end"
+            )
+        made = self._renderer.get_tokenizer()(pair.text, add_special_tokens=False, return_offsets_mapping=True)
+        ids: list[int] = list(made["input_ids"])
+        end = sum(begin >= len(pair.text) - pair.kept for begin, _ in made["offset_mapping"])
+        over = max(len(ids) - (request.truncate or len(ids)), 0)
+        if len(ids) - end < over:
+            raise InvalidInput(f"truncate: expected at least {end}: so many tokens stand behind the pair")
+        return [*ids[: len(ids) - end - over], *ids[len(ids) - end :]]
 
     async def _joined(self, request: ClassifyRequest, whole: str | list[int]) -> Any:
         given = ClassifyRequest(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from msx_core.chat_templates.pair_template import PairTemplate
 from msx_llm.classification.inputs import PairTokenizer
-from msx_llm.classification.template import PairTemplate
 from msx_llm.text import ChatTemplate, Tokenizer
 from msx_llm.text.pieces import PIECE
 from msx_sdk.generation import ClassifyRequest, ContextLengthExceeded

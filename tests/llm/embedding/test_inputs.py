@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.input_prompts import InputPrompts
 from msx_llm.embedding.inputs import InputTokenizer
-from msx_llm.embedding.prompts import InputPrompts
 from msx_llm.text import Tokenizer
 from msx_llm.text.pieces import PIECE
 from msx_sdk.errors import InvalidInput

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from msx_llm.embedding.prompts import NO_PROMPTS, InputPrompts
+from msx_core.input_prompts import NO_PROMPTS, InputPrompts
 from msx_llm.embedding.sentence import EmbeddingOptions, Sentence, read_sentence
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.embedding.checkpoints import HIDDEN, write_modules

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from msx_llm.text.files import read_object, special_tokens, token_ids, tokenizer_config
+from msx_core.tokenizer_files import read_object, special_tokens, token_ids, tokenizer_config
 from msx_sdk.errors import HandlerLoadError
 
 

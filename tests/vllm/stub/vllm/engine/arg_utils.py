@@ -32,6 +32,9 @@ class AsyncEngineArgs:
     cudagraph_capture_sizes: list[int] | None = None
     structured_outputs_config: dict[str, Any] = field(default_factory=dict)
     speculative_config: dict[str, Any] | None = None
+    runner: str = "auto"
+    convert: str = "auto"
+    hf_overrides: dict[str, Any] = field(default_factory=dict)
     limit_mm_per_prompt: dict[str, Any] = field(default_factory=dict)
     mm_processor_cache_gb: float = 4
 
@@ -45,10 +48,12 @@ class AsyncEngineArgs:
             parser.add_argument(f"--{name}-parallel-size", type=int, default=1)
         for name in ("max-loras", "max-lora-rank"):
             parser.add_argument(f"--{name}", type=int, default=1)
-        for name in ("structured-outputs-config", "speculative-config", "limit-mm-per-prompt"):
+        for name in ("structured-outputs-config", "speculative-config", "hf-overrides", "limit-mm-per-prompt"):
             parser.add_argument(f"--{name}", type=json.loads)
         parser.add_argument("--dtype", choices=["auto", "float32"], default="auto")
         parser.add_argument("--mm-processor-cache-gb", type=float, default=4)
+        parser.add_argument("--runner", default="auto")
+        parser.add_argument("--convert", default="auto")
         parser.add_argument("--scheduling-policy", default="fcfs")
         parser.add_argument("--cudagraph-capture-sizes", type=int, nargs="+")
         return parser

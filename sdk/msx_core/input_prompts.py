@@ -1,13 +1,15 @@
 """The texts that a model was trained to find before its inputs, as sentence-transformers has them."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from msx_llm.text.files import read_object
-from msx_sdk.errors import HandlerLoadError, InvalidInput
+from msx_core.errors import HandlerLoadError, InvalidInput
+from msx_core.tokenizer_files import read_object
 
 FILE = "config_sentence_transformers.json"
+MODULES = "modules.json"
 
 
 class InputPrompts(NamedTuple):
@@ -41,3 +43,15 @@ def read_prompts(root: Path, *, pooled: bool) -> InputPrompts:
         why = "the pooling leaves it out, which is not served" if default in texts else "prompts has none of that name"
         raise HandlerLoadError(f"{FILE}, default_prompt_name: {default}: {why}")
     return InputPrompts(texts if pooled else {}, default)
+
+
+def pools_prompts(root: Path) -> bool:
+    """Whether the states of a prompt count for the vector, by the module `Pooling` of sentence-transformers."""
+    try:
+        modules = json.loads((root / MODULES).read_bytes())
+        places = [root / str(one["path"]) for one in modules if str(one["type"]).endswith(".Pooling")]
+    except FileNotFoundError:
+        return True
+    except (ValueError, KeyError, TypeError):
+        raise HandlerLoadError(f"{MODULES} is not a list of modules with a type and a path each") from None
+    return all(read_object(place, "config.json").get("include_prompt") is not False for place in places)

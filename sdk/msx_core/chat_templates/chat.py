@@ -12,9 +12,9 @@ from jinja2.meta import find_undeclared_variables
 from msx_core.chat_templates.conversation import conversation
 from msx_core.chat_templates.messages import Message
 from msx_core.chat_templates.sandbox import environment, failure_of
+from msx_core.errors import HandlerLoadError, InvalidInput
+from msx_core.tokenizer_files import special_tokens, tokenizer_config
 from msx_core.tool_calls import format_of_template
-from msx_llm.text.files import special_tokens, tokenizer_config
-from msx_sdk.errors import HandlerLoadError, InvalidInput
 
 DEFAULT, TOOLS = "default", "tool_use"
 

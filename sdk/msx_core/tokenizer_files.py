@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from msx_core.errors import HandlerLoadError
 from msx_core.json_text import json_text
-from msx_sdk.errors import HandlerLoadError
 
 TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 

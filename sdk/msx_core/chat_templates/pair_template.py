@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msx_llm.text.chat import DEFAULT, ChatTemplate
-from msx_llm.text.files import special_tokens, tokenizer_config
-from msx_sdk.errors import HandlerLoadError, InvalidInput
+from msx_core.chat_templates.chat import DEFAULT, ChatTemplate
+from msx_core.errors import HandlerLoadError, InvalidInput
+from msx_core.tokenizer_files import special_tokens, tokenizer_config
 
 QUERY, DOCUMENT = "query of the probe", "document of the probe"
 KEY = "model-config.yaml, classification.template"
