@@ -16,7 +16,7 @@ from msx_vllm.token_texts import TokenTexts, place
 
 
 class BeamPrompt(NamedTuple):
-    """What all beams of a request begin with, and how vLLM computes them. `room`: tokens of a text at most."""
+    """The tokens that all beams of a request begin with. `room`: tokens of a text at most; `options`: of each call."""
 
     ids: tuple[int, ...]
     room: int
