@@ -293,7 +293,7 @@ def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict
 
 def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:
     """No process, port, socket or folder of this server."""
-    wait_until(lambda: not [*filter(_is_running, processes)], f"the processes {processes} have ended")
+    wait_until(lambda: not [*filter(is_running, processes)], f"the processes {processes} have ended")
     listeners = ("inference", "management", "metrics", "grpc_inference", "grpc_management")
     addresses = {name: server.info[name] for name in listeners if server.info[name]}
     ports = {}
@@ -320,10 +320,11 @@ def _processes_below(pid: int) -> list[psutil.Process]:
 
 def children(pid: int) -> list[psutil.Process]:
     """Processes that a server has started, without the one from which a forked server forks them."""
-    return [one for one in psutil.Process(pid).children() if _is_running(one) and one.name() != FORKS.decode()]
+    return [one for one in psutil.Process(pid).children() if is_running(one) and one.name() != FORKS.decode()]
 
 
-def _is_running(process: psutil.Process) -> bool:
+def is_running(process: psutil.Process) -> bool:
+    """Whether it has not ended, reaped or not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:  # it has ended between the two

@@ -20,8 +20,8 @@ NEEDED = (
 )
 SMALL = {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M"}
 """Members of `vllm:` for small models: nothing is compiled, and little memory is taken."""
-ENV = {"VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-"""Or the engines of all servers of this machine share its first core."""
+ENV = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHINDUCTOR_CACHE_DIR": str(Path(PYTHON).parent.parent / "inductor")}
+"""Or the engines of all servers of this machine share its first core, and each compiles the same functions."""
 LOAD = 500.0
 """Seconds in which they are ready on a busy machine."""
 

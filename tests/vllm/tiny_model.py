@@ -14,8 +14,9 @@ TEXTS = ("tokenizer.json", "tokenizer_config.json")
 HIDDEN, HEADS, LAYERS, INNER, CONTEXT = 128, 2, 2, 256, 256
 
 
-def make_tiny_model(folder: Path, labels: tuple[str, ...] = ()) -> Path:
-    """Write the model's files to `folder`, which must not exist; heads have 64 numbers. With labels it scores texts."""
+def make_tiny_model(folder: Path, labels: tuple[str, ...] = (), context: int = CONTEXT) -> Path:
+    """Write the model's files to `folder`, which must not exist; heads have 64 numbers. With labels it scores texts.
+    `context`: the most tokens of a prompt and its text."""
     folder.mkdir(parents=True)
     for name in TEXTS:
         shutil.copy(EXAMPLE / name, folder)
@@ -26,7 +27,7 @@ def make_tiny_model(folder: Path, labels: tuple[str, ...] = ()) -> Path:
         "num_key_value_heads": HEADS,
         "num_hidden_layers": LAYERS,
         "head_dim": HIDDEN // HEADS,
-        "max_position_embeddings": CONTEXT,
+        "max_position_embeddings": context,
         "tie_word_embeddings": False,
         "torch_dtype": "float32",
     }
