@@ -107,15 +107,16 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("text_input", "query", "pair", "source_sentence", "instructions"), TEXT),
     "messages": MESSAGES,
     "ResponsesRequest.input": MESSAGES,
+    "system": Rule("max_message_parts", "parts", size="max_texts_size"),
     "tools": Rule("max_tools", "tools", size="max_texts_size"),
-    "stop": Rule("max_stop_sequences", "sequences", length="max_stop_length"),
+    **dict.fromkeys(("stop", "stop_sequences"), Rule("max_stop_sequences", "sequences", length="max_stop_length")),
     "stop_token_ids": Rule("max_stop_token_ids", "token ids"),
     "logit_bias": Rule("max_logit_bias", "tokens"),
     "bad_words": Rule("max_bad_words", "words", length="max_bad_word_length"),
     **dict.fromkeys(("allowed_token_ids", "tokens", "ids"), IDS),
     "chat_template": Rule(length="max_chat_template_length"),
     "chat_template_kwargs": Rule(size="max_template_values_size"),
-    **dict.fromkeys(("response_format", "format", "json", "regex", "choice", "grammar"), GRAMMAR),
+    **dict.fromkeys(("response_format", "output_format", "format", "json", "regex", "choice", "grammar"), GRAMMAR),
     "Constraint.value": GRAMMAR,
     **dict.fromkeys(("guided_json", "guided_regex", "guided_choice", "guided_grammar"), GRAMMAR),
     "metadata": Rule(size="max_metadata_size"),
@@ -204,7 +205,18 @@ def _without_images(messages: list[Any]) -> list[Any]:
 
 
 def _no_image(part: Any) -> Any:
-    return {**part, "image_url": None} if isinstance(part, dict) and "image_url" in part else part
+    """Also without those of a tool's result, which is a part with parts."""
+    if isinstance(part, dict) and isinstance(inner := part.get("content"), list):
+        return {**part, "content": [_no_own_image(one) for one in inner]}
+    return _no_own_image(part)
+
+
+def _no_own_image(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    if part.get("type") == "image":  # Anthropic's
+        return {**part, "source": None}
+    return {**part, "image_url": None} if "image_url" in part else part
 
 
 def _check_count(name: str, value: Any, limits: TextLimits, key: str, unit: str) -> None:

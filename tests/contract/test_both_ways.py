@@ -141,6 +141,12 @@ def _texts() -> Iterator[Ask]:
         yield Ask("GET", f"/serving/{name}")
     yield Ask("POST", "/v1/chat/completions", CHAT)
     yield Ask("POST", "/v1/chat/completions", CHAT.replace(b"{", b'{"stream": true, ', 1))
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        yield Ask("POST", path, SAID)
+        yield Ask("POST", path, SAID.replace(b"{", b'{"stream": true, ', 1))
+        yield Ask("POST", path, SAID.replace(b'"llm"', b'"m"'))
+        yield Ask("POST", path, CHAT)
+    yield Ask("GET", "/v1/models", headers=(("anthropic-version", "2023-06-01"), ("x-api-key", "any")))
     yield Ask("POST", "/chat_tokenize", CHAT)
     yield Ask("POST", "/detokenize", b'{"tokens": [1]}')
     yield Ask("POST", "/detokenize", b'{"tokens": [-1]}')
@@ -167,6 +173,7 @@ TEIS = {
     "/similarity": b'{"inputs": {"source_sentence": "x", "sentences": ["y"]}}',
 }
 CHAT = b'{"messages": [{"role": "user", "content": "x"}]}'
+SAID = b'{"model": "llm", "max_tokens": 4, "messages": [{"role": "user", "content": "x"}]}'
 _PROMPTS = {"/v1/responses": b"input", "/v1/embeddings": b"input"}
 
 

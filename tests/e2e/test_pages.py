@@ -196,6 +196,7 @@ NOT_RUN = {
         "pip install": INSTALLS,
         "msx-serve net.mindir": "tests/long/test_first_prediction.py types it, and its playground in a browser",
     },
+    "docs/anthropic.md": {"export": "for the command behind it", "claude": "needs Claude Code and a model for it"},
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
     "docs/engines.md": {"msx-serve doctor --huggingface": "needs the weights of a hub's model"},
     "docs/interpreters.md": {

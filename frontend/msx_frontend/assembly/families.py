@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from msx_frontend.apis.adapters.family import adapters_api
 from msx_frontend.apis.aliases.family import aliases
+from msx_frontend.apis.anthropic.family import anthropic
 from msx_frontend.apis.cluster.family import cluster_api
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
@@ -77,6 +78,7 @@ def families(parts: Parts) -> Sequence[Family]:
         workflow_management(parts.workflow_api),
         openai(parts.texts),
         openai_of_models(parts.texts),
+        anthropic(parts.texts),
         tgi(parts.texts),
         tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),

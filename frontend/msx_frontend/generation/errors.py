@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_core import service_errors
+from msx_core.generation import ContextLengthExceeded
 from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend import management_errors
 from msx_frontend.generation.parameter_names import parameter_of
@@ -174,6 +175,33 @@ def tgi_failure(error: ServiceError) -> TextFailure:
         ours, colon, rest = text.partition(": ")
         text = f"Input validation error: {TGI_NAMES.get(ours, ours)}{colon}{rest}"
     return TextFailure(row.tgi, {"error": text, "error_type": row.tgi_type}, (*row.headers, *error.headers))
+
+
+ANTHROPIC = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""Anthropic's types of errors by status, beside invalid_request_error and api_error.
+
+https://docs.anthropic.com/en/api/errors
+"""
+FULL = 529
+"""The status of Anthropic's API where the server has no room, which its clients ask again after."""
+
+
+def anthropic_failure(error: ServiceError) -> TextFailure:
+    row, text = row_of(error), error.plain
+    status = FULL if row is _OVERLOADED else row.openai
+    if getattr(error, "code", "") == ContextLengthExceeded.code and parameter_of(text) != "max_tokens":
+        text = f"prompt is too long: {text}"  # the words at which its clients shorten a conversation
+    kind = ANTHROPIC.get(status, "invalid_request_error" if status < 500 else "api_error")
+    body = {"type": "error", "error": {"type": kind, "message": text}}
+    return TextFailure(status, body, (*row.headers, *error.headers))
 
 
 def kserve_failure(error: ServiceError) -> TextFailure:

@@ -41,11 +41,29 @@ def content_of(place: str, content: Any, images: ImageFinder) -> str | MixedCont
         return content
     if not isinstance(content, list):
         raise WrongParameter(place, f"expected a text or a list of parts, not {type(content).__name__}")
-    parts = [_part(f"{place}[{number}]", part, images) for number, part in enumerate(content)]
+    return joined([part_of(f"{place}[{number}]", part, images) for number, part in enumerate(content)])
+
+
+def joined(parts: list[str | dict[str, Any]]) -> str | MixedContent:
+    """The content of a message of these texts and images."""
     texts = [part for part in parts if isinstance(part, str)]
     if len(texts) == len(parts):
         return "\n".join(texts)
     return MixedContent({"type": "text", "text": part} if isinstance(part, str) else part for part in parts)
+
+
+def part_of(place: str, part: Any, images: ImageFinder) -> str | dict[str, Any]:
+    """A text, or an image as a template gets it. Raises WrongParameter."""
+    if isinstance(part, str):
+        return part
+    kind = str(part.get("type")) if isinstance(part, dict) else ""
+    if images.reads and kind in IMAGE_PARTS:
+        return images.part(place, part)
+    text = part.get(TEXT_PARTS[kind]) if kind in TEXT_PARTS else None
+    if not isinstance(text, str):
+        known = "text or image_url" if images.reads else "text"
+        raise WrongParameter(place, f"expected a part of the type {known}; this model reads no {kind or 'such part'}")
+    return text
 
 
 def _message(place: str, message: dict[str, Any], images: ImageFinder) -> dict[str, Any]:
@@ -60,19 +78,6 @@ def _message(place: str, message: dict[str, Any], images: ImageFinder) -> dict[s
     if calls:
         plain["tool_calls"] = _calls(f"{place}.tool_calls", calls)
     return plain
-
-
-def _part(place: str, part: Any, images: ImageFinder) -> str | dict[str, Any]:
-    if isinstance(part, str):
-        return part
-    kind = str(part.get("type")) if isinstance(part, dict) else ""
-    if images.reads and kind in IMAGE_PARTS:
-        return images.part(place, part)
-    text = part.get(TEXT_PARTS[kind]) if kind in TEXT_PARTS else None
-    if not isinstance(text, str):
-        known = "text or image_url" if images.reads else "text"
-        raise WrongParameter(place, f"expected a part of the type {known}; this model reads no {kind or 'such part'}")
-    return text
 
 
 def _calls(place: str, calls: Any) -> list[dict[str, Any]]:

@@ -117,9 +117,9 @@ class EventsOfText:
 
     __slots__ = ("_after", "_before")
 
-    def __init__(self, value_of: Callable[[str], Any]) -> None:
+    def __init__(self, value_of: Callable[[str], Any], name: str = "") -> None:
         """`value_of` a text is an event's value; no text of the client may stand behind it."""
-        self._before, _, self._after = event(value_of(_PLACE)).rpartition(_encode(_PLACE))
+        self._before, _, self._after = event(value_of(_PLACE), name).rpartition(_encode(_PLACE))
 
     def event(self, text: str) -> bytes:
         return b"%b%b%b" % (self._before, _encode(text), self._after)

@@ -30,6 +30,8 @@ def failure_reply(family: Family, error: ServiceError, request_id: str) -> tuple
     headers = [] if failure.bare else reply_headers(request_id, list(failure.headers))
     if 400 <= failure.status < 500 and not failure.bare:
         headers.append(DESCRIBED)
+    if family.id_header:
+        headers.append((family.id_header.encode(), request_id.encode()))
     return failure.status, [*headers, (b"content-length", b"%d" % len(failure.body))], failure.body
 
 
@@ -39,7 +41,8 @@ def failure_event(family: Family, error: ServiceError, tail: EventTail) -> bytes
     Nothing where the client has left or the stream stands within an event: it breaks off without a word.
     """
     body = b"" if isinstance(error, RequestCancelled) or not tail.between_events else family.failure(error).body
-    return b"data: %b\n\n" % msgspec.json.format(body, indent=-1) if body else b""
+    name = b"event: %b\n" % family.error_event.encode() if family.error_event else b""
+    return b"%bdata: %b\n\n" % (name, msgspec.json.format(body, indent=-1)) if body else b""
 
 
 def no_route(method: str, path: str, allowed: Sequence[str] = ()) -> ServiceError:

@@ -174,3 +174,7 @@ class Family(NamedTuple):
     """Whole replies are compressed for clients that accept it."""
     stream_headers: RawHeaders = []  # a NamedTuple's default, which nothing changes
     """Further headers of replies that are streams."""
+    error_event: str = ""
+    """Name of the event that tells an error in the middle of a stream; "" for an event without a name."""
+    id_header: str = ""
+    """A further header for the request's id in replies to failed requests, in lower case."""

@@ -35,6 +35,7 @@ class Head:
         self.content_encoding = ""
         """The encoding in lower case; empty if the body is sent as it is."""
         self.authorization: str | None = None
+        """The header of this name, or a key in `x-api-key`, as Anthropic's clients send it."""
         self.keeps_alive = http_version != "1.0"
         self.given_id: bytes | None = None
         self._texts: list[tuple[str, str]] | None = None
@@ -51,6 +52,8 @@ class Head:
             self.content_encoding = "" if encoding == "identity" else encoding
         elif name == b"authorization":
             self.authorization = value.decode("latin-1")
+        elif name == b"x-api-key" and self.authorization is None:
+            self.authorization = f"Bearer {value.decode('latin-1')}"
         elif name == b"connection":
             self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
         elif name == b"x-request-id":

@@ -14,6 +14,7 @@ from msx_core.generation.wire import decode, encode
 from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
+from msx_frontend.apis.anthropic.family import anthropic
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.openai.family import openai
@@ -136,6 +137,7 @@ class Speaker:
             TORCHSERVE,
             openai(texts),
             openai_of_models(texts),
+            anthropic(texts),
             tgi(texts),
             tei(texts),
             kserve_generate(texts),

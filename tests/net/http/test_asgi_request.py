@@ -23,6 +23,18 @@ def test_the_headers_that_steer_a_request() -> None:
     assert list(call.headers())[-2:] == [("x-other", "1"), ("x-other", "2")]
 
 
+@pytest.mark.parametrize(
+    ("headers", "authorization"),
+    [
+        ([(b"x-api-key", b"k")], "Bearer k"),
+        ([(b"x-api-key", b"k"), (b"authorization", b"Bearer a")], "Bearer a"),
+        ([(b"authorization", b"Bearer a"), (b"x-api-key", b"k")], "Bearer a"),
+    ],
+)
+def test_a_key_as_anthropics_clients_send_it(headers: list[tuple[bytes, bytes]], authorization: str) -> None:
+    assert AsgiRequest(scope("GET", "/", headers)).authorization == authorization
+
+
 def test_a_request_with_no_headers() -> None:
     call = AsgiRequest(scope("GET", "/"))
     assert (call.content_type, call.content_length, call.authorization) == (b"", None, None)

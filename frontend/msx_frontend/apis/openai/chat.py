@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, MessageDelta, Token
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
@@ -25,6 +25,7 @@ from msx_frontend.generation.sampling import StreamOptions
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tools import Tools
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
+from msx_frontend.generation.written_message import message_of
 from msx_frontend.models.versions.model_version import ModelVersion
 
 
@@ -62,31 +63,6 @@ def finish_of(reason: FinishReason, tools: Tools, called: bool) -> str:
     if called and reason != "length" and tools.mode != "named":
         return "tool_calls"
     return FINISH[reason]
-
-
-class Message(NamedTuple):
-    """A complete text, divided into reasoning, content and calls."""
-
-    content: str
-    calls: list[ToolCall]
-    reasoning: str
-
-
-def message_of(text: Text, reader: ToolCallReader) -> Message:
-    grown: list[MessageDelta | None] = [*text.messages] or [None]
-    parts = [part for message in grown for part in parts_of(reader, text.text, message)]
-    parts += reader.finish()
-    content = "".join(part for part in parts if isinstance(part, str))
-    reasoning = "".join(part.text for part in parts if isinstance(part, Reasoning))
-    return Message(content, _joined(part for part in parts if isinstance(part, ToolCall)), reasoning)
-
-
-def _joined(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    whole: dict[int, ToolCall] = {}
-    for call in calls:
-        begun = whole.get(call.number)
-        whole[call.number] = call if begun is None else begun._replace(arguments=begun.arguments + call.arguments)
-    return list(whole.values())
 
 
 class _ChatShape:

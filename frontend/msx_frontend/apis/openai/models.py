@@ -1,10 +1,12 @@
-"""OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths."""
+"""OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths. Anthropic has
+them, too; its clients say so by a header, and get another form."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from msx_frontend.apis.openai.anthropic_list import anthropic_model, is_anthropic, page
 from msx_frontend.generation.directory import Directory
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -21,15 +23,20 @@ class ModelList:
         directory = self._directory.seen_by(request.call.limited_key)
         versions = directory.language_models()
         models = [*map(_described, versions), *_aliases(versions), *_adapters(versions)]
+        if is_anthropic(request):
+            return _json(page(models, request))
         return _json({"object": "list", "data": models, "models": directory.names()})
 
     async def show(self, request: Request) -> Reply:
         directory = self._directory.seen_by(request.call.limited_key)
         name = request.names["model"]
         adapters = {one["id"]: one for one in _adapters(directory.language_models())}
+        form = anthropic_model if is_anthropic(request) else dict
         if name in adapters:
-            return _json(adapters[name])
+            return _json(form(adapters[name]))
         version = directory.default(name)
+        if is_anthropic(request):
+            return _json(form(_described(version, name)))
         described = _described(version, name) if version in directory.language_models() else {}
         return _json({**described, **kserve_ready(version, name)})
 

@@ -179,7 +179,7 @@ class EmbeddingList(Struct):
 
 
 class ListedModel(Struct):
-    """A language model has OpenAI's members; any other has those of KServe v1."""
+    """A language model has OpenAI's members; any other has those of KServe v1. Anthropic's clients get theirs."""
 
     id: str | UnsetType = UNSET
     object: Literal["model"] | UnsetType = UNSET
@@ -192,6 +192,10 @@ class ListedModel(Struct):
     """The model that an adapter is for."""
     name: str | UnsetType = UNSET
     ready: bool | UnsetType = UNSET
+    type: Literal["model"] | UnsetType = UNSET
+    display_name: str | UnsetType = UNSET
+    created_at: str | UnsetType = UNSET
+    max_input_tokens: int | UnsetType = UNSET
 
 
 class NamesOfModel(Struct):
@@ -202,10 +206,15 @@ class NamesOfModel(Struct):
 
 
 class ListedModels(Struct):
-    object: Literal["list"]
+    """Anthropic's clients get `has_more`, `first_id` and `last_id`."""
+
     data: list[ListedModel]
-    models: list[str]
+    object: Literal["list"] | UnsetType = UNSET
+    models: list[str] | UnsetType = UNSET
     """The names of all models, as KServe v1 has them."""
+    has_more: bool | UnsetType = UNSET
+    first_id: str | UnsetType | None = UNSET
+    last_id: str | UnsetType | None = UNSET
 
 
 class InputDetails(Struct):

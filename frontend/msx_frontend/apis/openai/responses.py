@@ -7,7 +7,6 @@ from typing import Any
 
 from msx_core.generation import GENERATE, Capabilities, FinishReason, Usage
 from msx_core.tool_calls.parts import ToolCallReader
-from msx_frontend.apis.openai.chat import Message, message_of
 from msx_frontend.apis.openai.response_events import ResponseEvents, call_item, message_item, reasoning_item
 from msx_frontend.apis.openai.responses_request import (
     NAMES,
@@ -21,6 +20,7 @@ from msx_frontend.generation.chat_request import asked_tools, chat_generation, c
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.written_message import Message, message_of
 
 
 def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

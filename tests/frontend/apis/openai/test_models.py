@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from msx_sdk.generation import AdapterFiles, Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker
 from tests.loops import run
@@ -57,3 +61,45 @@ def test_kserve_v1_is_on_the_same_paths() -> None:
         assert (reply["id"], reply["name"], reply["ready"]) == ("m", "m", False)
 
     run(test())
+
+
+def listed(models: dict[str, Capabilities | None], query: str = "", **expected: int) -> Any:
+    async def test() -> Any:
+        exchange = await Speaker(models=models).ask(f"/v1/models{query}", method="GET", **VERSION)
+        assert exchange.status == expected.get("status", 200), exchange.body
+        return exchange.json
+
+    return run(test())
+
+
+VERSION = {"anthropic_version": "2023-06-01"}
+
+
+def test_anthropics_clients_get_their_form() -> None:
+    reply = listed({"m": ALL, "e": Capabilities(embed=True)})
+    assert (reply["has_more"], reply["first_id"], reply["last_id"]) == (False, "e", "m")
+    shown = {"type": "model", "id": "m", "display_name": "m", "created_at": "2023-11-14T22:13:20Z"}
+    assert reply["data"][1] == {**shown, "max_input_tokens": 200}
+    assert listed({"m": ALL}, "/m")["id"] == "m"
+    assert listed({}) == {"data": [], "has_more": False, "first_id": None, "last_id": None}
+
+
+@pytest.mark.parametrize(
+    ("query", "ids", "more"),
+    [
+        ("?limit=2", "ab", True),
+        ("?limit=2&after_id=b", "cd", True),
+        ("?after_id=b", "cde", False),
+        ("?limit=2&before_id=e", "cd", True),
+        ("?before_id=b", "a", False),
+        ("?after_id=a&before_id=e&limit=2", "bc", True),
+    ],
+)
+def test_pages_of_that_list(query: str, ids: str, more: bool) -> None:
+    reply = listed(dict.fromkeys("abcde", ALL), query)
+    assert ("".join(one["id"] for one in reply["data"]), reply["has_more"]) == (ids, more)
+
+
+@pytest.mark.parametrize("query", ["?limit=0", "?limit=1001", "?limit=x", "?after_id=z"])
+def test_wrong_pages_are_refused(query: str) -> None:
+    listed({"m": ALL}, query, status=400)

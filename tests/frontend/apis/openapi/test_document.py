@@ -230,6 +230,8 @@ def test_requests_that_are_jobs_have_a_class(path: str) -> None:
         "post /v1/completions",
         "post /v1/chat/completions",
         "post /v1/responses",
+        "post /v1/messages",
+        "post /v1/messages/count_tokens",
         "post /v1/embeddings",
         "post /v1/rerank",
         "post /embed",
