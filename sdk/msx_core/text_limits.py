@@ -113,15 +113,18 @@ RULES: dict[str, Rule] = {
     "stop_token_ids": Rule("max_stop_token_ids", "token ids"),
     "logit_bias": Rule("max_logit_bias", "tokens"),
     "bad_words": Rule("max_bad_words", "words", length="max_bad_word_length"),
-    **dict.fromkeys(("allowed_token_ids", "tokens", "ids"), IDS),
+    **dict.fromkeys(("allowed_token_ids", "tokens", "ids", "context"), IDS),
     "chat_template": Rule(length="max_chat_template_length"),
     "chat_template_kwargs": Rule(size="max_template_values_size"),
     **dict.fromkeys(("response_format", "output_format", "format", "json", "regex", "choice", "grammar"), GRAMMAR),
     "Constraint.value": GRAMMAR,
     **dict.fromkeys(("guided_json", "guided_regex", "guided_choice", "guided_grammar"), GRAMMAR),
     "metadata": Rule(size="max_metadata_size"),
+    "options": OPTION,
     **dict.fromkeys(("model", "adapter", "adapter_id", "id", "lora_name", "prompt_name", "prompt_cache_key"), OPTION),
-    **dict.fromkeys(("tool_choice", "reasoning_effort", "effort", "verbosity", "include", "truncation"), OPTION),
+    **dict.fromkeys(
+        ("tool_choice", "reasoning_effort", "effort", "think", "verbosity", "include", "truncation"), OPTION
+    ),
     **dict.fromkeys(("truncation_direction", "encoding_format", "scale", "return_protocol"), OPTION),
 }
 """Rules by a member's name, or a struct's and a member's."""

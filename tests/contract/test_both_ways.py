@@ -146,6 +146,15 @@ def _texts() -> Iterator[Ask]:
         yield Ask("POST", path, SAID.replace(b"{", b'{"stream": true, ', 1))
         yield Ask("POST", path, SAID.replace(b'"llm"', b'"m"'))
         yield Ask("POST", path, CHAT)
+    for path, body in OLLAMAS.items():
+        yield Ask("POST", path, body)
+        yield Ask("POST", path, body.replace(b"{", b'{"stream": false, ', 1))
+        yield Ask("POST", path, body.replace(b'"llm"', b'"m"'))
+        yield Ask("POST", path, b"{}")
+    for path in ("/api/tags", "/api/ps", "/api/version", "/api/nothing"):
+        yield Ask("GET", path)
+    yield Ask("POST", "/api/pull", b"{}")
+    yield Ask("GET", "/", headers=(("user-agent", "ollama-python/1"),))
     yield Ask("GET", "/v1/models", headers=(("anthropic-version", "2023-06-01"), ("x-api-key", "any")))
     yield Ask("POST", "/chat_tokenize", CHAT)
     yield Ask("POST", "/detokenize", b'{"tokens": [1]}')
@@ -174,6 +183,13 @@ TEIS = {
 }
 CHAT = b'{"messages": [{"role": "user", "content": "x"}]}'
 SAID = b'{"model": "llm", "max_tokens": 4, "messages": [{"role": "user", "content": "x"}]}'
+OLLAMAS = {
+    "/api/chat": b'{"model": "llm", "messages": [{"role": "user", "content": "x"}]}',
+    "/api/generate": b'{"model": "llm", "prompt": "x"}',
+    "/api/embed": b'{"model": "llm", "input": "x"}',
+    "/api/embeddings": b'{"model": "llm", "prompt": "x"}',
+    "/api/show": b'{"model": "llm"}',
+}
 _PROMPTS = {"/v1/responses": b"input", "/v1/embeddings": b"input"}
 
 

@@ -12,7 +12,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract]
 
-FILES = ("openai_sync", "openai_async", "anthropic_client", "hub", "langchain_client", "silent")
+FILES = ("openai_sync", "openai_async", "anthropic_client", "ollama_client", "hub", "langchain_client", "silent")
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.llm_serving.family import llm_serving
+from msx_frontend.apis.ollama.family import ollama
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.openapi.browser import DOCS
@@ -79,6 +80,7 @@ def families(parts: Parts) -> Sequence[Family]:
         openai(parts.texts),
         openai_of_models(parts.texts),
         anthropic(parts.texts),
+        ollama(parts.texts),
         tgi(parts.texts),
         tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),

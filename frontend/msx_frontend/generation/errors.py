@@ -204,6 +204,11 @@ def anthropic_failure(error: ServiceError) -> TextFailure:
     return TextFailure(status, body, (*row.headers, *error.headers))
 
 
+def ollama_failure(error: ServiceError) -> TextFailure:
+    row = row_of(error)
+    return TextFailure(row.openai, {"error": error.plain}, (*row.headers, *error.headers))
+
+
 def kserve_failure(error: ServiceError) -> TextFailure:
     row = row_of(error)
     return TextFailure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))

@@ -118,6 +118,7 @@ class TextRequest:
         "session",
         "sink",
         "stream_headers",
+        "stream_type",
         "streaming",
     )
 
@@ -149,6 +150,7 @@ class TextRequest:
         self.session = ""
         self.streaming = False
         """The head of its stream of events is sent."""
+        self.stream_type = EVENT_STREAM
         self.stream_headers: Headers = []
         """Further headers of that head."""
         self._heartbeat = CLOSED
@@ -261,7 +263,7 @@ class TextRequest:
         self._heartbeat.close()
         if not self.streaming:
             self.streaming = True
-            self.sink.start(200, "", [*EVENT_STREAM, *self.ignored_header(), *self.stream_headers])
+            self.sink.start(200, "", [*self.stream_type, *self.ignored_header(), *self.stream_headers])
 
     def _start_early(self) -> None:
         self.start_stream()

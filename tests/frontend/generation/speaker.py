@@ -17,6 +17,7 @@ from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.anthropic.family import anthropic
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
+from msx_frontend.apis.ollama.family import ollama
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
@@ -138,6 +139,7 @@ class Speaker:
             openai(texts),
             openai_of_models(texts),
             anthropic(texts),
+            ollama(texts),
             tgi(texts),
             tei(texts),
             kserve_generate(texts),

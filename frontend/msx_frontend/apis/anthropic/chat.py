@@ -8,6 +8,7 @@ from msx_frontend.apis.anthropic.request import ConversationRequest, MessagesReq
 from msx_frontend.apis.anthropic.tools import AskedTools, allows_parallel, asked_choice
 from msx_frontend.generation.chat_request import ChatRequest
 from msx_frontend.generation.images.finder import ImageFinder
+from msx_frontend.generation.thinking import thinking_values
 from msx_frontend.generation.tools import Tools, tools_of
 
 NAMES = {
@@ -20,8 +21,6 @@ NAMES = {
     "stop": "stop_sequences",
 }
 """The client's names of the members of the chat request."""
-THINKING = ("enable_thinking", "thinking")
-"""Variables by which chat templates let a model think."""
 
 
 class Chat(NamedTuple):
@@ -41,7 +40,7 @@ def chat_of(asked: ConversationRequest, given: AskedTools, images: ImageFinder, 
     request = ChatRequest(
         messages=messages,
         tools=given.tools,
-        chat_template_kwargs=_thinking(asked, offered),
+        chat_template_kwargs=thinking_values(asked.thinks, offered),
         continue_final_message=_is_begun(messages[-1]) or None,
         reasoning_effort=None if asked.output_config is None else asked.output_config.effort,
         **_sampling(asked),
@@ -68,11 +67,6 @@ def _sampling(asked: ConversationRequest) -> dict[str, Any]:
 def _format(asked: MessagesRequest) -> dict[str, Any] | None:
     config = asked.output_config
     return asked.output_format if config is None or config.format is None else config.format
-
-
-def _thinking(asked: ConversationRequest, offered: Capabilities) -> dict[str, Any]:
-    """A model thinks where the request asks for it, as far as its template has a word for that."""
-    return {name: asked.thinks for name in THINKING if name in (offered.template_variables or ())}
 
 
 def _is_begun(message: dict[str, Any]) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, MessageDelta, Token
+from msx_core.generation import GENERATE, Capabilities, FinishReason, GenerateDelta, Token
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
 from msx_frontend.apis.openai.logprobs import chat_logprobs, prompt_logprobs
 from msx_frontend.generation.calls import parts_of, reader_of

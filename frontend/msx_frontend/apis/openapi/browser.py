@@ -22,6 +22,7 @@ PAGES = ("console", "playground")
 PACKAGE, RESOURCES = "fastapi-swagger", "fastapi_swagger/resources"
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".png": "image/png"}
 HTML = "text/html; charset=utf-8"
+TEXT: Headers = (("content-type", "text/plain; charset=utf-8"),)
 FILES = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png")
 START = "start.js"
 SECURITY: Headers = (
@@ -96,7 +97,9 @@ class _Pages:
         self._links = {"docs": "docs", "openapi": "openapi.json", **{name: name for name in more}}
 
     async def welcome(self, request: Request) -> Reply:
-        """HTML for browsers, JSON for others."""
+        """HTML for browsers, JSON for others, and the sentence by which Ollama's clients know a server."""
+        if request.call.header(b"user-agent").lower().startswith("ollama"):
+            return Reply(b"Ollama is running", headers=TEXT)
         sentence = f"MSX {__version__} serves models of MindSpore here: {self._title}."
         if "text/html" not in (request.call.header(b"accept") or ""):
             places = {name: f"/{path}" for name, path in self._links.items()}

@@ -18,10 +18,10 @@ from tests.net.http.exchanges import exchange_of
 CONSOLE = Family("console", (), torchserve_failure, listener="management", owns=("console",))
 
 
-def asked(path: str, accept: str = "", *, console: bool = False) -> Exchange:
+def asked(path: str, accept: str = "", *, console: bool = False, **headers: str) -> Exchange:
     own = [*of_listener("inference"), *([CONSOLE] if console else [])]
     edge = exchange_of(openapi("MSX inference API", own, lambda: (), None), *own, log=FakeAccessLog())
-    return run(ask(edge, "GET", path, b"", **({"accept": accept} if accept else {})))
+    return run(ask(edge, "GET", path, b"", **({"accept": accept} if accept else {}), **headers))
 
 
 def test_the_address_says_what_it_is() -> None:
@@ -30,6 +30,11 @@ def test_the_address_says_what_it_is() -> None:
     assert (said["docs"], said["openapi"]) == ("/docs", "/openapi.json")
     assert "console" not in said
     assert asked("/", console=True).json["console"] == "/console"
+
+
+def test_ollamas_clients_know_the_server_by_a_sentence() -> None:
+    reply = asked("/", user_agent="ollama-python/0.6.3 (x86_64 linux)")
+    assert (reply.body, reply.headers["content-type"]) == (b"Ollama is running", "text/plain; charset=utf-8")
 
 
 def test_a_browser_gets_a_page() -> None:
