@@ -121,7 +121,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("guided_json", "guided_regex", "guided_choice", "guided_grammar"), GRAMMAR),
     "metadata": Rule(size="max_metadata_size"),
     "options": OPTION,
-    **dict.fromkeys(("model", "adapter", "adapter_id", "id", "lora_name", "prompt_name", "prompt_cache_key"), OPTION),
+    **dict.fromkeys(
+        ("model", "name", "adapter", "adapter_id", "id", "lora_name", "prompt_name", "prompt_cache_key"), OPTION
+    ),
     **dict.fromkeys(
         ("tool_choice", "reasoning_effort", "effort", "think", "verbosity", "include", "truncation"), OPTION
     ),

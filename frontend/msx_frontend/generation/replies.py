@@ -70,6 +70,18 @@ class JsonReply(NamedTuple):
     headers: Headers = []  # a NamedTuple's default, which nothing changes
 
 
+class WholeReply:
+    """A reply for which no job is needed."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def begin(self, request: TextRequest) -> None:
+        request.answer(self._value, [])
+
+
 class CompleteTextReply:
     """A reply that is written when all texts have ended."""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.ollama import reply_schemas as schemas
 from msx_frontend.apis.ollama.embed import embed, embeddings
-from msx_frontend.apis.ollama.listing import OllamaModels
+from msx_frontend.apis.ollama.listing import OllamaModels, show
 from msx_frontend.apis.ollama.request import OllamaChat, OllamaEmbed, OllamaEmbedding, OllamaGenerate, ShowModel
 from msx_frontend.apis.ollama.texts import chat, generate
 from msx_frontend.generation.errors import as_json, ollama_failure
@@ -91,7 +91,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
     yield Route(
         "POST",
         "/api/show",
-        listed.show,
+        text_route(api, show),
         summary="What a language model can do (Ollama's)",
         request_schema=ShowModel,
         example={"model": "llm"},

@@ -12,9 +12,10 @@ import msgspec
 from msx_core.generation import Capabilities
 from msx_frontend import __version__
 from msx_frontend.apis.ollama.request import LATEST, ShowModel, plain_name
-from msx_frontend.generation.decoding import decode
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.replies import WholeReply
+from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.family import Reply
 from msx_net.http.request import Request
@@ -37,19 +38,19 @@ class OllamaModels:
         ready = [(name, version) for name, version in self._named(request) if version.workers.answer]
         return _json({"models": [{**_listed(*one), **_loaded(one[1])} for one in ready]})
 
-    async def show(self, request: Request) -> Reply:
-        """Raises WrongParameter and ModelNotFound."""
-        asked = decode(request.body, ShowModel)
-        if not (name := plain_name(asked.model or asked.name)):
-            raise WrongParameter("model", "needed, and missing")
-        version = self._directory.seen_by(request.call.limited_key).default(name)
-        return _json(_shown(version))
-
     def _named(self, request: Request) -> Iterator[tuple[str, ModelVersion]]:
         """The models that the key may use, by each of their names."""
         for version in self._directory.seen_by(request.call.limited_key).language_models():
             yield version.source.name, version
             yield from ((alias, version) for alias in version.aliases)
+
+
+def show(request: TextRequest) -> WholeReply:
+    """Raises WrongParameter and ModelNotFound."""
+    asked = request.read(ShowModel)
+    if not (name := plain_name(asked.model or asked.name)):
+        raise WrongParameter("model", "needed, and missing")
+    return WholeReply(_shown(request.directory.default(name)))
 
 
 def _json(value: dict[str, Any]) -> Reply:

@@ -24,7 +24,7 @@ NAMES = {
 
 
 class _Options(msgspec.Struct):
-    """Those that a model reads. The others are about llama.cpp, or about the machine."""
+    """Options that a model reads. The others are about llama.cpp, or about the machine."""
 
     num_predict: int | None = None
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None

@@ -16,7 +16,7 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.parameter_names import client_name
-from msx_frontend.generation.replies import CompleteTextReply, JsonReply
+from msx_frontend.generation.replies import CompleteTextReply, JsonReply, WholeReply
 from msx_frontend.generation.sampling import sampling_params
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.thinking import thinking_values
@@ -33,17 +33,7 @@ class Found(NamedTuple):
     images: ImageFinder
 
 
-class LoadReply:
-    """The reply to a request without a prompt, by which Ollama's clients load a model, or have it unloaded."""
-
-    def __init__(self, value: dict[str, Any]) -> None:
-        self._value = value
-
-    def begin(self, request: TextRequest) -> None:
-        request.answer({**self._value, "done": True, "done_reason": "load"}, [])
-
-
-TextsReply = LinesReply | CompleteTextReply | LoadReply
+TextsReply = LinesReply | CompleteTextReply | WholeReply
 
 
 def chat(request: TextRequest) -> TextsReply:
@@ -139,5 +129,7 @@ def _reply(
     return CompleteTextReply(generation, write)
 
 
-def _loaded(asked: AskedText, part: dict[str, Any]) -> LoadReply:
-    return LoadReply({"model": asked.model, "created_at": now(), **part})
+def _loaded(asked: AskedText, part: dict[str, Any]) -> WholeReply:
+    """The reply to a request without a prompt, by which Ollama's clients load a model, or have it unloaded."""
+    head = {"model": asked.model, "created_at": now()}
+    return WholeReply({**head, **part, "done": True, "done_reason": "load"})

@@ -47,6 +47,7 @@ NOT_DESCRIBED = {
     "/v2/trace/setting": NOT_SERVED,
     "/v2/models/{model}/trace/setting": NOT_SERVED,
     "/v2/logging": NOT_SERVED,
+    **{f"/api/{path}": "refused by name" for path in ("pull", "push", "create", "copy", "delete", "blobs/{digest}")},
 }
 LISTENERS = ["inference", "management", "metrics", "merged"]
 
