@@ -24,10 +24,10 @@ def find_weights(serialized_file: str) -> Iterator[tuple[str, Path]]:
     """Pairs of path in the archive and file on disk. Raises PackError if a file or a rank is missing."""
     name = serialized_name(serialized_file)
     if RANK not in serialized_file:
-        yield from _with_variables(name, Path(serialized_file))
+        yield from with_variables(name, Path(serialized_file))
         return
     for rank, file in enumerate(rank_files(serialized_file)):
-        yield from _with_variables(name.replace(RANK, str(rank)), file)
+        yield from with_variables(name.replace(RANK, str(rank)), file)
 
 
 def rank_files(serialized_file: str) -> list[Path]:
@@ -59,7 +59,8 @@ def _of_rank(pattern: str, rank: int) -> Path:
     return Path(pattern.replace(RANK, str(rank)))
 
 
-def _with_variables(name: str, file: Path) -> Iterator[tuple[str, Path]]:
+def with_variables(name: str, file: Path) -> Iterator[tuple[str, Path]]:
+    """The file, and those that belong to it, by their paths in the archive. Raises PackError."""
     yield name, file
     if file.suffix == ".mindir" and file.is_file():
         yield from _variables(PurePath(name).parent, file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from msx_archiver.errors import PackError
 from msx_archiver.llm_serving.config import LlmServing, checked, read_config
 from msx_archiver.llm_serving.graphs import graph_pair
 from msx_archiver.llm_serving.model import imported_model
-from msx_archiver.llm_serving.packing import link_imported
+from msx_archiver.llm_serving.packing import link_imported, pack_imported
 from msx_archiver.llm_serving.report import FATES, UNKNOWN, report
+from msx_archiver.options import PackOptions
 from msx_archiver.reader import open_archive
 from msx_core.mindir import MindIRSignature, TensorSpec
 
@@ -37,8 +39,8 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "prefill.mindir": signature("tokens", "batch_valid_length", "keys", "values"),
         "increment.mindir": signature("tokens", "batch_valid_length", "keys", "values", size=1),
     }
-    for module in ("graphs", "model"):
-        monkeypatch.setattr(f"msx_archiver.llm_serving.{module}.read_signature", lambda file: made[Path(file).name])
+    for module in ("llm_serving.graphs", "weights"):
+        monkeypatch.setattr(f"msx_archiver.{module}.read_signature", lambda file: made[Path(file).name])
     return {
         "model_path": {
             "prefill_model": [str(tmp_path / "prefill.mindir")],
@@ -89,6 +91,24 @@ def test_a_pair_is_linked_with_its_configuration(given: dict[str, Any], tmp_path
         assert {"tokenizer.json", "tokenizer_config.json", "increment/increment.mindir"} <= {
             one.path for one in archive.members
         }
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_graph_whose_weights_are_elsewhere(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
+) -> None:
+    kept = tmp_path.parent / "model-config.yaml"
+    kept.write_text("mine")
+    named = frozenset({str(kept) if absolute else "../model-config.yaml"})
+    found = replace(signature("tokens", "keys"), external_files=named)
+    monkeypatch.setattr("msx_archiver.weights.read_signature", lambda file: found)
+    model = imported_model(checked(given, "config.yaml"))
+    with pytest.raises(PackError, match="has an absolute path" if absolute else "leaves the model's folder"):
+        link_imported(model, tmp_path / "made")
+    with pytest.raises(PackError, match="has an absolute path" if absolute else "leaves the model's folder"):
+        pack_imported(model, PackOptions(model_name=model.name, handler=model.handler, export_path=tmp_path))
+    assert kept.read_text() == "mine"
+    assert not (tmp_path / "made").exists()
 
 
 def checkpoint(folder: Path, **files: str) -> Path:

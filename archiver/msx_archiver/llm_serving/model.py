@@ -12,7 +12,7 @@ from msx_archiver.linked_checkpoint import checkpoint_files, handler_of
 from msx_archiver.llm_serving.config import OPTION, LlmServing
 from msx_archiver.llm_serving.graphs import graph_pair
 from msx_archiver.servable import YAML
-from msx_core.mindir import read_signature
+from msx_archiver.weights import with_variables
 from msx_core.safe_yaml import read_yaml
 from msx_core.values import ConfigError
 
@@ -40,7 +40,7 @@ def imported_model(config: LlmServing, huggingface: Path | None = None) -> Impor
     prefill, increment = graph_pair(config)
     files = dict(_tokenizer(config))
     for folder, file in (("prefill", prefill), ("increment", increment)):
-        files |= {f"{folder}/{path}": file.parent / path for path in (file.name, *_beside(file))}
+        files |= with_variables(f"{folder}/{file.name}", file)
     graphs: dict[str, Any] = {"prefill": f"prefill/{prefill.name}", "increment": f"increment/{increment.name}"}
     if (pad := config.model_config.pad_token_id) is not None:
         graphs["padToken"] = pad
@@ -87,11 +87,6 @@ def _tokenizer(config: LlmServing) -> Iterator[tuple[str, Path]]:
             "(FOLDER)."
         )
     yield from ((name, folder / name) for name in _BESIDE if (folder / name).is_file())
-
-
-def _beside(file: Path) -> list[str]:
-    """The files of weights that the graph names."""
-    return sorted(read_signature(file).external_files)
 
 
 def _yaml(settings: dict[str, Any]) -> str:

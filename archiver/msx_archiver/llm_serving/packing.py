@@ -13,7 +13,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.output import Warn, silent
 from msx_archiver.pack import archived, check_options
 from msx_archiver.servable import YAML
-from msx_archiver.sources import ModelSources, check_config
+from msx_archiver.sources import FileSet, ModelSources, check_config
 from msx_core.manifest import CHOSEN_BY_SERVER, ModelEntry
 from msx_core.model_families import GENERATES
 
@@ -29,9 +29,11 @@ def link_imported(model: ImportedModel, target: Path) -> Path:
     """A model's folder (`no-archive`) at `target` whose files are links; what stands there is replaced. The server
     chooses the engine of a model in Hugging Face's layout. Raises PackError, OSError."""
     check_options(PackOptions(model_name=model.name, handler=model.handler))
+    sources = FileSet()
+    sources.add(model.files.items(), OPTION)  # a graph says where its weights are, and may name any path
     if target.is_dir():
         shutil.rmtree(target)
-    linked(model.files.items(), target)
+    linked(sources.files.items(), target)
     for name, text in model.texts.items():
         (target / name).write_text(text)
     check_config(target / YAML)
