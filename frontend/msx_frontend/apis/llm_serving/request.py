@@ -3,6 +3,7 @@
 Behaviour: `client_utils.py` and `server_app_post.py` of github.com/mindspore-ai/llm-serving.
 """
 
+import sys
 from typing import Annotated, Any
 
 import msgspec
@@ -31,15 +32,17 @@ UNUSED = (
     "watermark",
 )
 """Members that its server takes and does not use."""
+_LARGEST = sys.float_info.max
+"""A number of JSON is not larger, but texts stand for numbers here, "nan" and "inf" too."""
 _NOTHING: tuple[Any, ...] = (None, False, 0, "", [], "0", "False", "false")
 
 
 class ServingParameters(msgspec.Struct, kw_only=True):
     do_sample: bool | None = True
-    repetition_penalty: Annotated[float, Meta(gt=0)] | None = None
+    repetition_penalty: Annotated[float, Meta(gt=0, le=_LARGEST)] | None = None
     temperature: float | None = None
     top_k: Integer | None = None
-    top_p: float | None = None
+    top_p: Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)] | None = None
     max_new_tokens: Positive | None = None
     return_full_text: bool | None = True
     return_protocol: str | None = "sse"

@@ -184,6 +184,8 @@ def test_lines_of_data(protocol: str, headers: dict[str, str]) -> None:
         ({"inputs": 3}, 422, "inputs"),
         ({"inputs": "x", "parameters": {"do_sample": "maybe"}}, 422, "parameters.do_sample"),
         ({"inputs": "x", "parameters": {"repetition_penalty": 0}}, 422, "parameters.repetition_penalty"),
+        ({"inputs": "x", "parameters": {"repetition_penalty": "inf"}}, 422, "parameters.repetition_penalty"),
+        ({"inputs": "x", "parameters": {"top_p": "nan"}}, 422, "parameters.top_p"),
         ({"inputs": "x", "parameters": {"max_new_tokens": 0}}, 422, "parameters.max_new_tokens"),
     ],
 )
