@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from msx_core.form_fields import FORM, FORM_ADVICE
+from msx_core.form_fields import FORM, FORM_ADVICE, MULTIPART
 from msx_core.service_errors import BadRequest
 from msx_frontend.job import Field
 
@@ -47,7 +47,7 @@ def _unless_whole(whole: Callable[[], bool], parse: Callable[[bytes], list[Field
 
 def _parser(content_type: bytes) -> partial[list[Field]]:
     kind = content_type.partition(b";")[0].strip().lower()
-    if kind == b"multipart/form-data":
+    if kind == MULTIPART.encode():
         boundary = parse_options_header(content_type)[1].get(b"boundary")
         if boundary:
             return partial(_multipart, boundary)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from msx_core.bodies import media_type
 from msx_core.declared import BODY_TYPES, REPLY_TYPES
+from msx_core.form_fields import FORM, MULTIPART
 from msx_core.methods import METHOD
+from msx_core.reply_head import CONTENT_TYPE
 from msx_core.service_errors import CompressionSwitchedOff
-from msx_frontend.body_fields import form_fields
+from msx_frontend.body_fields import form_fields, merge_fields
 from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, Job, accepting
 from msx_net.http.compressed_reply import compressed
 from msx_net.http.event_reply import HTTP, EventReply
@@ -42,7 +45,7 @@ class DeclaredJobs(NamedTuple):
         if kind not in (PREDICT, STREAM, EXPLAIN) and not kind.startswith(METHOD):
             return
         if self.bodies is not None:
-            job.fields = _declared(job.fields, self.bodies)
+            job.fields = _declared(job, self.bodies)
         if self.compression and hasattr(job.sink, "write_answer"):
             job.sink = compressed(cast("Compresses", job.sink))
         if self.replies is not None:
@@ -56,9 +59,22 @@ def declared_jobs(bodies: BodyKind | None, replies: ReplyKind | None, *, compres
     return DeclaredJobs(bodies, replies, compression) if bodies or replies or compression else None
 
 
-def _declared(fields: list[Field], kind: BodyKind) -> list[Field]:
-    """Fields of a form, and several inputs over gRPC, stay as they are."""
-    if len(fields) != 1 or fields[0].name not in _NAMES:
+def _declared(job: Job, kind: BodyKind) -> list[Field]:
+    """Fields of a form, and several inputs over gRPC, stay as they are; parameters of the URL stand beside a body."""
+    fields = job.fields
+    body = next((field for field in fields if field.name in _NAMES and _is_whole(field, fields)), None)
+    if body is None or (kind == "form" and _states_form(job)):
         return fields
-    data = fields[0].data
-    return form_fields(data) if kind == "form" else [Field("body", BODY_TYPES[kind], data)]
+    own = form_fields(body.data) if kind == "form" else [Field("body", BODY_TYPES[kind], body.data)]
+    return own if len(fields) == 1 else merge_fields(own, [field for field in fields if field is not body])
+
+
+def _is_whole(field: Field, fields: list[Field]) -> bool:
+    """The only input, or a body, which has a content type, or "", where inputs beside it have none."""
+    return len(fields) == 1 or (field.name == "body" and field.content_type is not None)
+
+
+def _states_form(job: Job) -> bool:
+    """The fields are those of the client's form already, even where the only one is named `body`."""
+    stated = next((value for name, value in job.headers if name.lower() == CONTENT_TYPE), "")
+    return media_type(stated) in (FORM, MULTIPART)

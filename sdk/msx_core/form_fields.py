@@ -9,6 +9,7 @@ from msx_core.bodies import media_type
 from msx_core.errors import InvalidInput
 
 FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
 FORM_ADVICE = (
     f"A body that comes as {FORM}, which curl and urllib state unless they are told, is read as a form's fields: state "
     "what it is, for curl by -H 'content-type: application/json' (text/plain, application/octet-stream for a file)."

@@ -57,6 +57,25 @@ def test_a_form_whatever_its_client_states() -> None:
         DeclaredJobs("form", None).enter(make_job(body=b"&" * 2000))
 
 
+@pytest.mark.parametrize("stated", ["application/x-www-form-urlencoded", "Multipart/form-data; boundary=x"])
+def test_a_form_with_one_field_of_a_bodys_name(stated: str) -> None:
+    job = make_job(headers=[("Content-Type", stated)])
+    job.fields = fields = [Field("body", None, b"a=1")]
+    DeclaredJobs("form", None).enter(job)
+    assert job.fields is fields
+
+
+def test_parameters_of_the_url_beside_a_body() -> None:
+    job = make_job()
+    named = Field("model_name", None, b"m")
+    job.fields = [Field("body", "", b"1"), named]
+    DeclaredJobs("json", None).enter(job)
+    assert job.fields == [Field("body", "application/json", b"1"), named]
+    job.fields = [Field("body", "text/plain", b"a=1"), named]
+    DeclaredJobs("form", None).enter(job)
+    assert job.fields == [Field("a", None, b"1"), named]
+
+
 def test_a_body_is_whole_unless_it_is_a_form() -> None:
     assert [DeclaredJobs(kind, None).takes_whole for kind in ("json", "msgpack", "raw")] == [True] * 3
     assert not DeclaredJobs("form", None).takes_whole
