@@ -276,6 +276,10 @@ def test_a_dead_engine_ends_the_worker(stub: None, here: Path, monkeypatch: pyte
         ),
         ({"vllm": {"enforce_eager": 1}}, "vllm.enforce_eager: 1 is not true or false"),
         ({"vllm": {"max-model-len": "long"}}, "vllm: --max-model-len: invalid human value: 'long'"),
+        (
+            {"vllm": {"cudagraph-capture-sizes": [1, "--enforce-eager"]}},
+            "vllm.cudagraph_capture_sizes: '--enforce-eager' begins with a dash, as options do: leave it out",
+        ),
     ],
 )
 def test_a_configuration_that_is_refused(stub: None, here: Path, config: dict[str, Any], message: str) -> None:

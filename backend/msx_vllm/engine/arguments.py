@@ -45,7 +45,7 @@ def _words(written: str, value: Any, actions: Mapping[str, argparse.Action]) -> 
     if isinstance(action, argparse.BooleanOptionalAction):
         return [_switch(name, option, value)]
     if isinstance(value, list) and action.nargs in ("+", "*"):
-        return [option, *map(_text, value)]
+        return [option, *(_member(name, one) for one in value)]
     return [f"{option}{dot}{members}={_text(value)}"]
 
 
@@ -53,6 +53,15 @@ def _switch(name: str, option: str, value: Any) -> str:
     if not isinstance(value, bool):
         raise HandlerLoadError(f"vllm.{name}: {show(value)} is not true or false")
     return option if value else f"--no-{option.removeprefix('--')}"
+
+
+def _member(name: str, value: Any) -> str:
+    """A word of its own. Raises HandlerLoadError for one that the parser would take for another option, which may be
+    one that a model cannot give."""
+    text = _text(value)
+    if text.startswith("-"):
+        raise HandlerLoadError(f"vllm.{name}: {show(value)} begins with a dash, as options do: leave it out")
+    return text
 
 
 def _text(value: Any) -> str:

@@ -11,9 +11,6 @@ from msx_sdk.generation import Constraint
 from msx_sdk.generation import SamplingParams as Asked
 from msx_vllm.checks import is_greedy
 
-CONSTRAINTS = ("json_schema", "json_object", "regex", "choice", "lark")
-
-
 GUIDANCE = "guidance"
 """The backend of structured outputs that computes with llguidance."""
 LENIENT = '"x-guidance": {"lenient": true}'
