@@ -10,10 +10,18 @@ from msx_sdk.errors import HandlerLoadError
 
 FILE = "vllm-errors.log"
 """Errors that vLLM's processes log, in the worker's folder: a record a line, as they reach the server."""
-HANDLER = {"class": "logging.FileHandler", "filename": FILE, "delay": True, "formatter": "records", "level": "ERROR"}
-"""`logging.config`'s handler that writes it, in the working directory."""
 MOST = 1 << 20
-"""Bytes that are read."""
+"""Bytes that are read, and that each of the two files has at most."""
+HANDLER = {
+    "class": "logging.handlers.RotatingFileHandler",
+    "filename": FILE,
+    "maxBytes": MOST,
+    "backupCount": 1,
+    "delay": True,
+    "formatter": "records",
+    "level": "ERROR",
+}
+"""`logging.config`'s handler that writes it, in the working directory, as long as the worker lives."""
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 
 from msx_sdk.errors import HandlerLoadError, PredictionError
 from msx_sdk.generation import GenerateRequest, SamplingParams
+from msx_vllm import start_errors
 from msx_vllm.deltas import OutputDeltas
 from msx_vllm.environment import log_configuration, prepare, variables
 from msx_vllm.memory import host_cache_bytes
@@ -111,6 +112,18 @@ def test_a_start_that_fails_in_another_process_tells_its_first_error(here: Path)
     (here / FILE).write_text("\n")
     with pytest.raises(HandlerLoadError, match="start: See root cause above"), explained(here):
         raise failed
+
+
+def test_the_errors_of_a_long_life_fill_no_disk(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(start_errors.HANDLER, "maxBytes", 1000)
+    prepare(here, None)
+    logging.config.dictConfig(log_configuration())
+    for _ in range(50):
+        logging.getLogger("vllm.test").error("it failed")
+    for handler in logging.getLogger("vllm").handlers:
+        handler.close()
+    logging.getLogger("vllm").handlers.clear()
+    assert 0 < sum(file.stat().st_size for file in here.glob(f"{FILE}*")) <= 2 * 1000
 
 
 def test_memory_is_divided_by_workers_and_ranks() -> None:
