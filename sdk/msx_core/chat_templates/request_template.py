@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -29,6 +30,7 @@ MEMORY = 512 << 20
 LONGEST = 4 << 20
 """The most characters of a prompt."""
 AT_ONCE = 2
+"""Processes, also of clients that have left: a thread waits for each, and is not free before."""
 
 
 class RenderTask(msgspec.Struct):
@@ -48,7 +50,7 @@ class RequestTemplates:
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
         self._tokens = dict(tokens)
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="chat-templates")
 
     async def render(
         self, template: str, messages: list[Message], tools: list[dict[str, Any]] | None = None, /, **options: Any
@@ -56,8 +58,8 @@ class RequestTemplates:
         """As `ChatTemplate.render`. Raises InvalidInput, which names `chat_template`, if it fails or exceeds a
         limit."""
         asked = conversation(self._tokens, messages, tools, **options)
-        async with self._turns:
-            written = await asyncio.to_thread(written_apart, template, asked.values)
+        loop = asyncio.get_running_loop()
+        written = await loop.run_in_executor(self._threads, written_apart, template, asked.values)
         return asked.prompt(written)
 
 

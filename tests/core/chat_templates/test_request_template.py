@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from queue import SimpleQueue
+from threading import Event
 from typing import Any
 
 import pytest
@@ -55,6 +57,34 @@ def test_the_time_that_it_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(request_template, "SECONDS", 0.001)
     with pytest.raises(InvalidInput, match=r"chat_template: it took longer than 0\.001 s"):
         written_apart("x", {})
+
+
+def test_processes_of_clients_that_left_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else clients that leave at once would have any number of them."""
+    begun, may_end = SimpleQueue[str](), Event()
+
+    def written(template: str, values: dict[str, Any]) -> str:
+        begun.put(template)
+        may_end.wait()
+        return template
+
+    async def leave_and_ask_again() -> str:
+        templates = RequestTemplates({})
+        left = [asyncio.create_task(templates.render(f"{number}", [])) for number in range(request_template.AT_ONCE)]
+        for _ in left:
+            await asyncio.to_thread(begun.get)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        waits = asyncio.create_task(templates.render("next", []))
+        await asyncio.to_thread(lambda: None)  # as long as another thread needs to begin
+        has_begun = not begun.empty()
+        may_end.set()
+        assert not has_begun
+        return await waits
+
+    monkeypatch.setattr(request_template, "written_apart", written)
+    assert asyncio.run(leave_and_ask_again()) == "next"
 
 
 def test_what_ends_the_process_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
