@@ -152,6 +152,17 @@ def test_a_template_gets_the_variables_that_it_reads(model: LocalModel) -> None:
     assert model.handler.owner.capabilities().template_variables == ("flag",)
 
 
+def test_functions_and_marks_of_a_template_are_no_variables(stub: None) -> None:
+    from msx_vllm.engine.prompts import variables_of
+
+    source = (
+        "{% set it = namespace(a=1) %}{{ bos_token }}{% generation %}{{ flag }}{% endgeneration %}"
+        "{{ strftime_now('%d') }}{{ raise_exception('no') }}"
+    )
+    assert variables_of(source) == ("flag",)
+    assert variables_of("{% unknown %}") is None
+
+
 @pytest.mark.parametrize("config", [{**CONFIG, "requestChatTemplate": True}])
 def test_a_template_of_the_request(model: LocalModel, config: dict[str, Any]) -> None:
     template = "{{ bos_token }}{% for m in messages %}{{ m.content }}!{% endfor %}{{ flag }}"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import jinja2.meta
-import jinja2.sandbox
+import jinja2
 from vllm.renderers.params import ChatParams, TokenizeParams
 
+from msx_core.chat_templates import sandbox
 from msx_core.chat_templates.request_template import RequestTemplates
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, TokenizeRequest
@@ -203,9 +203,8 @@ def template_of(tokenizer: Any, config: Any) -> str | None:
 
 def variables_of(template: str) -> tuple[str, ...] | None:
     """The variables that a template reads beyond messages, tools and special tokens; None if they are not known."""
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
     try:
-        found = jinja2.meta.find_undeclared_variables(environment.parse(template))
-    except jinja2.TemplateError:  # it has marks of Hugging Face's own
+        found = sandbox.variables_of(template)
+    except jinja2.TemplateError:  # vLLM's Jinja may have more extensions
         return None
     return tuple(sorted(one for one in found - {"messages", "tools"} if not one.endswith("_token")))

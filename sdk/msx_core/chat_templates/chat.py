@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Template, TemplateError
-from jinja2.meta import find_undeclared_variables
 
 from msx_core.chat_templates.conversation import conversation
 from msx_core.chat_templates.messages import Message
-from msx_core.chat_templates.sandbox import environment, failure_of
+from msx_core.chat_templates.sandbox import environment, failure_of, variables_of
 from msx_core.errors import HandlerLoadError, InvalidInput
 from msx_core.tokenizer_files import special_tokens, tokenizer_config
 from msx_core.tool_calls import format_of_template
@@ -30,7 +29,9 @@ class ChatTemplate:
         self._tokens = dict(tokens)
         self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
         """The name of the tool parser: the format in which the model was trained to write calls."""
-        self.variables = tuple(sorted(set().union(*map(_variables, sources.values())) - {"messages", "tools", *tokens}))
+        self.variables = tuple(
+            sorted(set().union(*map(variables_of, sources.values())) - {"messages", "tools", *tokens})
+        )
         """The variables that the template reads beyond these."""
 
     @classmethod
@@ -64,11 +65,6 @@ def _compiled(name: str, source: str) -> Template:
         return environment().from_string(source)
     except TemplateError as error:
         raise HandlerLoadError(f"The chat template {name!r} is not a valid Jinja template: {error}") from None
-
-
-def _variables(source: str) -> set[str]:
-    known = environment()
-    return find_undeclared_variables(known.parse(source)) - known.globals.keys()
 
 
 def _named(template: Any) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from jinja2 import TemplateError, nodes
 from jinja2.ext import Extension
+from jinja2.meta import find_undeclared_variables
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -32,6 +33,12 @@ def environment() -> ImmutableSandboxedEnvironment:
     result.filters["tojson"] = _to_json
     result.globals.update(raise_exception=_raise, strftime_now=_now)
     return result
+
+
+def variables_of(source: str) -> set[str]:
+    """The variables that a template reads. Raises TemplateError for one that is not valid Jinja."""
+    known = environment()
+    return find_undeclared_variables(known.parse(source)) - known.globals.keys()
 
 
 def failure_of(error: Exception) -> str:
