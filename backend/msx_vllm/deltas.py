@@ -38,6 +38,7 @@ class OutputDeltas:
         self._best = texts > request.params.n and copies == 1
         self._copies = copies
         self._usage = Usage(prompt=0, completion=0)
+        self._prompt: list[int] | None = None
         self._begun = False
 
     def read(self, output: EngineOutput) -> Iterator[GenerateDelta]:
@@ -70,7 +71,9 @@ class OutputDeltas:
     def _message(self, text: TextOutput, output: EngineOutput) -> MessageDelta | None:
         if self._parsing is None:
             return None
-        return self._parsing.message(text, list(output.prompt_token_ids or ()), stream=self._request.stream)
+        if self._prompt is None:  # each growth of a text has it, and it may be long
+            self._prompt = list(output.prompt_token_ids or ())
+        return self._parsing.message(text, self._prompt, stream=self._request.stream)
 
     def _tokens_of(self, text: TextOutput) -> tuple[Token, ...]:
         top = self._params.logprobs

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from msx_sdk.errors import HandlerLoadError, PredictionError
-from msx_sdk.generation import GenerateRequest, SamplingParams
+from msx_sdk.generation import GenerateRequest, MessageDelta, SamplingParams
 from msx_vllm import start_errors
 from msx_vllm.deltas import OutputDeltas
 from msx_vllm.environment import log_configuration, prepare, variables
 from msx_vllm.memory import host_cache_bytes
+from msx_vllm.outputs import GrownText
 from msx_vllm.start_errors import FILE, explained
 from msx_vllm.token_texts import TokenTexts, piece_bytes
 from tests.vllm.stub.vllm.tokenizers.hf import HfTokenizer
@@ -57,6 +58,24 @@ def test_a_text_that_vllm_gave_up_fails() -> None:
     deltas = OutputDeltas(GenerateRequest(prompt="a"), TokenTexts(HfTokenizer()), 1)
     with pytest.raises(PredictionError, match="vLLM ended the text before it was complete: abort"):
         list(deltas.read(ended("abort")))
+
+
+def test_a_parser_gets_one_copy_of_the_prompt() -> None:
+    prompts: list[list[int]] = []
+
+    class Parsing:
+        keeps_special = False
+
+        def message(self, text: GrownText, prompt: list[int], *, stream: bool) -> MessageDelta:
+            prompts.append(prompt)
+            return MessageDelta()
+
+    deltas = OutputDeltas(GenerateRequest(prompt="a"), TokenTexts(HfTokenizer()), 1, parsing=Parsing())
+    for _ in range(2):
+        list(deltas.read(ended("stop")))
+    first, second = prompts
+    assert first == [1]
+    assert second is first
 
 
 @pytest.mark.parametrize(
