@@ -22,7 +22,7 @@ from msx_frontend.workers.launcher import ExitStatus, RankStatus
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, segment_socket, socket_pair
 from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
 from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
-from msx_frontend.workers.shared_files import remove, shared_files
+from msx_frontend.workers.shared_files import noted, remove
 from msx_protocol import Load
 
 SHARED_EVERY = 5.0
@@ -152,19 +152,19 @@ class LocalRank:
 
     async def _watch_end(self) -> None:
         shared = await self._shared_until_end()
-        last = asyncio.create_task(asyncio.to_thread(shared_files, self.pid))
+        last = asyncio.create_task(asyncio.to_thread(noted, self.pid, shared))
         await asyncio.wait({last}, timeout=LAST_LOOK)
         self.kill()  # before it is reaped, while its process group cannot be another one's
         self.ended.set_result(ExitStatus(code=self._process.wait()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
-        await asyncio.to_thread(remove, shared | await last)
+        await asyncio.to_thread(remove, await last)
 
     async def _shared_until_end(self) -> set[Path]:
         """Wait for the end, and note meanwhile what nobody would remove after a kill."""
         ending, shared = asyncio.ensure_future(_process_end(self._process)), set[Path]()
         try:
             while not (await asyncio.wait({ending}, timeout=SHARED_EVERY))[0]:
-                shared |= await asyncio.to_thread(shared_files, self.pid)
+                shared = await asyncio.to_thread(noted, self.pid, shared)
             return shared
         finally:
             ending.cancel()

@@ -24,6 +24,11 @@ def shared_files(session: int) -> set[Path]:
     return {file for file, inode in _named() if inode in mapped} if mapped else set()
 
 
+def noted(session: int, before: Iterable[Path]) -> set[Path]:
+    """Files of `before` that are there still, and those that are shared now. Blocks for milliseconds."""
+    return {file for file in before if file.exists()} | shared_files(session)
+
+
 def remove(files: Iterable[Path]) -> None:
     """Remove those that are still there and belong to this user or to one whose files it may remove."""
     for file in files:

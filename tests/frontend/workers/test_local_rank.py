@@ -418,18 +418,18 @@ def test_shared_memory_goes_with_the_processes_that_named_it(
 ) -> None:
     """The resource tracker of multiprocessing, which would remove it, is killed with them."""
     monkeypatch.setattr(local_rank, "SHARED_EVERY", 0.01)
-    looked, seen = shared_files.shared_files, set[Path]()
+    looked, seen = shared_files.noted, set[Path]()
 
     async def test(bench: Bench) -> None:
         loop, found = asyncio.get_running_loop(), asyncio.Event()
 
-        def noted(session: int) -> set[Path]:
-            seen.update(looked(session))
+        def noted(session: int, before: set[Path]) -> set[Path]:
+            seen.update(looked(session, before))
             if len(seen) == 2:
                 loop.call_soon_threadsafe(found.set)
             return seen
 
-        monkeypatch.setattr(local_rank, "shared_files", noted)
+        monkeypatch.setattr(local_rank, "noted", noted)
         await found.wait()
         assert all(file.exists() for file in seen)
         if how == "the worker alone is killed":

@@ -28,3 +28,11 @@ def test_what_multiprocessing_and_the_collectives_of_engines_name(
     monkeypatch.setattr(shared_files, "SHARED", shared)
     monkeypatch.setattr(shared_files, "_session_of", lambda pid: 7)
     assert {file.name for file in shared_files.shared_files(7)} == set(NAMES) - {"another-programs"}
+
+
+def test_files_that_are_gone_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker may make and remove any number of them in a long life."""
+    kept, gone, new = (tmp_path / name for name in ("psm_1", "psm_2", "psm_3"))
+    kept.touch()
+    monkeypatch.setattr(shared_files, "shared_files", lambda session: {new})
+    assert shared_files.noted(7, {kept, gone}) == {kept, new}
