@@ -474,6 +474,9 @@ def test_placement_without_a_group() -> None:
     ]
 
 
+PLUGIN = "structured_outputs_config.reasoning_parser_plugin"
+
+
 @pytest.mark.parametrize(
     ("section", "told"),
     [
@@ -483,10 +486,37 @@ def test_placement_without_a_group() -> None:
         ({"trust-remote-code": True}, "vllm.trust-remote-code: a model cannot give it: it would run code"),
         ({"kv_transfer_config.kv_port": 5}, "vllm.kv_transfer_config.kv_port: a model cannot give it: the server says"),
         ({"max-model-len": 1, "max_model_len": 2}, "vllm.max_model_len: is given twice, with dashes"),
+        ({"ec-manager-config": {}}, "vllm.ec-manager-config: a model cannot give it: it would run code"),
+        *(
+            (section, f"vllm.{member}: a model cannot give it: it would run code that the files of a model name")
+            for section, member in [
+                ({"structured-outputs-config": {"reasoning_parser_plugin": "/a.py"}}, PLUGIN),
+                ({"structured_outputs_config": '{"reasoning_parser_plugin": "/a.py"}'}, PLUGIN),
+                ({"structured-outputs-config.reasoning_parser_plugin": "/a.py"}, PLUGIN),
+                ({"compilation-config": {"backend": "a.f"}}, "compilation_config.backend"),
+                ({"compilation-config.inductor_passes.p+": "a.f"}, "compilation_config.inductor_passes"),
+                ({"speculative-config": {"method": "custom_class", "model": "a.F"}}, "speculative_config.method"),
+                ({"speculative-config": {"model": "a.F"}}, "speculative_config.model"),
+            ]
+        ),
     ],
 )  # fmt: skip
 def test_arguments_of_vllm_that_a_model_cannot_give(section: Any, told: str) -> None:
     assert message(vllm=section).startswith(told)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"compilation-config": {"backend": "inductor", "mode": 3}},
+        {"compilation-config": "no JSON"},
+        {"speculative-config": {"method": "eagle", "model": "a.b"}},
+        {"speculative-config.model": "/drafts/a.b"},
+        {"structured_outputs_config": {"backend": "xgrammar"}},
+    ],
+)
+def test_arguments_of_vllm_without_code(section: Any) -> None:
+    assert parse(vllm=section).vllm == section
 
 
 def test_arguments_of_vllm_may_have_dashes() -> None:

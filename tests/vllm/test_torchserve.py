@@ -68,6 +68,13 @@ def test_what_has_no_effect_is_a_warning(
     assert f"handler.vllm_engine_config.{member}: has no effect: {reason}" in caplog.messages
 
 
+def test_code_that_a_value_names_is_refused(folder: Path) -> None:
+    section = config({"structured_outputs_config": {"reasoning_parser_plugin": "/a.py"}})
+    refusal = "vllm.structured_outputs_config.reasoning_parser_plugin: a model cannot give it: it would run code"
+    with pytest.raises(HandlerLoadError, match=refusal), LocalModel(VLLMHandler, folder, config=section):
+        pass
+
+
 def test_a_device_that_is_not_there_is_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     with LocalModel(VLLMHandler, folder, config={**config(), "deviceType": "gpu"}):
         pass

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.utils.argparse_utils import FlexibleArgumentParser
 
-from msx_core.config.vllm_section import unknown_argument
-from msx_core.values import show
+from msx_core.config.vllm_section import check_code, unknown_argument
+from msx_core.values import ConfigError, show
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -41,6 +41,10 @@ def _words(written: str, value: Any, actions: Mapping[str, argparse.Action]) -> 
     action = actions.get(name)
     if action is None:
         raise HandlerLoadError(unknown_argument(written, actions))
+    try:
+        check_code(written, value)
+    except ConfigError as error:
+        raise HandlerLoadError(str(error)) from None
     option = f"--{name.replace('_', '-')}"
     if isinstance(action, argparse.BooleanOptionalAction):
         return [_switch(name, option, value)]

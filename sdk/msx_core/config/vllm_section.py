@@ -6,6 +6,7 @@ Names may be written with dashes or underscores, as on vLLM's command line.
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from msx_core.config.vllm_code import code_in
 from msx_core.values import ConfigError, near_miss, show
 
 _FILES = "the server fetches the model's files, and its folder is the model"
@@ -31,6 +32,7 @@ DECIDED = {
             "worker_cls",
             "worker_extension_cls",
             "scheduler_cls",
+            "ec_manager_config",
             "logits_processors",
             "model_class_overrides",
         ),
@@ -107,8 +109,15 @@ def vllm_arguments(section: Any) -> dict[str, Any]:
         name = _name(written)
         if name in arguments:
             raise ConfigError(f"vllm.{written}: is given twice, with dashes and with underscores: give it once")
+        check_code(name, value)
         arguments[name] = value
     return {name: value for name, value in arguments.items() if value is not None}
+
+
+def check_code(name: str, value: Any) -> None:
+    """Raises ConfigError for a member that names code."""
+    if found := code_in(name, value):
+        raise ConfigError(f"vllm.{found}: a model cannot give it: {_CODE}")
 
 
 def check_names(section: Any, known: Collection[str]) -> None:
