@@ -12,6 +12,11 @@ from msx_vllm.token_texts import TokenTexts
 STOPPED = 503
 
 
+def incomplete(text: GrownText) -> PredictionError:
+    """The error of a text that vLLM gave up."""
+    return PredictionError(STOPPED, f"vLLM ended the text before it was complete: {text.finish_reason}")
+
+
 class ParsesTexts(Protocol):
     """The parsers of one request (`msx_vllm.engine.parsers`)."""
 
@@ -87,7 +92,7 @@ class OutputDeltas:
         if text.finish_reason == "length":
             return "length", None
         if text.finish_reason not in ("stop", "repetition"):
-            raise PredictionError(STOPPED, f"vLLM ended the text before it was complete: {text.finish_reason}")
+            raise incomplete(text)
         reason = text.stop_reason
         if isinstance(reason, str) or reason in self._params.stop_token_ids:
             return "stop", reason

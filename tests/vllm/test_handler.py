@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -209,6 +210,18 @@ def test_the_best_texts_of_beams(model: LocalModel) -> None:
     ]
     assert [(token.logprob, token.top[0].text) for token in found[1].tokens] == [(-0.5, "b"), (-1.5, "c")]
     assert (found[0].usage, found[1].usage) == (None, Usage(prompt=2, completion=4, cached=1))
+
+
+def test_beams_that_vllm_gave_up(model: LocalModel) -> None:
+    """It aborts requests before it sleeps."""
+
+    async def aborted(*_: object, **__: object) -> AsyncIterator[Any]:
+        text = SimpleNamespace(logprobs=[], finish_reason="abort")
+        yield SimpleNamespace(outputs=[text], num_cached_tokens=0)
+
+    engine_of(model).generate = aborted
+    refusal = ask(model, {"prompt": "a", "stream": False}, {"beam_search": BeamSearch(), "n": 2, "max_tokens": 2})
+    assert refusal == Refusal(503, "vLLM ended the text before it was complete: abort")
 
 
 @pytest.mark.parametrize(

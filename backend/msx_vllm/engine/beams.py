@@ -12,6 +12,7 @@ from msx_core.generation.beams import Beam, BeamRounds, EndedBeam, Tops, check_b
 from msx_core.generation.counts import texts_asked
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateDelta, GenerateRequest, Token, TopToken, Usage
+from msx_vllm.deltas import incomplete
 from msx_vllm.token_texts import TokenTexts, place
 
 
@@ -81,14 +82,18 @@ class EngineBeams:
         return BeamRounds(width, eos, prompt.room, request.params.beam_search)
 
     async def _one_token(self, prompt: BeamPrompt, beam: Beam, count: int, id: str) -> tuple[Tops, int]:
-        """-> The likeliest tokens behind the beam, and how many of its tokens were cached."""
+        """-> The likeliest tokens behind the beam, and how many of its tokens were cached. Raises PredictionError for
+        one that vLLM gave up."""
         given = {"type": "token", "prompt_token_ids": [*prompt.ids, *(token.id for token in beam.tokens)]}
         asked = SamplingParams(
             max_tokens=1, temperature=0.0, logprobs=count, ignore_eos=True, output_kind=RequestOutputKind.FINAL_ONLY
         )
         async with aclosing(self._engine.generate(given, asked, id, **prompt.options)) as outputs:
             (output,) = [output async for output in outputs]
-        (scores,) = output.outputs[0].logprobs
+        (text,) = output.outputs
+        if not text.logprobs:
+            raise incomplete(text)
+        (scores,) = text.logprobs
         ranked = sorted(scores.items(), key=lambda one: place(one[1]))[:count]
         return tuple((token, score.logprob) for token, score in ranked), output.num_cached_tokens or 0
 
