@@ -153,6 +153,12 @@ def test_a_template_gets_the_variables_that_it_reads(model: LocalModel) -> None:
     assert model.handler.owner.capabilities().template_variables == ("flag",)
 
 
+@pytest.mark.parametrize("name", ["messages", "tools", "bos_token"])
+def test_variables_that_a_template_gets_from_elsewhere(model: LocalModel, name: str) -> None:
+    request = {"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {name: []}}
+    assert ask(model, request, {}) == Refusal(400, f"chat_template_kwargs: {name} cannot be set")
+
+
 def test_functions_and_marks_of_a_template_are_no_variables(stub: None) -> None:
     from msx_vllm.engine.prompts import variables_of
 

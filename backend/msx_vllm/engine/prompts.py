@@ -12,6 +12,7 @@ import jinja2
 from vllm.renderers.params import ChatParams, TokenizeParams
 
 from msx_core.chat_templates import sandbox
+from msx_core.chat_templates.conversation import check_variables
 from msx_core.chat_templates.request_template import RequestTemplates
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, TokenizeRequest
@@ -20,7 +21,7 @@ from msx_vllm.engine.failures import TOO_LONG
 from msx_vllm.engine.images import EngineImages
 from msx_vllm.messages import ChatParts, illustrated, images_of_prompt
 
-STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "documents", "tools"})
+STANDARD = frozenset({"add_generation_prompt", "continue_final_message", "documents"})
 """Variables that a chat template has without being asked for."""
 
 
@@ -42,9 +43,8 @@ class EnginePrompts:
         self._given = template
         self.template = template or template_of(self._renderer.get_tokenizer(), engine.model_config)
         self.chats = self.template is not None
-        self._templates = (
-            RequestTemplates(_special_tokens(self._renderer.get_tokenizer())) if request_templates else None
-        )
+        self._tokens = _special_tokens(self._renderer.get_tokenizer())
+        self._templates = RequestTemplates(self._tokens) if request_templates else None
         self.variables = None if not self.template else variables_of(self.template)
 
     async def render(self, request: GenerateRequest) -> Any:
@@ -133,6 +133,8 @@ class EnginePrompts:
         return await self._templates.render(request.chat_template, request.messages or [], request.tools, **options)
 
     def _chat_params(self, request: GenerateRequest | TokenizeRequest) -> ChatParams:
+        """Raises InvalidInput."""
+        check_variables(request.chat_template_kwargs, self._tokens)
         begins = request.add_generation_prompt
         given = {
             "add_generation_prompt": not request.continue_final_message if begins is None else begins,

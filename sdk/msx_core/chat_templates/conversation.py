@@ -1,7 +1,7 @@
 """The variables of a chat template, and the prompt that is made of its output."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +42,19 @@ def conversation(
     **kwargs: Any,
 ) -> Conversation:
     """`tokens`: `bos_token` and so on. Raises InvalidInput."""
-    if taken := sorted(kwargs.keys() & {"messages", "tools", *tokens}):
-        raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
+    check_variables(kwargs, tokens)
     ready, mark = prepared(messages), ""
     if continue_final_message:
         mark = _marked(ready, bool(add_generation_prompt))
     begins = not continue_final_message if add_generation_prompt is None else add_generation_prompt
     values = {"documents": None, **tokens, **kwargs, "add_generation_prompt": begins}
     return Conversation({**values, "messages": ready, "tools": tools or None}, mark)
+
+
+def check_variables(given: Collection[str], tokens: Collection[str]) -> None:
+    """Raises InvalidInput for one that a template gets from elsewhere; `tokens`: names of special tokens."""
+    if taken := sorted({*given} & {"messages", "tools", *tokens}):
+        raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
 
 
 def _marked(messages: list[Message], begins: bool) -> str:
