@@ -63,6 +63,9 @@ class TensorSpec:
         return _KSERVE.get(self.dtype)
 
 
+_WRITES = frozenset({"Assign", "AssignAdd", "ScatterUpdate", "ScatterNdUpdate"})
+
+
 @dataclass(frozen=True)
 class MindIRSignature:
     """Inputs and outputs of a MindIR graph.
@@ -79,6 +82,11 @@ class MindIRSignature:
     graph_name: str
     producer: str
     producer_version: str
+
+    @property
+    def writes_parameters(self) -> bool:
+        """An operator writes a parameter, as caches are that two graphs share by name."""
+        return not _WRITES.isdisjoint(self.op_types)
 
 
 def read_signature(path: str | PathLike[str], *, offset: int = 0, length: int | None = None) -> MindIRSignature:

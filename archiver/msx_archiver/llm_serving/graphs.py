@@ -9,8 +9,6 @@ from msx_core.mindir import MindIRError, MindIRSignature, read_signature
 PAGED_INPUTS = ("slot_mapping", "block_tables")
 PAGED = frozenset({"PagedAttention", "PagedAttentionMask", "ReshapeAndCache"})
 LITE = frozenset({"PromptKVCache", "DecoderKVCache", "KVCacheMgr", "PromptFlashAttention", "IncreFlashAttention"})
-WRITES = frozenset({"Assign", "AssignAdd", "ScatterUpdate", "ScatterNdUpdate"})
-"""Operators that write parameters, as caches are that both graphs share by name."""
 OF_THE_TEXT = frozenset(
     {
         *("tokens", "input_ids", "token_ids", "input_tokens"),
@@ -66,7 +64,7 @@ def _problem(signature: MindIRSignature, *, caches: bool) -> str:
     for one in signature.inputs:
         if any(size < 0 for size in one.shape):
             return f"has the input {one.name} with sizes that vary; a graph is served with fixed ones"
-    if caches and not {*names} - OF_THE_TEXT and not signature.op_types & WRITES:
+    if caches and not {*names} - OF_THE_TEXT and not signature.writes_parameters:
         return "has no caches: none is among its inputs, and no operator writes a parameter"
     return ""
 

@@ -20,7 +20,7 @@ from msx_llm.mindir.inputs import GraphInputs
 from msx_llm.mindir.options import SECTION, TwoFiles
 from msx_llm.mindir.pool import RowPool
 from msx_llm.mindir.runner import ExportedGraph, TwoFileRunner
-from msx_llm.mindir.sharing import share_parameters
+from msx_llm.mindir.sharing import share_caches
 from msx_llm.text.parsers import check_parsers
 from msx_sdk import Context, HandlerLoadError, InvalidInput
 from msx_sdk.generation import GenerateRequest
@@ -60,7 +60,7 @@ class MindIRTextGenerator(TextGenerator):
         files = _file(context, options.prefill), _file(context, options.increment)
         networks = [load_mindir_file(file, context) for file in files]
         prefill, increment = (_graph(*each, options) for each in zip(files, networks, strict=True))
-        shared = [] if increment.inputs.caches else share_parameters(*networks)
+        shared = not increment.inputs.caches and share_caches(networks[0], networks[1], files[1])
         from msx_llm.mindir.device import MindSporeDevice
 
         length = context_of(self.yaml, increment.inputs)
@@ -71,7 +71,7 @@ class MindIRTextGenerator(TextGenerator):
             length,
             logits=options.logits,
             pad=options.pad_token,
-            shared=bool(shared),
+            shared=shared,
         )
         self.runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
         self.config = ExportedConfig(self.runner.vocab_size)

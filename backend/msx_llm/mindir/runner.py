@@ -183,7 +183,7 @@ class TwoFileRunner:
             raise HandlerLoadError(f"{increment.file} takes {increment.length} tokens a text; expected one at a time")
         if not increment.caches and not shared:
             raise HandlerLoadError(
-                f"{increment.file} has no caches among its inputs, and no parameter in common with {prefill.file}"
+                f"{increment.file} has no caches among its inputs, and writes no parameter that {prefill.file} has, too"
             )
         if not increment.caches and self.slots > 1:
             raise HandlerLoadError(

@@ -1,8 +1,16 @@
 """Caches that are parameters of the two graphs, and not inputs: both use the same memory."""
 
+from pathlib import Path
 from typing import Any
 
+from msx_core.mindir import read_signature
 from msx_core.mindspore.network import Network
+
+
+def share_caches(prefill: Network, increment: Network, file: Path) -> bool:
+    """Whether the increment, whose file this is, has caches that the prefill has, too. Weights alone are none: without
+    an operator that writes a parameter each token would be the first of its text."""
+    return read_signature(file).writes_parameters and bool(share_parameters(prefill, increment))
 
 
 def share_parameters(prefill: Network, increment: Network) -> list[str]:

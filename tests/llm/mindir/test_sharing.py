@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from msx_core.mindir import MindIRSignature
+from msx_llm.mindir import sharing
 from msx_llm.mindir.inputs import GraphInputs, TextRow
 from msx_llm.mindir.runner import ExportedGraph, TwoFileRunner
 from msx_sdk.errors import HandlerLoadError
@@ -63,6 +67,15 @@ def test_two_files_use_the_same_memory(tmp_path: Path) -> None:
     assert [line for line in lines if line[:1] in "[0123456789"] == ["['a.cache', 'b.cache']", "7.0", "11.0"]
 
 
+@pytest.mark.parametrize(("operator", "shared"), [("MatMul", False), ("ScatterUpdate", True)])
+def test_weights_in_common_are_no_caches(operator: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = MindIRSignature([], [], frozenset({operator}), frozenset(), "", "MindSpore", "2.10")
+    monkeypatch.setattr(sharing, "read_signature", lambda file: found)
+    weight = SimpleNamespace(name="weight", shape=(2,), dtype="float32", set_data=lambda other: None)
+    network: Any = SimpleNamespace(cell=SimpleNamespace(get_parameters=lambda: [weight]))
+    assert sharing.share_caches(network, network, Path("increment.mindir")) is shared
+
+
 def pair(batch: int = 1) -> tuple[ExportedGraph, ExportedGraph]:
     """Both see the tokens of one text in a place that neither has among its inputs."""
     held: list[int] = []
@@ -97,7 +110,7 @@ def test_one_text_after_the_other() -> None:
 
 @pytest.mark.parametrize(
     ("batch", "shared", "message"),
-    [(1, False, "no parameter in common with prefill.mindir"), (3, True, "takes 3 texts: export it with one")],
+    [(1, False, "writes no parameter that prefill.mindir has, too"), (3, True, "takes 3 texts: export it with one")],
 )
 def test_refusals(batch: int, shared: bool, message: str) -> None:
     with pytest.raises(HandlerLoadError, match=message):
