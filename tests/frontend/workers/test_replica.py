@@ -92,6 +92,7 @@ class Owner:
         self.states: list[ReplicaState] = []
         self.room: list[BatchRunner] = []
         self.changed = asyncio.Event()
+        self.refused = ""
 
     def replica_changed(self, replica: Replica) -> None:
         self.states.append(replica.state)
@@ -99,6 +100,9 @@ class Owner:
 
     def group_has_room(self, group: BatchRunner) -> None:
         self.room.append(group)
+
+    def refusal(self, group: WorkerGroup) -> str:
+        return self.refused
 
 
 class FakeBackoff:
@@ -241,6 +245,23 @@ def test_it_gives_up_when_the_back_off_says_so(caplog: pytest.LogCaptureFixture)
 
     run(test())
     assert "worker 9000 is given up: it failed for longer than maxRetryTimeoutInSec" in caplog.messages
+
+
+def test_a_worker_whose_model_may_not_serve_ends(caplog: pytest.LogCaptureFixture) -> None:
+    """The next one is tried later: the other model may have gone."""
+
+    async def test() -> None:
+        async with bench_of(0.0) as bench:
+            bench.owner.refused = "Model m answers /v1/embeddings."
+            (await bench.group()).load()
+            group = await bench.group(2)
+            bench.owner.refused = ""
+            group.load()
+            await bench.until(ReplicaState.READY)
+            assert bench.owner.states.count(ReplicaState.READY) == 1
+
+    run(test())
+    assert "worker 9000 ended: Model m answers /v1/embeddings." in caplog.messages
 
 
 def test_torchserves_lines(caplog: pytest.LogCaptureFixture) -> None:
