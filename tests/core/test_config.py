@@ -497,6 +497,8 @@ PLUGIN = "structured_outputs_config.reasoning_parser_plugin"
                 ({"compilation-config.inductor_passes.p+": "a.f"}, "compilation_config.inductor_passes"),
                 ({"speculative-config": {"method": "custom_class", "model": "a.F"}}, "speculative_config.method"),
                 ({"speculative-config": {"model": "a.F"}}, "speculative_config.model"),
+                ({"spec-method": "custom_class"}, "speculative_config.method"),
+                ({"spec-model": "a.F"}, "speculative_config.model"),
             ]
         ),
     ],

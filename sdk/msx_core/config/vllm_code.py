@@ -8,7 +8,7 @@ from typing import Any
 def code_in(written: str, value: Any) -> str:
     """The path of a member by which vLLM would run code that the model names; "" without one. `written`: the name of an
     argument with underscores, whose members may follow with dots; `value`: also as a text of JSON."""
-    name, *inside = written.split(".")
+    name, *inside = _SHORT.get(written, written).split(".")
     for key in reversed(inside):
         value = {key.removesuffix("+"): value}
     members = _members(value)
@@ -30,6 +30,9 @@ def _is_path(value: Any) -> bool:
     parts = value.split(".") if isinstance(value, str) else []
     return len(parts) > 1 and all(part.isidentifier() for part in parts)
 
+
+_SHORT = {"spec_method": "speculative_config.method", "spec_model": "speculative_config.model"}
+"""Arguments that stand for members of another."""
 
 _CODE: Mapping[str, Mapping[str, Callable[[Mapping[str, Any]], bool]]] = {
     "compilation_config": {
