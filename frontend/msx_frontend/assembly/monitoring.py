@@ -31,7 +31,9 @@ class Monitoring:
     ) -> None:
         """`spans` is None where requests are not traced. Raises MetricsConfigError."""
         self._config = config
-        self._logs = _logs(output, env) if config.metrics_mode in ("log", "legacy") else None
+        written = config.metrics_mode in ("log", "legacy")
+        logs = _logs(output, env) if written or output.access_file is not None else None
+        self._logs = logs if written else None  # else they are there, empty, beside TorchServe's other log files
         self.metrics = ServerMetrics(
             config.metrics_mode,
             load_spec(config.metrics_config),

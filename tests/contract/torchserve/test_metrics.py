@@ -251,4 +251,4 @@ def test_without_a_mode_everything_is_on_the_listener(tmp_path: Path) -> None:
         server.predict("prints", b"x")
         shown(server, rf'Printed\{{ModelName="prints",Level="Model",Hostname="{HOST}",\}} 2\.0')
         assert server.metric("Requests2XX") > 0
-    assert not (tmp_path / "logs" / "ts_metrics.log").exists()
+    assert [(tmp_path / "logs" / f"{name}_metrics.log").read_text() for name in ("ts", "model")] == ["", ""]

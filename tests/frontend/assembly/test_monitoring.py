@@ -1,5 +1,12 @@
-from msx_frontend.assembly.monitoring import CountedCalls, CountedReplies
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.assembly.monitoring import CountedCalls, CountedReplies, Monitoring
+from msx_frontend.config import ServerConfig
 from msx_frontend.logs.access_log import AccessLog
+from msx_frontend.logs.output import LogOutput
+from msx_frontend.logs.rotating import RotatingFile
 from msx_frontend.metrics import ServerMetrics
 from tests.frontend.logs.test_access_log import Call
 from tests.frontend.metrics.test_server import exposed
@@ -32,3 +39,16 @@ def test_every_line_of_the_access_log_is_a_reply_but_for_probes() -> None:
         "code=8,key=team-a,protocol=grpc": 1,
     }
     assert "".join(texts).count("\n") == 8
+
+
+@pytest.mark.parametrize("mode", [None, "prometheus", "log"])
+def test_the_metric_logs_are_there_beside_torchserves_log_files(tmp_path: Path, mode: str | None) -> None:
+    def made(access_file: RotatingFile | None) -> list[str]:
+        folder = tmp_path / ("own" if access_file is None else "usual")
+        output = LogOutput(lambda line: None, access_file=access_file)
+        Monitoring(ServerConfig(metrics_mode=mode), output, {"METRICS_LOCATION": str(folder)}, None)  # type: ignore[arg-type]
+        return sorted(path.name for path in folder.glob("*"))
+
+    both = ["model_metrics.log", "ts_metrics.log"]
+    assert made(RotatingFile(tmp_path / "access_log.log")) == both
+    assert made(None) == (both if mode == "log" else []), "with a logging configuration of the user's"
