@@ -264,6 +264,11 @@ class WorkerGroup:
     # -- for the describe API and the log --
 
     @property
+    def ended_by(self) -> GroupEnd:
+        """Why it has ended. Raises InvalidStateError before that."""
+        return self._ended.result()
+
+    @property
     def labels(self) -> dict[str, object]:
         return {"model": self.spec.load.model_name, "version": self.spec.load.model_version, "rank": 0}
 

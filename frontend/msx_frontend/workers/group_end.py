@@ -26,6 +26,8 @@ class GroupEnd:
     """Killed from outside, by a signal or with its node: the model has not failed by itself."""
     elsewhere: bool = False
     """It was not at fault: it starts again at once, on other devices."""
+    unanswered: bool = False
+    """A call, or the load, has taken too long."""
 
     @property
     def public_reason(self) -> str:
@@ -83,7 +85,7 @@ def load_too_slow(limit: float, phases: str) -> GroupEnd:
         f"The model was not loaded within startupTimeout ({limit:g} s; {phases}): "
         f"raise startupTimeout in model-config.yaml if it needs longer."
     )
-    return GroupEnd(reason, WorkerDied(reason))
+    return GroupEnd(reason, WorkerDied(reason), unanswered=True)
 
 
 def broken(reason: str, rank: str = "") -> GroupEnd:
@@ -97,7 +99,7 @@ def no_response(limit: float, silent: str = "", waiting: str = "") -> GroupEnd:
     more = [waiting, f"{silent} does not answer pings either" if silent else ""]
     details = "; ".join(filter(None, [f"{limit:g} s", *more]))
     reason = f"The worker did not respond within responseTimeout ({details})."
-    return GroupEnd(reason, WorkerTimedOut(reason))
+    return GroupEnd(reason, WorkerTimedOut(reason), unanswered=True)
 
 
 def no_heartbeat(limit: float, rank: str = "") -> GroupEnd:

@@ -37,3 +37,18 @@ class TorchServeLines:
 
     def retries(self, delay: float) -> None:
         log.info("Retry worker: %d in %g seconds.", self._number, delay, extra=self._labels)
+
+
+class UnansweredCalls:
+    """Counts ends of a version's workers, in a row, because a call was not answered in time. An answer of any of its
+    workers ends the row."""
+
+    def __init__(self) -> None:
+        self._row, self._answered = 0, 0.0
+
+    def group_ended(self, end: GroupEnd, answered: float, labels: Mapping[str, object]) -> None:
+        """`answered`: requests that the version has answered so far."""
+        if end.unanswered:
+            self._row = self._row + 1 if answered <= self._answered else 1
+            self._answered = answered
+            log.error("Number or consecutive unsuccessful inference %d", self._row, extra=labels)

@@ -85,6 +85,8 @@ def test_no_answer_within_the_response_timeout(gates: Gates) -> None:
     after = gates.server.describe("slow")["workers"][0]
     assert (after["id"], after["lastError"]) == (before["id"], expected.partition(". ")[2])
     assert after["pid"] != before["pid"]
+    said = "Number or consecutive unsuccessful inference 1"
+    wait_until(lambda: said in gates.server.log.read_text(), "it is counted", gates.server.tail)
 
 
 @pytest.mark.parametrize(

@@ -542,7 +542,8 @@ def test_no_response_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     async def test(bench: Bench) -> None:
         (running,), (waiting,) = bench.predict(b"/dev/null"), bench.predict(b"x")
         end = await bench.group.wait_ended()
-        assert end.reason == did_not_respond("0.3 s")
+        assert (end.reason, end.unanswered) == (did_not_respond("0.3 s"), True)
+        assert bench.group.ended_by is end
         assert isinstance(error_of(running), WorkerTimedOut)
         assert bench.owner.returned == [waiting]
 

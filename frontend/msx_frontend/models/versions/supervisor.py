@@ -27,6 +27,7 @@ from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.in_flight import Finished
 from msx_frontend.workers.replica import Replica, ReplicaState
+from msx_frontend.workers.torchserve_lines import UnansweredCalls
 from msx_protocol import MetricInfo, MetricSample
 
 log = logging.getLogger("msx.models")
@@ -75,6 +76,7 @@ class Supervisor:
         self.autoscaler = Autoscaler(
             labels, config, self.dispatcher, self.replicas, metrics, timer, self.judge, self.first_load
         )
+        self._unanswered = UnansweredCalls()
         self.sleep = VersionSleep(source.name, self._ready_groups)
 
     def _ready_groups(self) -> list[BatchRunner]:
@@ -149,6 +151,7 @@ class Supervisor:
 
     def group_ended(self, group: WorkerGroup) -> None:
         self._metrics.worker_ended(group.number)
+        self._unanswered.group_ended(group.ended_by, self.dispatcher.answered, {**group.labels, "worker": group.number})
         self.dispatcher.group_gone(group.runner)
         self.judge()
 
