@@ -42,8 +42,7 @@ class PidFile:
 
     def remove_left(self) -> bool:
         """Remove it if the server that wrote it is gone. Raises OSError."""
-        pid = self._read()
-        if pid is None or psutil.pid_exists(pid):
+        if self._read() is None or self.server() is not None:
             return False
         self.path.unlink()
         return True
@@ -51,14 +50,13 @@ class PidFile:
     def server(self) -> int | None:
         """The process that wrote it; None where there is none, or its number is that of a later process."""
         pid = self._read()
-        with contextlib.suppress(OSError, psutil.Error):
+        with contextlib.suppress(OSError, ValueError, OverflowError, psutil.Error):  # a number may be no pid
             if pid is not None and psutil.Process(pid).create_time() <= self.path.stat().st_mtime + INEXACT:
                 return pid
         return None
 
     def _other_lives(self) -> bool:
-        pid = self._read()
-        return pid is not None and pid != os.getpid() and psutil.pid_exists(pid)
+        return self.server() not in (None, os.getpid())
 
     def _read(self) -> int | None:
         with contextlib.suppress(OSError, ValueError):

@@ -21,9 +21,16 @@ def test_it_is_there_for_as_long_as_the_server(path: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize("text", ["999999999", "nonsense", ""])
+@pytest.mark.parametrize("text", ["999999999", "nonsense", "", "-5", str(1 << 70)])
 def test_what_a_killed_server_left_is_replaced(path: Path, text: str) -> None:
     path.write_text(text)
+    PidFile().write()
+    assert path.read_text() == str(os.getpid())
+
+
+def test_what_was_left_is_replaced_though_a_later_process_has_its_number(path: Path) -> None:
+    path.write_text(str(os.getppid()))
+    os.utime(path, (1, 1))
     PidFile().write()
     assert path.read_text() == str(os.getpid())
 
@@ -70,5 +77,6 @@ def test_the_server_that_wrote_it(path: Path) -> None:
     assert PidFile().server() == os.getpid()
     os.utime(path, (1, 1))
     assert PidFile().server() is None, "this process began later than the file was written"
-    path.write_text("999999999")
-    assert PidFile().server() is None
+    for other in ("999999999", "-5", str(1 << 70)):
+        path.write_text(other)
+        assert PidFile().server() is None
