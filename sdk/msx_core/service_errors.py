@@ -10,6 +10,7 @@ ServiceError
 │   ├── MalformedJson                          where its JSON ends to be JSON
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── UnknownEncoding, EncodingSwitchedOff       its Content-Encoding
+│   └── CompressionSwitchedOff                 one that the model's service does not read
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, AppNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow

@@ -153,7 +153,13 @@ def _texts() -> Iterator[Ask]:
         yield Ask("POST", path, b"{}")
     for path in ("/api/tags", "/api/ps", "/api/version", "/api/nothing"):
         yield Ask("GET", path)
-    yield Ask("POST", "/api/pull", b"{}")
+    for path in ("pull", "push", "create", "copy", "blobs/sha256:1"):
+        yield Ask("POST", f"/api/{path}", b"{}")
+    yield Ask("DELETE", "/api/delete", b"{}")
+    for place in ("/predictions/llm/1.0", "/predictions/llm/", "/predictions/m/1.0"):
+        yield Ask("POST", f"{place}/v1/completions", b'{"prompt": "x"}')
+        yield Ask("POST", f"{place}/v1/chat/completions", CHAT)
+        yield Ask("GET", f"{place}/v1/models")
     yield Ask("GET", "/", headers=(("user-agent", "ollama-python/1"),))
     yield Ask("GET", "/v1/models", headers=(("anthropic-version", "2023-06-01"), ("x-api-key", "any")))
     yield Ask("POST", "/chat_tokenize", CHAT)
@@ -489,9 +495,8 @@ class Served:
 
 
 def _masked(body: bytes) -> bytes:
-    return re.sub(
-        rb'("(?:ns|last_inference|created|created_at|pid|memoryUsage|\w*[tT]ime\w*)": ?)"?[-\d.:TZ+]+"?', rb"\1*", body
-    )
+    times = rb"ns|last_inference|created|created_at|modified_at|pid|\w+_duration|memoryUsage|\w*[tT]ime\w*"
+    return re.sub(rb'("(?:' + times + rb')": ?)"?[-\d.:TZ+]+"?', rb"\1*", body)
 
 
 @contextmanager

@@ -196,7 +196,6 @@ NOT_RUN = {
         "pip install": INSTALLS,
         "msx-serve net.mindir": "tests/long/test_first_prediction.py types it, and its playground in a browser",
     },
-    "docs/anthropic.md": {"export": "for the command behind it", "claude": "needs Claude Code and a model for it"},
     "docs/archives.md": {"msx-archiver --model-name matmul": "needs MindIR files of eight ranks"},
     "docs/engines.md": {"msx-serve doctor --huggingface": "needs the weights of a hub's model"},
     "docs/interpreters.md": {
@@ -210,6 +209,7 @@ NOT_RUN = {
         "python -m benchmarks overhead": "takes minutes, and a machine that does nothing else",
         "python -m benchmarks all": "takes an hour, and a machine that does nothing else",
     },
+    "docs/benchmarks/engines.md": {"python -m benchmarks engines": "needs vLLM, and a machine that does nothing else"},
     "docs/deploy.md": {
         "docker": "needs Docker's engine; tests/deploy runs what the image starts",
         "export": "for the command behind it",

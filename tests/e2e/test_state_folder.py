@@ -96,7 +96,7 @@ def test_two_servers_share_a_model_store(tmp_path: Path) -> None:
     before = listing(store)
     (tmp_path / "pid").mkdir()
     flags = [("--models", "echo.mar", "--state-dir", str(tmp_path / name)) for name in ("one", "two")]
-    with run_server(tmp_path, *flags[0], env={"TEMP": str(tmp_path / "pid")}) as one:
+    with run_server(tmp_path, *flags[0], env={"TMPDIR": str(tmp_path / "pid")}) as one:
         with run_server(tmp_path, *flags[1]) as two:
             assert one.predict("echo", b"1").content == two.predict("echo", b"1").content == b"1"
             assert one.state != two.state

@@ -15,11 +15,14 @@ from tests.vllm.tiny_model import make_tiny_model
 pytestmark = pytest.mark.mindspore
 pytest.importorskip("mindspore")
 
+CONFIG = {"maxConcurrent": 8, "mindspore": {"compileCache": False}}
+"""The cache would be that of all tests behind these in the process."""
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalModel]:
     folder = make_tiny_model(tmp_path_factory.mktemp("llama") / "model")
-    with without_graphs(), LocalModel("text_generation", folder, config={"maxConcurrent": 8}) as model:
+    with without_graphs(), LocalModel("text_generation", folder, config=CONFIG) as model:
         yield model
 
 

@@ -41,6 +41,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     key_file: str | None
     keeps_keys: bool = True
     """The next server takes the keys of `key_file` (keep_tokens)."""
+    temporary_folder: str | None = None
+    """The folder of its temporary files, if a variable names it."""
     status_socket: str | None = None
     """The socket of `--status`; None if the state folder cannot have a socket."""
     log_file: str | None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.pid_file import temporary_folder
 from msx_frontend.models.startup.summary import StartSummary
 
 
@@ -39,6 +40,7 @@ def instance_info(
         certificate=None if context.tls is None else context.tls.identity.chain.decode(),
         key_file=None if tokens is None else str(tokens.path),
         keeps_keys=config.keep_tokens,
+        temporary_folder=temporary_folder(os.environ),
         status_socket=None if status is None else str(status),
         log_file=log_file,
         log_files=output.files(log_file),

@@ -155,9 +155,12 @@ def the_one(options: Options) -> InstanceInfo | None:
 
 
 def _of_pid_file(found: list[InstanceInfo], env: Mapping[str, str]) -> list[InstanceInfo]:
-    """The one whose pid file stands in the folder that a variable names; without one, all."""
-    pid = PidFile(env).server() if temporary_folder(env) else None
-    return [info for info in found if info.pid == pid] or found
+    """The one whose pid file stands in the folder that a variable names, and that shares it with no other; else all."""
+    folder = temporary_folder(env)
+    pid = PidFile(env).server() if folder else None
+    own = [info for info in found if info.pid == pid]
+    others = [info for info in found if info.temporary_folder == folder]  # the file is that of the first of these
+    return own if own and len(others) < 2 else found
 
 
 def _which(running: list[InstanceInfo]) -> str:

@@ -45,6 +45,8 @@ def routes(server: Server) -> dict[tuple[str, str], bool]:
         managed = family.listener == "management"
         base = server.info.management if managed else server.info.inference
         for route in family.routes if family.listener != "metrics" else ():
+            if route.when is not None and not route.when():
+                continue
             path = re.sub(r"\{[^}]*\}", "x", route.path)
             found.setdefault((route.method, base + path), managed or route.key == "management")
     return found

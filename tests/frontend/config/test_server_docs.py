@@ -33,6 +33,7 @@ SERVER, KEYS, LOGS, MANAGEMENT_PAGE, INFERENCE_PAGE = (
 )
 METHODS = {"any", "GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}
 PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models", "from-llm-serving")
+FURTHER_PAGES = ("anthropic", "ollama", "from-torchserve-vllm")
 
 
 def paths_of(listener: str) -> list[str]:
@@ -59,7 +60,7 @@ def with_and_without(text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", [*paths_of("inference"), *paths_of("management"), *paths_of("metrics")])
 def test_every_route_of_every_family(path: str) -> None:
-    pages = ((DOCS / f"{name}.md").read_text() for name in PAGES)
+    pages = ((DOCS / f"{name}.md").read_text() for name in (*PAGES, *FURTHER_PAGES))
     assert unnamed(path) in {unnamed(known) for page in pages for known in mentioned(page)}
 
 
