@@ -77,7 +77,8 @@ class Model:
 
     def _instances(self, args: tuple[Any, ...], subgraph: int) -> tuple[bool, Instances]:
         """Whether it is one instance, and the instances. Raises RuntimeError."""
-        failed = f"Model({self.key} ,subgraph={subgraph}).call() failed: "
+        place = f" ,subgraph={subgraph}" if subgraph else ""
+        failed = f"Model({self.key}{place}).call() failed: "
         if not args:
             raise RuntimeError(
                 f"{failed}no inputs provided, the inputs can be call(x1, x2) for single instance or "

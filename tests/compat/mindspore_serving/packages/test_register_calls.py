@@ -75,16 +75,19 @@ REFUSALS = {
         "replace 'call_servable'"
     ),
     method("y = call_servable(x)", "if y:", "    pass", "return y"): (
-        COMPLEX.format("call_servable;") + ", code If: line 4"
+        COMPLEX.format("call_servable") + ", code If: line 4"
     ),
-    method("if x:", "    y = call_servable(x)", "return y"): COMPLEX.format("call_servable;"),
-    method("return call_servable(x)"): COMPLEX.format("call_servable;"),
+    method("a = call_preprocess(before, x)", "y = call_servable(a)", "if y:", "    pass", "return y"): (
+        COMPLEX.format("call_preprocess;call_servable") + ", code If: line 5"
+    ),
+    method("if x:", "    y = call_servable(x)", "return y"): COMPLEX.format("call_servable"),
+    method("return call_servable(x)"): COMPLEX.format("call_servable"),
     method("a = call_servable(x)", "y = add_stage(after, a, outputs_count=1, batch_size=0)", "return y"): (
-        COMPLEX.format("call_servable;") + ", code Assign: line 4"
+        COMPLEX.format("call_servable") + ", code Assign: line 4"
     ),
     method("again = lambda: add_stage(after, x, outputs_count=1, batch_size=0)", "return again()").replace(
         "    return again", "    y = call_servable(x)\n    return again"
-    ): COMPLEX.format("call_servable;") + ", code Assign: line 3",
+    ): COMPLEX.format("call_servable") + ", code Assign: line 3",
     method("y = call_servable(x)", "return x", "y = call_postprocess(after, y)"): (
         "Failed to parse method m, the number of stages obtained through the AST 2 is inconsistent with the running "
         "result 1. Condition and loop statements are not supported in methods currently."

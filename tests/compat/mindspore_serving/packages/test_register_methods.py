@@ -152,21 +152,23 @@ def test_what_is_refused(tmp_path: Path, source: str) -> None:
 
 
 CALLS = [
-    ((), "Model(a ,subgraph=0).call() failed: no inputs provided, the inputs can be call(x1, x2) for single instance "
+    ((), 0, "Model(a).call() failed: no inputs provided, the inputs can be call(x1, x2) for single instance "
      "or call([[x1, x2], [x1, x2]]) for multi instances."),
-    (([1],), "Model(a ,subgraph=0).call() failed: inputs format invalid, the inputs can be call(x1, x2) for single "
+    (([1],), 0, "Model(a).call() failed: inputs format invalid, the inputs can be call(x1, x2) for single "
      "instance or  call([[x1, x2], [x1, x2]]) for multi instances."),
-    ((1,), "Model(a).call() failed: Run worker for inference failed, worker has not been started"),
+    ((), 1, "Model(a ,subgraph=1).call() failed: no inputs provided, the inputs can be call(x1, x2) for single "
+     "instance or call([[x1, x2], [x1, x2]]) for multi instances."),
+    ((1,), 0, "Model(a).call() failed: Run worker for inference failed, worker has not been started"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("args", "text"), CALLS)
-def test_a_model_is_called_wrongly(tmp_path: Path, args: tuple[object, ...], text: str) -> None:
+@pytest.mark.parametrize(("args", "subgraph", "text"), CALLS)
+def test_a_model_is_called_wrongly(tmp_path: Path, args: tuple[object, ...], subgraph: int, text: str) -> None:
     model = declared(tmp_path, "declare_model('a', 'MindIR')\n@register_method('y')\ndef m(x):\n    return x\n").models[
         "a"
     ]
     with pytest.raises(RuntimeError) as caught:
-        model.call(*args)
+        model.call(*args, subgraph=subgraph)
     assert str(caught.value) == text
 
 

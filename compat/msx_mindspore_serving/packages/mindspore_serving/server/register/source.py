@@ -31,7 +31,7 @@ def read_calls(method: str, function: Callable[..., Any]) -> list[CallSource]:
     names = [name for name in map(_called, ast.walk(definition)) if name]
     if not names:
         return []
-    shown = "".join(f"{name};" for name in dict.fromkeys(names))
+    shown = ";".join(dict.fromkeys(names))
     return [call for node in definition.body for call in _read(method, node, shown)]
 
 
