@@ -27,6 +27,7 @@ NAMES = {
         *("add_stage", "declare_model", "declare_servable", "register_method", "call_preprocess", "call_servable"),
         *("call_preprocess_pipeline", "call_postprocess", "call_postprocess_pipeline"),
     ),
+    "log": ("debug", "info", "warning", "error", "get_level", "get_log_config"),
     "server.distributed": ("declare_servable", "start_servable", "startup_agents"),
     "server.master.context": ("set_max_enqueued_requests",),
     "proto.ms_service_pb2": (
@@ -36,7 +37,10 @@ NAMES = {
 }
 """Public names, by modules of `mindspore_serving`."""
 
-SECTIONS = ("mindspore_serving.client", "mindspore_serving.server", "mindspore_serving.server.register")
+SECTIONS = (
+    *("mindspore_serving.client", "mindspore_serving.server", "mindspore_serving.server.register"),
+    "mindspore_serving.log",
+)
 
 LOGS = (
     "Serving: Serving gRPC server start success, listening on",
