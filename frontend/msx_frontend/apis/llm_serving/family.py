@@ -5,8 +5,8 @@ from typing import Any
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.llm_serving import reply_schemas as schemas
-from msx_frontend.apis.llm_serving.generate import generate, generate_either, generate_stream
-from msx_frontend.apis.llm_serving.request import ServingRequest
+from msx_frontend.apis.llm_serving.generate import generate, generate_either, generate_stream, generated_stream
+from msx_frontend.apis.llm_serving.request import ServingInstances, ServingRequest
 from msx_frontend.apis.llm_serving.serving import answer_with, model_info, running, waiting
 from msx_frontend.generation.errors import as_json, tgi_failure
 from msx_frontend.generation.text_models import TextModels
@@ -18,7 +18,7 @@ EXAMPLE = {"inputs": "Once upon a time", "parameters": {"max_new_tokens": 16, "d
 
 def llm_serving(models: TextModels) -> Family:
     """Errors have TGI's form, whose `error` its client reads. Below `/models/` all is TorchServe's where no model
-    generates."""
+    generates; `:generated_stream` of a model that does not is a servable's method."""
     return Family("llm-serving", tuple(_routes(models)), failure)
 
 
@@ -45,6 +45,16 @@ def _routes(models: TextModels) -> Iterator[Route]:
             when=models.directory.may_generate,
             **shapes,
         )
+    yield Route(
+        "POST",
+        "/model/{model}:generated_stream",
+        text_route(api, generated_stream),
+        summary="Generate a text, token by token, with MindSpore Serving's body",
+        request_schema=ServingInstances,
+        example={"instances": EXAMPLE["inputs"], "parameters": EXAMPLE["parameters"]},
+        whose=lambda names: models.one(names["model"], None).generates(),
+        **events,
+    )
     for name, says, summary, schema in (
         ("get_bs", running, "Requests that run", schemas.Number),
         ("get_request_numbers", waiting, "Requests that wait", schemas.Number),

@@ -1,4 +1,5 @@
-"""llm-serving's generation routes: `/models/{model}`, which streams where the body says so, and one for each form."""
+"""llm-serving's generation routes: `/models/{model}`, which streams where the body says so, one for each form, and
+MindSpore Serving's."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_core.generation import GENERATE, Capabilities, GenerateDelta
-from msx_frontend.apis.llm_serving.request import ServingRequest, as_lines, generate_request, read
+from msx_frontend.apis.llm_serving.request import ServingInstances, ServingRequest, as_lines, generate_request, read
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -27,6 +28,11 @@ def generate(request: TextRequest) -> CompleteTextReply:
 
 def generate_stream(request: TextRequest) -> StreamedTextReply:
     return _stream(request, read(request))
+
+
+def generated_stream(request: TextRequest) -> StreamedTextReply:
+    request.names = {"inputs|prompt": "instances"}
+    return _stream(request, read(request, ServingInstances))
 
 
 def generate_either(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

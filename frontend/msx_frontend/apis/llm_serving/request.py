@@ -68,9 +68,15 @@ class ServingRequest(msgspec.Struct, kw_only=True):
         return self.parameters or ServingParameters()
 
 
-def read(request: TextRequest) -> ServingRequest:
+class ServingInstances(ServingRequest, kw_only=True):
+    """The body at MindSpore Serving's path, where the prompt has the name that all its bodies have."""
+
+    inputs: str = msgspec.field(name="instances")
+
+
+def read(request: TextRequest, kind: type[ServingRequest] = ServingRequest) -> ServingRequest:
     """Raises MalformedJson, WrongParameter."""
-    asked = request.read(ServingRequest, strict=False)
+    asked = request.read(kind, strict=False)
     request.ignored = [f"parameters.{name}" for name in UNUSED if getattr(asked.asked, name) not in _NOTHING]
     return asked
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from msx_core.generation import SamplingParams
+from msx_core.text_limits import TextLimits
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker, words
 from tests.loops import run
@@ -141,6 +142,39 @@ def test_a_stream_is_bare_lines(path: str) -> None:
         ]
         assert [one[0]["generated_text"] for one in data] == ["a", "b", "", "ab"]
         assert data[-1] == [WHOLE]
+
+    run(test())
+
+
+def test_the_stream_at_mindspore_servings_path() -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a", "b")])
+        body = {"instances": "hi", "parameters": {"max_new_tokens": 7, "seed": 3}}
+        exchange = await speaker.begin("/model/m:generated_stream", body).finish()
+        assert exchange.headers["content-type"].startswith("text/event-stream")
+        assert exchange.headers["x-msx-ignored"] == "parameters.seed"
+        assert [json.loads(line)["data"][0]["generated_text"] for line in lines(exchange.body)] == ["a", "b", "", "ab"]
+        assert (speaker.asked[0].prompt, speaker.asked[0].params.max_tokens) == ("hi", 7)
+
+    run(test())
+
+
+@pytest.mark.parametrize("instances", [None, [{"text": "hi"}]])
+def test_instances_that_are_no_text(instances: Any) -> None:
+    async def test() -> None:
+        exchange = await Speaker([words("a")]).ask("/model/m:generated_stream", {"instances": instances})
+        assert exchange.status == 422
+        assert "instances" in exchange.json["error"]
+
+    run(test())
+
+
+def test_instances_that_are_too_long_have_the_clients_name() -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")], limits=TextLimits(max_texts_size=4))
+        exchange = await speaker.ask("/model/m:generated_stream", {"instances": "x" * 99})
+        assert exchange.status == 422
+        assert "error: instances: at most 4 bytes" in exchange.json["error"]
 
     run(test())
 
