@@ -137,6 +137,8 @@ def _texts() -> Iterator[Ask]:
         yield from _of_texts(f"{path}/generate_stream", b'{"text_input": "x"}', b'"parameters": {"n": 2}, ')
     for path in ("/models/llm", "/models/llm/generate", "/models/llm/generate_stream", "/models/none/generate"):
         yield from _of_texts(path, b'{"inputs": "x"}', b'"stream": "True", ')
+    for path in ("/model/llm:generated_stream", "/model/none:generated_stream"):
+        yield from _of_texts(path, b'{"instances": "x"}', b'"parameters": {"max_new_tokens": 2}, ')
     for name in ("get_bs", "get_request_numbers", "get_serverd_model_info"):
         yield Ask("GET", f"/serving/{name}")
     yield Ask("POST", "/v1/chat/completions", CHAT)
