@@ -1,10 +1,9 @@
 """Beam search over an engine: each beam is a request for one token, whose beginning the prefix cache has."""
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator
 from typing import Any
 
-from msx_core.generation.beams import Beam, BeamRounds, BeamToken, EndedBeam, Tops, check_beams, wanted
+from msx_core.generation.beams import Beam, BeamRounds, BeamToken, EndedBeam, Tops, check_beams, tops_of_all, wanted
 from msx_core.generation.counts import texts_asked
 from msx_llm.checks import limit_of, prompt_of
 from msx_llm.engine import Engine
@@ -29,7 +28,7 @@ class BeamGeneration:
         made = cached = 0
         while not rounds.over:
             asked = [self._one_token(request, prompt, beam, rounds.wanted, deadline) for beam in rounds.running]
-            answers = await _all(asked)
+            answers = await tops_of_all(asked)
             made += len(answers)
             cached = cached if made > len(answers) else answers[0][1]
             rounds.grow([tops for tops, _ in answers])
@@ -92,13 +91,3 @@ class BeamGeneration:
 
 def _length(rounds: BeamRounds, request: GenerateRequest) -> int:
     return sum(len(one.beam.tokens) for one in rounds.ended[: request.params.n])
-
-
-async def _all(asked: Sequence[Coroutine[Any, Any, tuple[Tops, int]]]) -> list[tuple[Tops, int]]:
-    """The first failure ends the others."""
-    tasks = [asyncio.ensure_future(one) for one in asked]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -1,14 +1,13 @@
 """Beam search over vLLM's engine: each beam is a request for one token, whose beginning the prefix cache has."""
 
-import asyncio
-from collections.abc import AsyncIterator, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
-from msx_core.generation.beams import Beam, BeamRounds, EndedBeam, Tops, check_beams, wanted
+from msx_core.generation.beams import Beam, BeamRounds, EndedBeam, Tops, check_beams, tops_of_all, wanted
 from msx_core.generation.counts import texts_asked
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateDelta, GenerateRequest, Token, TopToken, Usage
@@ -54,7 +53,7 @@ class EngineBeams:
                 self._one_token(prompt, beam, rounds.wanted, f"{id}-{made + at}")
                 for at, beam in enumerate(rounds.running)
             ]
-            answers = await _all(asked)
+            answers = await tops_of_all(asked)
             made += len(answers)
             cached = cached if made > len(answers) else answers[0][1]
             rounds.grow([tops for tops, _ in answers])
@@ -127,13 +126,3 @@ def _ends(*given: int | Collection[int] | None) -> frozenset[int]:
     """The tokens that end a text: numbers, and lists of them."""
     lists = [[one] if isinstance(one, int) else list(one or ()) for one in given]
     return frozenset(token for one in lists for token in one)
-
-
-async def _all(asked: Sequence[Coroutine[Any, Any, tuple[Tops, int]]]) -> list[tuple[Tops, int]]:
-    """The first failure ends the others."""
-    tasks = [asyncio.ensure_future(one) for one in asked]
-    try:
-        return await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()

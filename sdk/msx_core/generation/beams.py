@@ -1,8 +1,9 @@
 """Which beams go on, and which texts have ended: the rules of Hugging Face transformers' `generate(num_beams=…)`."""
 
-from collections.abc import Collection, Sequence
+import asyncio
+from collections.abc import Collection, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msx_core.errors import InvalidInput
 from msx_core.generation.sampling import BeamSearch, SamplingParams
@@ -120,3 +121,13 @@ def check_beams(request: GenerateRequest) -> None:
     changed = [name for name in UNUSED if name not in SAMPLING and getattr(params, name) != getattr(plain, name)]
     if changed:
         raise InvalidInput(f"{changed[0]}: not together with use_beam_search; leave one of them out")
+
+
+async def tops_of_all(asked: Sequence[Coroutine[Any, Any, tuple[Tops, int]]]) -> list[tuple[Tops, int]]:
+    """Await the answers of a round's beams. The first failure ends the others."""
+    tasks = [asyncio.ensure_future(one) for one in asked]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
