@@ -1,5 +1,6 @@
 """Operations of a model whose answer is one message: tokenize, embed."""
 
+import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
@@ -67,6 +68,10 @@ class _MessageSink(TurnSink):
 
     def complete(self) -> None:
         self._operations.answered(self._number, b"".join(self._chunks))
+
+
+def vector_of(reply: EmbedReply) -> tuple[float, ...]:
+    return struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding)
 
 
 def count_tokens(version: ModelVersion, replies: Sequence[EmbedReply] | Sequence[ClassifyReply]) -> int:

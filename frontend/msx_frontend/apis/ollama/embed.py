@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
-
 from msx_core.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_frontend.apis.ollama.options import without_effect
 from msx_frontend.apis.ollama.request import OllamaEmbed, OllamaEmbedding, plain_name
 from msx_frontend.generation.inputs import text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 
@@ -24,7 +22,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        vectors = [_numbers(reply) for reply in replies]
+        vectors = [vector_of(reply) for reply in replies]
         return JsonReply(
             {"model": asked.model, "embeddings": vectors, "prompt_eval_count": count_tokens(version, replies)}
         )
@@ -41,10 +39,6 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         count_tokens(version, replies)
-        return JsonReply({"embedding": _numbers(replies[0])})
+        return JsonReply({"embedding": vector_of(replies[0])})
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
-
-
-def _numbers(reply: EmbedReply) -> tuple[float, ...]:
-    return struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import struct
 from typing import Any, Literal
 
 import msgspec
@@ -12,7 +11,7 @@ from msx_core.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 
@@ -53,5 +52,5 @@ def _item(number: int, reply: EmbedReply, encoding: str | None) -> dict[str, Any
     if encoding == "base64":
         embedding: Any = base64.b64encode(reply.embedding).decode()
     else:
-        embedding = struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding)
+        embedding = vector_of(reply)
     return {"object": "embedding", "index": number, "embedding": embedding}

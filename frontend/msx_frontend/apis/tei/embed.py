@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 
 from msx_core.generation import EMBED, EmbedReply, EmbedRequest
@@ -11,7 +9,7 @@ from msx_core.generation.wire import Positive
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, check_some, text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -98,4 +96,4 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
 
 def _vectors(version: ModelVersion, replies: list[EmbedReply]) -> list[tuple[float, ...]]:
     count_tokens(version, replies)
-    return [struct.unpack(f"<{len(reply.embedding) // 4}f", reply.embedding) for reply in replies]
+    return [vector_of(reply) for reply in replies]
