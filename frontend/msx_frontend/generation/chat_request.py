@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msx_core.generation import Capabilities, GenerateRequest
+from msx_core.generation import Capabilities, GenerateRequest, TokenizeRequest
 from msx_core.generation.wire import Positive
 from msx_frontend.generation.calls import keeps_special, parse_options
 from msx_frontend.generation.constraint import check_offered
@@ -10,6 +10,7 @@ from msx_frontend.generation.conversation_fields import ConversationFields, chec
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.messages import template_messages
+from msx_frontend.generation.parameter_names import Names, client_name
 from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -46,6 +47,26 @@ def chat_names(asked: ChatRequest, tools: Tools) -> dict[str, str]:
     most = "max_tokens" if asked.max_completion_tokens is None else "max_completion_tokens"
     names = names_of(asked, prompt="messages", max_tokens=most, logprobs="top_logprobs")
     return names if tools.constraint is None else {**names, "constraint": "tools"}
+
+
+def client_names(asked: ChatRequest, tools: Tools, names: Names) -> dict[str, str]:
+    """The same of an API whose requests are made into chat requests: `names` are its own for members of those."""
+    return {ours: client_name(theirs, names) for ours, theirs in chat_names(asked, tools).items()}
+
+
+def chat_tokens(asked: ChatRequest, version: ModelVersion, tools: Tools, images: ImageFinder) -> TokenizeRequest:
+    """The request for the tokens of a conversation. Raises WrongParameter and NoChatTemplate; ImagesWanted for images
+    that are not ready."""
+    check_template(asked, version)
+    return TokenizeRequest(
+        messages=template_messages(asked.messages, images),
+        images=images.images(),
+        tools=tools.for_template,
+        chat_template_kwargs=asked.template_values,
+        add_generation_prompt=asked.add_generation_prompt,
+        continue_final_message=bool(asked.continue_final_message),
+        chat_template=asked.chat_template,
+    )
 
 
 def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> list[str]:

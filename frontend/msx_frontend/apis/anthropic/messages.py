@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply, TokenizeRequest
+from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply
 from msx_core.tool_calls.parts import ToolCallReader
 from msx_frontend.apis.anthropic.blocks import BlockEvents, blocks_of, stop_of, usage_of
-from msx_frontend.apis.anthropic.chat import NAMES, Chat, chat_of
+from msx_frontend.apis.anthropic.chat import NAMES, chat_of
 from msx_frontend.apis.anthropic.request import ConversationRequest, MessagesRequest
 from msx_frontend.apis.anthropic.tools import AskedTools, asked_tools
 from msx_frontend.generation.calls import parts_of, reader_of
-from msx_frontend.generation.chat_request import chat_generation, chat_ignored, chat_names
-from msx_frontend.generation.conversation_fields import check_template
+from msx_frontend.generation.chat_request import chat_generation, chat_ignored, chat_tokens, client_names
 from msx_frontend.generation.generation import Generation, Text, TextDelta
-from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.operations import OperationReply
-from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.written_message import message_of
@@ -32,7 +29,7 @@ def messages(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
     offered, images = version.schema.capabilities or Capabilities(), request.image_finder(version)
     chat = chat_of(asked, tools, images, offered)
-    request.names = _names(chat, request.names)
+    request.names = {**request.names, **client_names(chat.request, chat.tools, request.names)}
     generated = chat_generation(chat.request, version, chat.tools, images, adapter)
     request.ignored = [*chat_ignored(chat.request, chat.tools, version), *chat.ignored]
     generation = Generation(version, [generated], request.api.limits)
@@ -55,14 +52,7 @@ def count_tokens(request: TextRequest) -> OperationReply[TokenizeReply]:
     images = request.image_finder(version)
     chat = chat_of(asked, tools, images, version.schema.capabilities or Capabilities())
     request.ignored = chat.ignored
-    check_template(chat.request, version)
-    message = TokenizeRequest(
-        messages=template_messages(chat.request.messages, images),
-        images=images.images(),
-        tools=chat.tools.for_template,
-        chat_template_kwargs=chat.request.template_values,
-        continue_final_message=bool(chat.request.continue_final_message),
-    )
+    message = chat_tokens(chat.request, version, chat.tools, images)
 
     def write(replies: list[TokenizeReply]) -> JsonReply:
         return JsonReply({"input_tokens": len(replies[0].tokens)}, [(REQUEST_ID, request.id)])
@@ -76,12 +66,6 @@ def _read_tools(request: TextRequest, asked: ConversationRequest) -> AskedTools:
     tools = asked_tools(asked.tools)
     request.names = {**tools.names, **NAMES}
     return tools
-
-
-def _names(chat: Chat, names: dict[str, str]) -> dict[str, str]:
-    """The client's names of members of `GenerateRequest`, too."""
-    further = chat_names(chat.request, chat.tools)
-    return {**names, **{ours: client_name(theirs, names) for ours, theirs in further.items()}}
 
 
 def _ended(text: Text, reader: ToolCallReader) -> dict[str, Any]:

@@ -11,11 +11,10 @@ from msx_frontend.apis.ollama.lines import LinesReply, OllamaShape, OllamaStream
 from msx_frontend.apis.ollama.options import NAMES, TEMPERATURE, sampling_of, without_effect
 from msx_frontend.apis.ollama.request import AskedText, OllamaChat, OllamaGenerate, plain_name
 from msx_frontend.generation.calls import reader_of
-from msx_frontend.generation.chat_request import ChatRequest, chat_generation, chat_ignored, chat_names
+from msx_frontend.generation.chat_request import ChatRequest, chat_generation, chat_ignored, client_names
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.images.finder import ImageFinder
-from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, WholeReply
 from msx_frontend.generation.sampling import sampling_params
 from msx_frontend.generation.text_request import TextRequest
@@ -91,10 +90,9 @@ def _conversation(
     """Raises WrongParameter."""
     if asked.thinks is not None:
         body.chat_template_kwargs = thinking_values(asked.thinks, found.offered)
-    further = chat_names(body, tools)
-    request.names = {**NAMES, **{ours: client_name(theirs, NAMES) for ours, theirs in further.items()}}
+    request.names = {**NAMES, **client_names(body, tools, NAMES)}
     message = chat_generation(body, found.version, tools, found.images, found.adapter, temperature=TEMPERATURE)
-    request.ignored = [*without_effect(asked.options, asked.keep_alive), *chat_ignored(body, tools, found.version)]
+    request.ignore(chat_ignored(body, tools, found.version))
     return message
 
 

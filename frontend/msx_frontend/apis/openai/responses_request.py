@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 
 from msx_core.generation.wire import Natural, Positive
-from msx_frontend.generation.chat_request import ChatRequest, chat_names
+from msx_frontend.generation.chat_request import ChatRequest, client_names
 from msx_frontend.generation.conversation_fields import ConversationFields
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.messages import content_of
-from msx_frontend.generation.parameter_names import client_name
 from msx_frontend.generation.tools import Tools
 
 
@@ -68,7 +67,7 @@ NAMES = {
 
 def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
     """The client's names of the members of `GenerateRequest`."""
-    return {ours: client_name(theirs, NAMES) for ours, theirs in chat_names(chat, tools).items()}
+    return client_names(chat, tools, NAMES)
 
 
 def chat_request(asked: ResponsesRequest, images: ImageFinder) -> ChatRequest:

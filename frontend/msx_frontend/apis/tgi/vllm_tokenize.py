@@ -9,9 +9,7 @@ import msgspec
 
 from msx_core.generation import TOKENIZE, Capabilities, TokenizeReply, TokenizeRequest
 from msx_core.generation.wire import Tokens
-from msx_frontend.generation.chat_request import ChatRequest, asked_tools
-from msx_frontend.generation.conversation_fields import check_template
-from msx_frontend.generation.messages import template_messages
+from msx_frontend.generation.chat_request import ChatRequest, asked_tools, chat_tokens
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -61,17 +59,7 @@ def tokenize_messages(request: TextRequest) -> OperationReply[TokenizeReply]:
     """Raises WrongParameter and NoChatTemplate."""
     asked, strings = request.read(ChatRequest), request.read(_TokenStrings)
     version = request.directory.find_for_tokens(asked.model)
-    check_template(asked, version)
-    images = request.image_finder(version)
-    message = TokenizeRequest(
-        messages=template_messages(asked.messages, images),
-        images=images.images(),
-        tools=asked_tools(asked).for_template,
-        chat_template_kwargs=asked.template_values,
-        add_generation_prompt=asked.add_generation_prompt,
-        continue_final_message=bool(asked.continue_final_message),
-        chat_template=asked.chat_template,
-    )
+    message = chat_tokens(asked, version, asked_tools(asked), request.image_finder(version))
     return _reply(version, message, told=bool(strings.return_token_strs))
 
 
