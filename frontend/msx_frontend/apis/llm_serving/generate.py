@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_core.generation import GENERATE, Capabilities, GenerateDelta
-from msx_frontend.apis.llm_serving.request import ServingInstances, ServingRequest, as_lines, generate_request, read
+from msx_frontend.apis.llm_serving.request import ServingRequest, as_lines, generate_request, read, read_instances
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -32,7 +32,7 @@ def generate_stream(request: TextRequest) -> StreamedTextReply:
 
 def generated_stream(request: TextRequest) -> StreamedTextReply:
     request.names = {"inputs|prompt": "instances"}
-    return _stream(request, read(request, ServingInstances))
+    return _stream(request, read_instances(request))
 
 
 def generate_either(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

@@ -74,9 +74,18 @@ class ServingInstances(ServingRequest, kw_only=True):
     inputs: str = msgspec.field(name="instances")
 
 
-def read(request: TextRequest, kind: type[ServingRequest] = ServingRequest) -> ServingRequest:
+def read(request: TextRequest) -> ServingRequest:
     """Raises MalformedJson, WrongParameter."""
-    asked = request.read(kind, strict=False)
+    return _told(request, request.read(ServingRequest, strict=False))
+
+
+def read_instances(request: TextRequest) -> ServingRequest:
+    """The same at MindSpore Serving's path."""
+    return _told(request, request.read(ServingInstances, strict=False))
+
+
+def _told(request: TextRequest, asked: ServingRequest) -> ServingRequest:
+    """The request, whose reply tells members without effect."""
     request.ignored = [f"parameters.{name}" for name in UNUSED if getattr(asked.asked, name) not in _NOTHING]
     return asked
 
