@@ -11,10 +11,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from msx_core.rfc3339 import rfc3339
 from msx_frontend.keys.key import KINDS, Key, KeyKind, digest_of
 from msx_frontend.keys.locked_file import LockedFile
 from msx_net.keys import Kind
@@ -41,8 +42,7 @@ class _GeneratedKey:
     def as_json(self) -> dict[str, str]:
         if self.until == math.inf:
             return {"key": self.text}
-        moment = datetime.fromtimestamp(self.until, timezone.utc).isoformat(timespec="milliseconds")
-        return {"key": self.text, "expiration time": moment.replace("+00:00", "Z")}
+        return {"key": self.text, "expiration time": rfc3339(self.until, "milliseconds")}
 
     def key(self) -> Key:
         return Key(digest_of(self.text), frozenset({self.kind}), until=self.until)

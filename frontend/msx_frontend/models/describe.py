@@ -1,11 +1,11 @@
 """The describe API's object of one model version: TorchServe's members in their order, then those of MSX."""
 
-from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 
 from msx_core.config import StageConfig
+from msx_core.rfc3339 import rfc3339
 from msx_frontend.models.device_usage import gpu_usage, worker_devices
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.workers.replica import Replica
@@ -154,5 +154,4 @@ def _status(replica: Replica) -> str:
 
 
 def _time(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds")
-    return moment.replace("+00:00", "Z")
+    return rfc3339(seconds, "milliseconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply
+from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply, Usage
 from msx_core.tool_calls.parts import ToolCallReader
 from msx_frontend.apis.anthropic.blocks import BlockEvents, blocks_of, stop_of, usage_of
 from msx_frontend.apis.anthropic.chat import NAMES, chat_of
@@ -96,11 +96,6 @@ class _MessageStream:
 
     def _begin(self, prompt: int) -> bytes:
         self._begun = True
-        usage = {
-            "input_tokens": prompt,
-            "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
-            "output_tokens": 0,
-        }
+        usage = usage_of(Usage(prompt=prompt, completion=0))
         message = {**self._head, "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}
         return event({"type": "message_start", "message": message}, "message_start") + event({"type": "ping"}, "ping")

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 
 from msx_core.generation import FinishReason
+from msx_core.rfc3339 import rfc3339
 from msx_core.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
 from msx_frontend.generation.calls import parts_of
 from msx_frontend.generation.errors import ollama_failure
@@ -26,7 +26,7 @@ def line(value: Any) -> bytes:
 
 
 def now() -> str:
-    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+    return rfc3339(time.time())
 
 
 def chat_part(content: str, thinking: str, calls: list[ToolCall]) -> dict[str, Any]:

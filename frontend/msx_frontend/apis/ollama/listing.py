@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
 
 from msx_core.generation import Capabilities
+from msx_core.rfc3339 import rfc3339
 from msx_frontend import __version__
 from msx_frontend.apis.ollama.request import LATEST, ShowModel, plain_name
 from msx_frontend.generation.directory import Directory
@@ -121,4 +121,4 @@ def _capabilities(offered: Capabilities) -> Iterator[str]:
 
 
 def _time(version: ModelVersion) -> str:
-    return datetime.fromtimestamp(version.created, timezone.utc).isoformat().replace("+00:00", "Z")
+    return rfc3339(version.created)

@@ -1,9 +1,9 @@
 """The list of models in Anthropic's form, whose path is OpenAI's: https://docs.anthropic.com/en/api/models-list"""
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Any
 
+from msx_core.rfc3339 import rfc3339
 from msx_core.service_errors import BadRequest
 from msx_net.http.request import Request
 
@@ -17,12 +17,11 @@ def is_anthropic(request: Request) -> bool:
 
 
 def anthropic_model(described: dict[str, Any]) -> dict[str, Any]:
-    created = datetime.fromtimestamp(described["created"], timezone.utc)
     shown = {
         "type": "model",
         "id": described["id"],
         "display_name": described["id"],
-        "created_at": created.isoformat().replace("+00:00", "Z"),
+        "created_at": rfc3339(described["created"]),
     }
     if (context := described.get("max_model_len")) is not None:
         shown["max_input_tokens"] = context

@@ -1,10 +1,11 @@
 """Decisions on the number of workers, for the log and the describe API."""
 
+import time
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 from msx_core.config import AutoscalingOptions
+from msx_core.rfc3339 import rfc3339
 from msx_frontend.devices.load import BUSY
 from msx_frontend.models.autoscaling.reading import Decision, Reading
 from msx_frontend.workers.replica import Replica, ReplicaState
@@ -29,7 +30,7 @@ def line(labels: tuple[str, str], options: AutoscalingOptions, reading: Reading,
 def numbers(reading: Reading, decision: Decision) -> dict[str, Any]:
     """The last decision of the describe API."""
     return {
-        "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "time": rfc3339(time.time(), "milliseconds"),
         "from": decision.before,
         "to": decision.wanted,
         "reason": decision.reason,
