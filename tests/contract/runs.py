@@ -49,12 +49,17 @@ def run_all(
     names: Sequence[str], server: RunningServer, python: str, folder: Path = CLIENTS, packages: Path = CLIENTS
 ) -> dict[str, dict[str, str]]:
     """The same of several files, in one process: clients take seconds to be imported."""
-    assert server.keys is not None
-    keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
     command = [python, str(CLIENTS / "run.py"), os.pathsep.join(str(folder / f"{name}.py") for name in names)]
-    command += [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
+    command += addresses_and_keys(server)
     paths = {"PYTHONPATH": os.pathsep.join((str(CLIENTS), str(packages)))}
     done = subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr
     outcomes: dict[str, dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
     return outcomes
+
+
+def addresses_and_keys(server: RunningServer) -> list[str]:
+    """Arguments of the files that run checks, behind the first."""
+    assert server.keys is not None
+    keys = [server.keys[kind]["key"] for kind in ("inference", "management")]
+    return [server.info["inference"], server.info["management"], *keys, server.info["grpc_inference"]]
