@@ -1,4 +1,5 @@
 import re
+import typing
 from pathlib import Path
 
 import httpx2
@@ -8,6 +9,7 @@ from openai import OpenAI
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase as ChatParams
 from openai.types.completion_create_params import CompletionCreateParamsBase as CompletionParams
 from openai.types.responses.response_create_params import ResponseCreateParamsBase as ResponseParams
+from openai.types.responses.response_input_item_param import ResponseInputItemParam
 from pydantic import BaseModel
 from server import KEY, URL, parrot, wait_for_cancels
 
@@ -284,6 +286,17 @@ def check_responses_stream():
     with client.responses.stream(model="parrot", input="one two") as stream:
         stream.until_done()
         assert stream.get_final_response().output_text == "one two"
+
+
+def check_responses_items_of_every_type():
+    """Each type that the client can send is taken, or left out and told, but for a reference."""
+    for kind in typing.get_args(ResponseInputItemParam):
+        hints = typing.get_type_hints(kind)
+        given = {"id": "x", "call_id": "x", "name": "f", "arguments": "{}", "input": "", "role": "user", "output": "a"}
+        name = re.search(r"'(\w+)'", str(hints["type"]))[1]
+        item = {"type": name, "content": "b", "action": {}, "operation": {}, **given}
+        if name != "item_reference":
+            client.responses.create(model="parrot", input=[{"role": "user", "content": "x"}, item])
 
 
 def check_responses_tools():

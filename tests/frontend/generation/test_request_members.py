@@ -32,7 +32,7 @@ LEAST: dict[str, dict[str, Any]] = {
 OFFERED: Capabilities = msgspec.structs.replace(ALL, template_variables=(), beam_search=True)
 VALUES: dict[str, Any] = {"n": 2, "top_logprobs": 1, "include": ["message.output_text.logprobs"], "prompt_logprobs": 0}
 """Values of members that are not of any type."""
-VALUES |= {"truncation": "auto", "include_usage": True, "stream_options": {"include_obfuscation": True}}
+VALUES |= {"truncation": "auto", "store": True, "include_usage": True, "stream_options": {"include_obfuscation": True}}
 
 SAMPLING_OF_VLLM = (
     "use_beam_search top_k min_p repetition_penalty length_penalty stop_token_ids include_stop_str_in_output "

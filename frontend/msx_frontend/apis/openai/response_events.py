@@ -1,9 +1,10 @@
 """The events of a streamed response: items that open, grow and close, one after the other, all numbered."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall
+from msx_frontend.apis.openai.response_tools import FunctionName
 from msx_frontend.generation import replies
 
 
@@ -17,22 +18,26 @@ def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, A
     return {"id": f"rs_{id}", "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
-def call_item(call: ToolCall, status: str = "completed") -> dict[str, Any]:
+def call_item(call: ToolCall, function: FunctionName, status: str = "completed") -> dict[str, Any]:
+    """`function`: its name and namespace as the client knows them."""
+    namespace = {"namespace": function.namespace} if function.namespace else {}
     return {
         "id": f"fc_{call.id.removeprefix('call_')}",
         "type": "function_call",
         "status": status,
         "call_id": call.id,
-        "name": call.name,
+        "name": function.name,
         "arguments": call.arguments,
+        **namespace,
     }
 
 
 class ResponseEvents:
     """`items` are those that have been closed, in their order."""
 
-    def __init__(self, id: str) -> None:
-        self._id = id
+    def __init__(self, id: str, function_of: Callable[[str], FunctionName]) -> None:
+        """`function_of` the name that the model uses is the function that the client knows."""
+        self._id, self._function_of = id, function_of
         self._sequence = 0
         self._thought: str | None = None
         self._text: str | None = None
@@ -69,7 +74,7 @@ class ResponseEvents:
         if call.id:
             yield from self._close_all()
             self._call = call._replace(arguments="")
-            yield self._in_output("response.output_item.added", item=call_item(self._call, "in_progress"))
+            yield self._in_output("response.output_item.added", item=self._call_item(self._call, "in_progress"))
         if self._call is None:
             return
         self._call = self._call._replace(arguments=self._call.arguments + call.arguments)
@@ -107,8 +112,9 @@ class ResponseEvents:
             self._text = None
         if self._call is not None:
             call = self._call
-            yield self._in_call("response.function_call_arguments.done", name=call.name, arguments=call.arguments)
-            yield self._done(call_item(call))
+            name = self._function_of(call.name).name
+            yield self._in_call("response.function_call_arguments.done", name=name, arguments=call.arguments)
+            yield self._done(self._call_item(call))
             self._call = None
 
     def _done(self, item: dict[str, Any]) -> bytes:
@@ -130,8 +136,11 @@ class ResponseEvents:
         return self._in_output(kind, item_id=f"rs_{self._item_id}", content_index=0, **members)
 
     def _in_call(self, kind: str, **members: Any) -> bytes:
-        item = call_item(self._call)["id"] if self._call is not None else ""
+        item = self._call_item(self._call)["id"] if self._call is not None else ""
         return self._in_output(kind, item_id=item, **members)
+
+    def _call_item(self, call: ToolCall, status: str = "completed") -> dict[str, Any]:
+        return call_item(call, self._function_of(call.name), status)
 
 
 def _thought_part(text: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import Any
 from msx_core.generation import GENERATE, Capabilities, FinishReason, Usage
 from msx_core.tool_calls.parts import ToolCallReader
 from msx_frontend.apis.openai.response_events import ResponseEvents, call_item, message_item, reasoning_item
+from msx_frontend.apis.openai.response_items import ItemReader
+from msx_frontend.apis.openai.response_tools import ResponseTools
 from msx_frontend.apis.openai.responses_request import (
     NAMES,
     ResponsesRequest,
@@ -29,36 +31,45 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
         request.will_stream()
     request.names = NAMES
     version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
-    images = request.image_finder(version)
-    chat = chat_request(asked, images)
+    images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input)
+    request.names = {**given.places, **NAMES}
+    items = ItemReader(images, given)
+    chat = chat_request(asked, given, items)
     tools = asked_tools(chat)
-    request.names = {**NAMES, **response_names(chat, tools)}
-    request.ignored = [*chat_ignored(chat, tools, version), *responses_ignored(asked), *images.ignored]
+    request.names = response_names(chat, tools, given)
+    own = [*responses_ignored(asked), *given.ignored, *items.ignored, *images.ignored]
+    request.ignored = [*chat_ignored(chat, tools, version), *own]
     request.session = asked.prompt_cache_key or ""
     generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
     shape = _ResponseShape(asked, request.id, name)
     reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
     if asked.stream:
-        return StreamedTextReply(generation, _ResponseStream(shape, generation, reader))
+        return StreamedTextReply(generation, _ResponseStream(shape, generation, reader, given))
 
     def write(texts: list[Text]) -> JsonReply:
-        items = _items(shape.id, message_of(texts[0], reader))
+        items = _items(shape.id, message_of(texts[0], reader), given)
         return JsonReply(shape.ended(items, texts[0].finish_reason, generation.usage))
 
     return CompleteTextReply(generation, write)
 
 
-def _items(id: str, message: Message) -> list[dict[str, Any]]:
+def _items(id: str, message: Message, given: ResponseTools) -> list[dict[str, Any]]:
     items = [reasoning_item(id, message.reasoning)] if message.reasoning else []
     if message.content or not (items or message.calls):
         items.append(message_item(id, message.content))
-    return [*items, *(call_item(call) for call in message.calls)]
+    return [*items, *(call_item(call, given.function(call.name)) for call in message.calls)]
+
+
+def _shown(tool: dict[str, Any]) -> dict[str, Any]:
+    return {"strict": None, "parameters": None, **tool} if tool.get("type") == "function" else tool
 
 
 class _ResponseStream:
-    def __init__(self, shape: _ResponseShape, generation: Generation, reader: ToolCallReader) -> None:
+    def __init__(
+        self, shape: _ResponseShape, generation: Generation, reader: ToolCallReader, given: ResponseTools
+    ) -> None:
         self._shape, self._generation = shape, generation
-        self._output, self._reader = ResponseEvents(shape.id), reader
+        self._output, self._reader = ResponseEvents(shape.id, given.function), reader
         self._finish: FinishReason = "stop"
         self._begun = False
 
@@ -101,7 +112,7 @@ class _ResponseShape:
             "temperature": asked.temperature,
             "text": {"format": text_format},
             "tool_choice": asked.tool_choice or "auto",
-            "tools": [{"strict": None, "parameters": None, **tool} for tool in asked.tools or []],
+            "tools": [_shown(tool) for tool in asked.tools or []],
             "top_p": asked.top_p,
             "truncation": "disabled",
         }

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from msx_core.generation.wire import Natural, Positive
+from msx_frontend.apis.openai.response_items import ItemReader
+from msx_frontend.apis.openai.response_tools import ResponseTools, choice_of
 from msx_frontend.generation.chat_request import ChatRequest, client_names
 from msx_frontend.generation.conversation_fields import ConversationFields
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.images.finder import ImageFinder
-from msx_frontend.generation.messages import content_of
 from msx_frontend.generation.tools import Tools
 
 
@@ -35,6 +35,7 @@ class ResponsesRequest(ConversationFields, kw_only=True):
     parallel_tool_calls: bool | None = None
     metadata: dict[str, str] | None = None
     reasoning: ReasoningOptions | None = None
+    store: bool | None = None
     truncation: str | None = None
     context_management: Any = None
     use_beam_search: Any = None
@@ -55,7 +56,6 @@ LOGPROBS = "message.output_text.logprobs"
 NO_LOGPROBS = "not served; logprobs of /v1/chat/completions are"
 NAMES = {
     r"messages(\[\d+\])?": "input",
-    r"(tools\[\d+\])\.function": r"\1",
     "max_completion_tokens": "max_output_tokens",
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
@@ -65,12 +65,13 @@ NAMES = {
 """The client's names of the members of the chat request."""
 
 
-def response_names(chat: ChatRequest, tools: Tools) -> dict[str, str]:
+def response_names(chat: ChatRequest, tools: Tools, given: ResponseTools) -> dict[str, str]:
     """The client's names of the members of `GenerateRequest`."""
-    return client_names(chat, tools, NAMES)
+    names = {**given.places, **NAMES}
+    return {**names, **client_names(chat, tools, names)}
 
 
-def chat_request(asked: ResponsesRequest, images: ImageFinder) -> ChatRequest:
+def chat_request(asked: ResponsesRequest, given: ResponseTools, items: ItemReader) -> ChatRequest:
     """Raises WrongParameter."""
     _check(asked)
     sampling = {name: getattr(asked, name) for name in ConversationFields.__struct_fields__}
@@ -80,12 +81,13 @@ def chat_request(asked: ResponsesRequest, images: ImageFinder) -> ChatRequest:
         sampling["reasoning_effort"] = asked.reasoning.effort
     if asked.text is not None and asked.text.format is not None:
         sampling["response_format"] = asked.text.format
+    choice, tools = choice_of(asked.tool_choice, given)
     return ChatRequest(
         **sampling,
-        messages=_messages(asked, images),
+        messages=[*_instructions(asked), *items.read(_items(asked))],
         max_completion_tokens=asked.max_output_tokens,
-        tools=[_tool(f"tools[{number}]", tool) for number, tool in enumerate(asked.tools or [])],
-        tool_choice=asked.tool_choice,
+        tools=tools,
+        tool_choice=choice,
         parallel_tool_calls=asked.parallel_tool_calls,
         verbosity=None if asked.text is None else asked.text.verbosity,
     )
@@ -102,38 +104,17 @@ def _check(asked: ResponsesRequest) -> None:
 
 def responses_ignored(asked: ResponsesRequest) -> list[str]:
     """The places of members without effect, beside those of the chat request."""
-    cut = ["truncation"] if asked.truncation not in (None, "disabled") else []
-    return [*cut, "context_management"] if asked.context_management else cut
+    neutral = {
+        "truncation": asked.truncation in (None, "disabled"),
+        "context_management": not asked.context_management,
+        "store": not asked.store,
+    }
+    return [name for name, is_neutral in neutral.items() if not is_neutral]
 
 
-def _messages(asked: ResponsesRequest, images: ImageFinder) -> list[dict[str, Any]]:
-    messages = [{"role": "system", "content": asked.instructions}] if asked.instructions else []
-    if isinstance(asked.input, str):
-        return [*messages, {"role": "user", "content": asked.input}]
-    for number, item in enumerate(asked.input):
-        messages += _item(f"input[{number}]", item, images)
-    return messages
+def _instructions(asked: ResponsesRequest) -> list[dict[str, Any]]:
+    return [{"role": "system", "content": asked.instructions}] if asked.instructions else []
 
 
-def _item(place: str, item: dict[str, Any], images: ImageFinder) -> list[dict[str, Any]]:
-    kind = item.get("type", "message")
-    if kind == "message":
-        content = content_of(f"{place}.content", item.get("content"), images)
-        return [{"role": item.get("role"), "content": content}]
-    if kind == "function_call":
-        function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
-        call = {"id": item.get("call_id"), "type": "function", "function": function}
-        return [{"role": "assistant", "content": None, "tool_calls": [call]}]
-    if kind == "function_call_output":
-        output = content_of(f"{place}.output", item.get("output"), images)
-        return [{"role": "tool", "tool_call_id": item.get("call_id"), "content": output}]
-    if kind == "reasoning":
-        return []  # of another model, or another turn: no template takes it
-    raise WrongParameter(f"{place}.type", f"expected message, function_call or function_call_output, not {kind!r}")
-
-
-def _tool(place: str, tool: dict[str, Any]) -> dict[str, Any]:
-    if tool.get("type") != "function":
-        raise WrongParameter(f"{place}.type", f"expected function, not {tool.get('type')!r}: this server has no other")
-    function = {name: tool[name] for name in ("name", "description", "parameters", "strict") if name in tool}
-    return {"type": "function", "function": function}
+def _items(asked: ResponsesRequest) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else asked.input
