@@ -75,7 +75,8 @@ class StepTime(msgspec.Struct, frozen=True, kw_only=True):
 
 class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     """The answer. `decode` is None where the device's speed is not known; `keys` of model-config.yaml serve it as
-    it was asked about; `remedies` are keys and the values with which it would fit, and empty where it fits."""
+    it was asked about; `remedies` are keys and the values with which it would fit, and empty where it fits; `refusal`:
+    why it would not be loaded at all."""
 
     model_type: str
     parameters: int
@@ -94,10 +95,11 @@ class Sizing(msgspec.Struct, frozen=True, kw_only=True):
     prefill: StepTime | None = None
     text_rate: float | None = None
     sum_rate: float | None = None
+    refusal: str | None = None
 
     @property
     def fits(self) -> bool:
-        return all(rank.free >= 0 for rank in self.ranks)
+        return self.refusal is None and all(rank.free >= 0 for rank in self.ranks)
 
 
 class SizingRefusal(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from msx_core.interpreter_probe import vllm_arguments
+from msx_core.unknown_families import VLLMS
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import (
     Constraint,
@@ -52,6 +53,19 @@ def names(folder: str) -> list[str]:
     dotted = [".".join(path.parts).removesuffix(".__init__") for path in modules]
     members = missing_members(_stub("vllm.v1.engine.async_llm"))
     return [*(wrong for name in dotted for wrong in _differences(name)), *members]
+
+
+def families(folder: str) -> list[str]:
+    """Language models of transformers whose architecture this vLLM has, or `VLLMS` says it has, but not both."""
+    from vllm.model_executor.models import registry
+
+    modeling_auto = importlib.import_module("transformers.models.auto.modeling_auto")
+    groups = ("_TEXT_GENERATION_MODELS", "_MULTIMODAL_MODELS", "_TRANSFORMERS_SUPPORTED_MODELS")
+    known = {name for group in groups for name in getattr(registry, group)}
+    names = ("MODEL_FOR_CAUSAL_LM_MAPPING_NAMES", "MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES")
+    pairs = [pair for name in names for pair in getattr(modeling_auto, name).items()]
+    served = {kind for kind, made in pairs if known & ({made} if isinstance(made, str) else set(made))}
+    return sorted(served ^ (VLLMS & dict(pairs).keys()))
 
 
 def arguments(folder: str) -> list[str]:
@@ -279,5 +293,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    known = (names, arguments, answers, vectors, scores, adapters, parsers, images, both, plugged)
+    known = (names, arguments, families, answers, vectors, scores, adapters, parsers, images, both, plugged)
     Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))

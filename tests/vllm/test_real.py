@@ -35,7 +35,7 @@ def run(call: str, folder: Path, tmp_path: Path, *paths: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("call", ["names", "arguments"])
+@pytest.mark.parametrize("call", ["names", "arguments", "families"])
 def test_names_are_vllms_own(tmp_path: Path, call: str) -> None:
     assert run(call, tmp_path, tmp_path) == []
 

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 
 from msx_core.tokenizer_files import read_object
+from msx_core.unknown_families import unknown_family
 from msx_llm.embedding.config import ENCODERS, EncoderConfig, encoder_config
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import FAMILIES, read_config
+from msx_llm.models.text_part import TEXT_PARTS
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -36,10 +38,9 @@ def find_family(folder: Path, target: str) -> EncoderFamily:
     kind, dtype = raw.get("model_type"), _dtype(raw, target)
     if kind in ENCODERS:
         return _encoder(folder, encoder_config(raw), dtype)
-    if kind in FAMILIES:
+    if kind in FAMILIES or kind in TEXT_PARTS:
         return _decoder(folder, read_config(folder), dtype)
-    known = ", ".join([*ENCODERS, *FAMILIES])
-    raise HandlerLoadError(f"config.json, model_type: {kind!r} is unknown; known are {known}")
+    raise HandlerLoadError(unknown_family(str(kind), (*ENCODERS, *FAMILIES, *TEXT_PARTS)))
 
 
 def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> EncoderFamily:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from msx_core.unknown_families import unknown_family
 from msx_llm.models import (
     deepseek,
     gemma3,
@@ -24,11 +25,11 @@ from msx_llm.models import (
 from msx_llm.models.arrangement import holders
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.hub import HubConfig, hub_config, read_raw
-from msx_llm.models.members import FILE, ConfigMembers
+from msx_llm.models.members import ConfigMembers
 from msx_llm.models.quantised.detect import quantisation_of
 from msx_llm.models.quantised.scheme import Quantisation
 from msx_llm.models.rope import check_rope
-from msx_llm.models.text_part import text_part
+from msx_llm.models.text_part import TEXT_PARTS, text_part
 from msx_sdk.errors import HandlerLoadError
 
 
@@ -58,15 +59,20 @@ def read_config(folder: Path) -> DecoderConfig:
     """Reads the configuration of a folder in Hugging Face's layout. Raises HandlerLoadError, which names the key and
     its value."""
     raw = text_part(read_raw(folder))
+    check_family(raw.get("model_type"))
     hub = hub_config(raw)
-    if hub.model_type not in FAMILIES:
-        known = ", ".join(FAMILIES)
-        raise HandlerLoadError(f"{FILE}, model_type: {hub.model_type!r} is unknown; known are {known}")
     family = FAMILIES[hub.model_type]
     config = family.configure(hub)
     family.members.check(raw, **_of_heads(config.head_dim))
     check_rope(config)
     return _quantised(config, quantisation_of(folder, hub.quantization_config))
+
+
+def check_family(kind: object) -> None:
+    """Raises HandlerLoadError for a model type without a family; its other keys have other names. No type at all is
+    left to the check of the keys."""
+    if isinstance(kind, str) and kind not in FAMILIES:
+        raise HandlerLoadError(unknown_family(kind, (*FAMILIES, *TEXT_PARTS)))
 
 
 def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:

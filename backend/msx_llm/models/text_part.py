@@ -3,6 +3,9 @@ and its tensors stand below a name of their own."""
 
 from typing import Any, NamedTuple
 
+from msx_llm.models.members import FILE
+from msx_sdk.errors import HandlerLoadError
+
 
 class TextPart(NamedTuple):
     """`model_type` of the part, and what its keys mean where they are missing (Hugging Face transformers)."""
@@ -33,9 +36,11 @@ OTHERS = tuple(f"{root}{part}." for root in ("", "model.") for part in ("vision_
 
 
 def text_part(raw: dict[str, Any]) -> dict[str, Any]:
-    """The keys of the part; of any other model its own."""
-    part, own = TEXT_PARTS.get(raw.get("model_type", "")), raw.get("text_config")
-    if part is None or not isinstance(own, dict):
+    """The keys of the part; of any other model its own. Raises HandlerLoadError."""
+    part, own = TEXT_PARTS.get(str(raw.get("model_type"))), raw.get("text_config", {})
+    if part is None:
         return raw
+    if not isinstance(own, dict):
+        raise HandlerLoadError(f"{FILE}, text_config: expected an object with the keys of the text part")
     shared = {name: raw[name] for name in SHARED if name in raw}
     return {**part.defaults, **shared, **own, "model_type": part.model_type}

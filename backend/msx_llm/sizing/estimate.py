@@ -17,7 +17,7 @@ from msx_llm.models.weights import Checkpoint
 from msx_llm.sizing.layout import group_of, served_by
 from msx_llm.sizing.memory import MemoryPlan, first_ranks
 from msx_llm.sizing.parts import model_parameters
-from msx_llm.sizing.products import product_of
+from msx_llm.sizing.products import Product, product_of
 from msx_llm.sizing.remedies import remedies
 from msx_llm.sizing.roofline import decode_time, prefill_time
 from msx_sdk.errors import HandlerLoadError
@@ -48,11 +48,22 @@ def estimate(request: SizingRequest) -> Sizing:
         keys=[*served_by(group, request.texts, context), *_more_keys(memory)],
         notes=list(_notes(memory, group)),
         remedies=[],
+        refusal=_refusal(product, config),
     )
-    if not sizing.fits:
+    if not sizing.fits and sizing.refusal is None:
         changes = remedies(config, group, request.texts, context, memory.fits)
         sizing = msgspec.structs.replace(sizing, remedies=list(changes))
     return _timed(sizing, config, product.peaks, group)
+
+
+def _refusal(product: Product, config: DecoderConfig) -> str | None:
+    """Why the engine would not load the model on the device."""
+    try:
+        product.device.check(product.name)
+        product.device.check_model(config)
+    except HandlerLoadError as error:
+        return str(error)
+    return None
 
 
 def _config(request: SizingRequest) -> DecoderConfig:

@@ -30,7 +30,7 @@ class MemoryPlan:
     adapters: AdapterShape | None = None
 
     def rank(self, rank: Parallel, texts: int, context: int) -> RankSizing:
-        weights, (device, peaks) = weight_bytes(self.config, rank), self.product
+        weights, (device, peaks) = weight_bytes(self.config, rank), self.product[1:]
         memory = peaks.memory // rank.world_size if device.shares_memory else peaks.memory
         adapters = 0 if self.adapters is None else adapter_bytes(self.config, rank, self.adapters)
         draft = 0 if rank.rank else self._draft(texts, context)

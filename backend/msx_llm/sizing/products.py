@@ -11,6 +11,7 @@ CPU = "cpu"
 
 
 class Product(NamedTuple):
+    name: str
     device: EngineDevice
     peaks: DevicePeaks
 
@@ -18,11 +19,11 @@ class Product(NamedTuple):
 def product_of(name: str) -> Product:
     """Raises HandlerLoadError, which names the known ones."""
     if name.lower() == CPU:
-        return Product(engine_device("CPU"), DevicePeaks(memory_limit()))
+        return Product(CPU, engine_device("CPU"), DevicePeaks(memory_limit()))
     for device in DEVICES:
         short = name.lower().removeprefix(device.target.lower())
-        found = next((peaks for known, peaks in device.peaks.items() if known.lower() == short), None)
-        if found is not None:
-            return Product(device, found)
-    known = ", ".join((*(name for device in DEVICES for name in device.peaks), CPU))
-    raise HandlerLoadError(f"--npu: {name!r} is not known; known are {known}")
+        known = next((known for known in device.peaks if known.lower() == short), None)
+        if known is not None:
+            return Product(known, device, device.peaks[known])
+    all_known = ", ".join((*(name for device in DEVICES for name in device.peaks), CPU))
+    raise HandlerLoadError(f"--npu: {name!r} is not known; known are {all_known}")

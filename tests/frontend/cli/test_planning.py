@@ -155,6 +155,14 @@ def test_a_hub_that_hangs_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "hf://org/name: its hub has not sent config.json within 60 s." in planned("hf://org/name").stderr
 
 
+def test_a_chip_that_is_refused_is_told(tmp_path: Path) -> None:
+    done = planned(folder_of(tmp_path, LLAMA_7B), "--context", "64", npu="310P")
+    assert done.exit_code == 1
+    assert "It would not be loaded: Ascend310P: language models do not run on this chip" in done.stdout
+    assert "It fits" not in done.stdout
+    assert "model-config.yaml:" not in done.stdout
+
+
 def test_unknown_npus_are_told_the_known_ones(tmp_path: Path) -> None:
     done = planned(folder_of(tmp_path, LLAMA_7B), npu="H100")
     assert done.exit_code == 1

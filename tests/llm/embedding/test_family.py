@@ -41,7 +41,9 @@ def test_members_of_an_encoder_that_would_change_the_numbers(tmp_path: Path, cap
 
 def test_a_family_that_is_not_known(tmp_path: Path) -> None:
     folder = write_checkpoint(tmp_path, model_type="t5")
-    with pytest.raises(HandlerLoadError, match=r"config\.json, model_type: 't5' is unknown; known are bert, .*qwen3"):
+    with pytest.raises(
+        HandlerLoadError, match=r"config\.json, model_type: 't5' is not a family .*; known are bert, .*qwen3"
+    ):
         find_family(folder, "CPU")
 
 

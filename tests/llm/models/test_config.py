@@ -10,11 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from msx_core.unknown_families import unknown_family
 from msx_llm.division import check_division
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import FAMILIES, read_config
+from msx_llm.models.text_part import TEXT_PARTS
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
+from tests.core.model_types import rows
 
 SMALL = {
     "vocab_size": 100,
@@ -31,6 +34,19 @@ def read(folder: Path, model_type: str = "llama", **keys: Any) -> DecoderConfig:
     keys = {key: value for key, value in ({"model_type": model_type} | SMALL | keys).items() if value != "absent"}
     (folder / "config.json").write_text(json.dumps(keys))
     return read_config(folder)
+
+
+@pytest.mark.parametrize(("kind", "server", "near"), [row for row in rows() if row[1] != "own"])
+def test_the_type_is_looked_at_before_all_other_keys(tmp_path: Path, kind: str, server: str, near: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": kind, "text_config": {"vocab_size": 8}}))
+    with pytest.raises(HandlerLoadError) as caught:
+        read_config(tmp_path)
+    assert str(caught.value) == unknown_family(kind, (*FAMILIES, *TEXT_PARTS))
+
+
+def test_a_text_part_is_an_object(tmp_path: Path) -> None:
+    with pytest.raises(HandlerLoadError, match=r"config.json, text_config: expected an object"):
+        read(tmp_path, "gemma3", text_config=[1])
 
 
 def test_sizes_and_what_follows_from_them(tmp_path: Path) -> None:
@@ -185,7 +201,10 @@ def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"model_type": "gpt2"}, "model_type: 'gpt2' is unknown; known are llama, mistral, qwen2, "),
+        (
+            {"model_type": "gpt2"},
+            "model_type: 'gpt2' is not a family that this engine knows; known are llama, mistral, ",
+        ),
         (
             {"model_type": "glm4", "partial_rotary_factor": 0.01},
             "lets 1 of 128 numbers of a head turn; it must be even",

@@ -74,6 +74,21 @@ def test_what_is_behind_a_window_is_read_too(tmp_path: Path) -> None:
     assert short.memory == whole.memory
 
 
+def test_a_chip_that_the_loader_refuses_fits_nothing(tmp_path: Path) -> None:
+    sizing = sized(folder_of(tmp_path, LLAMA_7B), npu="310P", context=64)
+    assert all(rank.free >= 0 for rank in sizing.ranks)
+    assert (sizing.fits, sizing.remedies) == (False, [])
+    assert "Ascend310P: language models do not run on this chip" in str(sizing.refusal)
+
+
+@pytest.mark.parametrize(("npu", "refused"), [("910B4", True), ("cpu", False)])
+def test_groups_that_no_operator_takes_fit_nothing(tmp_path: Path, npu: str, refused: bool) -> None:
+    given = {"quant_method": "gptq", "bits": 4, "group_size": 16, "sym": True}
+    sizing = sized(folder_of(tmp_path, LLAMA_7B, quantization_config=given), npu=npu, context=64)
+    assert ("groups of 16 inputs are not supported on Ascend" in str(sizing.refusal)) == refused
+    assert refused or sizing.refusal is None
+
+
 def test_what_fits_needs_no_remedy(tmp_path: Path) -> None:
     sizing = sized(folder_of(tmp_path, LLAMA_7B), texts=7)
     assert (sizing.fits, sizing.remedies) == (True, [])
@@ -155,7 +170,7 @@ def test_a_draft_model_takes_room_from_texts(tmp_path: Path, draft: Path) -> Non
     [
         ({"vocab_size": 5}, "--draft: it has 5 tokens and the model 32000: both must have the same tokenizer"),
         ({"max_position_embeddings": 64}, "--draft: it takes 64 tokens: give --context of 64 at most"),
-        ({"model_type": "bert"}, "--draft: config.json, model_type: 'bert' is unknown"),
+        ({"model_type": "bert"}, "--draft: config.json, model_type: 'bert' is not a family"),
     ],
 )
 def test_a_draft_model_must_fit_the_model(tmp_path: Path, draft: Path, changes: dict[str, Any], said: str) -> None:

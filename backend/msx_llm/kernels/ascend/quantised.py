@@ -15,6 +15,7 @@ from msx_core.mindspore.layers.shards import check_divisible
 from msx_core.mindspore.loading import fill
 from msx_core.mindspore.weights import Weights, part
 from msx_llm.kernels.ascend import operators
+from msx_llm.kernels.ascend.groups import check_group
 from msx_llm.kernels.ascend.linear import FusedLinear
 from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.models.kernels import Projection
@@ -22,9 +23,6 @@ from msx_llm.models.quantised.format import LinearFormat, QuantisedMatrix
 from msx_llm.models.quantised.matrix import ArrangedTensors, read_matrix
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
-
-MULTIPLE = 32
-"""The number of inputs in a group is a multiple of this."""
 
 
 class WideningProduct(nn.Cell):  # type: ignore[misc]
@@ -34,11 +32,8 @@ class WideningProduct(nn.Cell):  # type: ignore[misc]
     def __init__(self, form: LinearFormat, inputs: int, outputs: int, dtype: Any) -> None:
         super().__init__()
         groups = form.groups(inputs)
-        if groups > 1 and (form.group is None or form.group % MULTIPLE):
-            raise HandlerLoadError(
-                f"groups of {form.group} inputs are not supported on Ascend, whose operator takes multiples of "
-                f"{MULTIPLE}; serve the model on a CPU, without deviceIds, or quantise it with group_size: 128"
-            )
+        if groups > 1:
+            check_group(form)
         shape = (groups, outputs) if groups > 1 else (outputs,)
         self.codes = Parameter(initializer("zeros", (inputs, outputs), ms.int8), name="codes")
         self.scales = Parameter(initializer("zeros", shape, dtype), name="scales")

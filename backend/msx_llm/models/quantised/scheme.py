@@ -1,7 +1,7 @@
 """Which layers of a model are quantised, and how."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -35,6 +35,9 @@ class Quantisation(msgspec.Struct, frozen=True):
         if any(re.match(pattern, name) for pattern in self.kept):
             return None
         return self.formats.get(name, self.format)
+
+    def all_formats(self) -> Iterator[LinearFormat]:
+        return (form for form in (self.format, *self.formats.values()) if form is not None)
 
     @property
     def ordered(self) -> bool:

@@ -27,7 +27,7 @@ def _lines(sizing: Sizing) -> Iterator[str]:
     yield _row("host, one group", human(sizing.host), "processes, and weights while they load")
     yield ""
     yield from _times(sizing)
-    yield _verdict(sizing)
+    yield from _verdict(sizing)
     if sizing.fits:
         yield from _wrapped(f"model-config.yaml: {'; '.join(sizing.keys)}", "   ")
     for remedy in sizing.remedies:
@@ -73,10 +73,12 @@ def _bound(step: StepTime) -> str:
     return f"{step.bound} bound{exchanged}"
 
 
-def _verdict(sizing: Sizing) -> str:
+def _verdict(sizing: Sizing) -> list[str]:
+    if sizing.refusal is not None:
+        return _wrapped(f"It would not be loaded: {sizing.refusal}", "   ")
     if sizing.fits:
-        return "It fits."
-    return "It does not fit." + (" Change one of these keys of model-config.yaml:" if sizing.remedies else "")
+        return ["It fits."]
+    return ["It does not fit." + (" Change one of these keys of model-config.yaml:" if sizing.remedies else "")]
 
 
 def _row(name: str, value: str, said: str = "") -> str:
