@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from msx_core.text_limits import TextLimits, too_much
 from msx_frontend.generation.errors import WrongParameter
 
 Tool = dict[str, Any]
@@ -19,15 +20,17 @@ class FunctionName(NamedTuple):
 
 
 class ResponseTools:
-    """`tools` are functions in the form of the chat. `ignored`: the places of tools that the server lacks; `places`:
-    the client's names of places in `tools`."""
+    """`tools` are functions in the form of the chat, `max_tools` at most, wherever they were offered. `ignored`: the
+    places of tools that the server lacks; `places`: the client's names of places in `tools`."""
 
-    def __init__(self, tools: list[Tool] | None, items: str | list[dict[str, Any]]) -> None:
+    def __init__(self, tools: list[Tool] | None, items: str | list[dict[str, Any]], limits: TextLimits) -> None:
         """Raises WrongParameter."""
+        self._most = limits.max_tools
         self.tools: list[Tool] = []
         self.ignored: list[str] = []
         self.places: dict[str, str] = {}
         self._functions: dict[str, FunctionName] = {}
+        self._offered: dict[FunctionName, str] = {}
         for place, tool in _listed(tools, items):
             self._add(place, tool)
 
@@ -37,7 +40,7 @@ class ResponseTools:
 
     def offered(self, function: FunctionName) -> str:
         """The name by which the model knows a function."""
-        return next((name for name, one in self._functions.items() if one == function), function.name)
+        return self._offered.get(function, function.name)
 
     def _add(self, place: str, tool: Tool) -> None:
         kind = tool.get("type")
@@ -59,12 +62,15 @@ class ResponseTools:
 
     def _offer(self, place: str, tool: Tool, namespace: str) -> None:
         """A name that another function has already comes with its namespace."""
+        if len(self.tools) == self._most:
+            raise WrongParameter(place, too_much("tools", self._most + 1, self._most, "max_tools"))
         name = tool.get("name")
         function = {member: tool[member] for member in MEMBERS if member in tool}
         if isinstance(name, str):
             if namespace and name in self._functions:
                 function["name"] = f"{namespace}__{name}"
-            self._functions.setdefault(function["name"], FunctionName(namespace, name))
+            known = self._functions.setdefault(function["name"], FunctionName(namespace, name))
+            self._offered.setdefault(known, function["name"])
         self.places[rf"tools\[{len(self.tools)}\]\.function"] = place
         self.tools.append({"type": "function", "function": function})
 

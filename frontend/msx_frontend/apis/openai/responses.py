@@ -31,7 +31,7 @@ def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
         request.will_stream()
     request.names = NAMES
     version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
-    images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input)
+    images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input, request.api.limits)
     request.names = {**given.places, **NAMES}
     items = ItemReader(images, given)
     chat = chat_request(asked, given, items)

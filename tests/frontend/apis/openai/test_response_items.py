@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from msx_core.text_limits import TextLimits
 from tests.frontend.generation.speaker import Speaker, events, refused, words
 from tests.loops import run
 
@@ -189,6 +190,17 @@ def test_tools_of_items_are_offered() -> None:
         assert [tool["function"]["name"] for tool in speaker.asked[0].tools] == ["later", "found"]
 
     speaker = Speaker([words("a")])
+    run(test())
+
+
+def test_tools_are_counted_wherever_they_are_offered() -> None:
+    async def test() -> None:
+        later = {"type": "additional_tools", "tools": [{"type": "function", "name": "one_more"}]}
+        body = {"input": [{"role": "user", "content": "U"}, later], "tools": TOOLS}
+        speaker = Speaker([words("a")], limits=TextLimits(max_tools=3))
+        error = (await refused(speaker, PATH, body, 400))["error"]
+        assert error["message"].startswith("input[1].tools[0]: at most 3 tools are allowed, not 4; max_tools of")
+
     run(test())
 
 
