@@ -262,7 +262,7 @@ def _management() -> Iterator[Ask]:
     yield Ask("GET", "/v1/models/none", listener="management")
     yield Ask("GET", "/token?type=wrong", listener="management")
     yield Ask("GET", "/cluster", listener="management")
-    for path in ("/playground", "/playground/static/0/shared/dom.js", "/playground/nothing"):
+    for path in ("/playground", "/playground/models", "/playground/static/0/shared/dom.js", "/playground/nothing"):
         yield Ask("GET", path)
     for path in ("/console", "/console/static/0/shared/dom.js", "/console/nothing"):
         for method in ("GET", "HEAD", "OPTIONS", "POST"):

@@ -56,6 +56,26 @@ class Browser:
         buttons = self.driver.find_elements(By.TAG_NAME, "button")
         next(one for one in buttons if one.text == words and one.is_displayed()).click()
 
+    def keys(self, *pressed: str) -> None:
+        """Press keys where the keyboard is: names of selenium's Keys, such as "TAB"."""
+        from selenium.webdriver import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        ActionChains(self.driver).send_keys(*(getattr(Keys, one) for one in pressed)).perform()
+
+    def focused(self) -> str:
+        """The element where the keyboard is, by its id or text."""
+        return str(self.driver.execute_script("return document.activeElement.id || document.activeElement.innerText"))
+
+    def cut(self) -> list[str]:
+        """Regions with more than their width shows, and the page itself."""
+        wide = "[...document.querySelectorAll('.scroll, html')].filter((one) => one.scrollWidth > one.clientWidth)"
+        return list(self.driver.execute_script(f"return {wide}.map((one) => one.getAttribute('aria-label') ?? 'page')"))
+
+    def width(self, pixels: int) -> None:
+        size = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": pixels < 500}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
     def dark(self, on: bool = True) -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})

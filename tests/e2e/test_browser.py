@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.browser import Browser, browser, needs_browser
-from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+
+MODELS = ("echo", "parrot", "norms", "embeds")
+VERSIONS = 28
+"""More than the models' table shows before someone asks for all."""
 
 pytestmark = [pytest.mark.e2e, needs_browser, pytest.mark.timeout(180)]
 
@@ -18,9 +22,9 @@ pytestmark = [pytest.mark.e2e, needs_browser, pytest.mark.timeout(180)]
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("browser")
-    for service in ("echo", "parrot", "norms"):
+    for service in MODELS:
         pack_service(service, new_store(folder))
-    with run_server(folder, "--models", "echo.mar", "parrot.mar", "norms.mar", tokens=True) as running:
+    with run_server(folder, "--models", *(f"{one}.mar" for one in MODELS), tokens=True) as running:
         yield running
 
 
@@ -64,8 +68,6 @@ def test_a_form_by_the_models_inputs(server: RunningServer, tab: Browser) -> Non
     tab.wait_for("This server asks for")
     give_key(server, tab, "inference")
     tab.wait_for("Content type")
-    from tests.e2e.server import wait_until
-
     wait_until(lambda: tab.one("#body").get_attribute("value"), "an example of the inputs")
     assert json.loads(tab.one("#body").get_attribute("value"))["inputs"][0]["name"] == "rows"
     tab.press("Send")
@@ -114,12 +116,100 @@ def test_the_console(server: RunningServer, tab: Browser) -> None:
     tab.wait_for("This server asks for its management key")
     give_key(server, tab, "management")
     tab.wait_for("The last hour")
-    for model in ("echo", "parrot", "norms"):
+    for model in MODELS:
         assert model in tab.text
     server.kill_worker(server.worker_pids("echo")[0], "echo")
-    tab.wait_for("3 of 3")
+    tab.wait_for("4 of 4")
     tab.driver.get(f"{server.info['management']}/console#/model/echo/1.0")
     tab.wait_for("Scale")
+
+
+def test_only_the_ways_of_a_model_are_offered_and_the_first_is_chosen(server: RunningServer, tab: Browser) -> None:
+    tab.open(f"{server.info['inference']}/playground#/chat/echo")
+    tab.wait_for("This server asks for")
+    give_key(server, tab, "inference")
+    tab.wait_for("Content type")
+    assert (ways(tab), tab.focused()) == (["predict"], "model")
+    tab.keys("ARROW_DOWN")  # by keyboard alone: the choice of the model keeps the keyboard
+    tab.wait_for("Texts, a line each")
+    assert (ways(tab), tab.focused()) == (["embed", "predict"], "model")
+    assert tab.driver.current_url.endswith("#/embed/embeds")
+    tab.one("#model").send_keys("parrot")
+    tab.wait_for("Message (Ctrl+Enter sends it)")
+    assert ways(tab) == ["chat", "embed", "predict"]
+    tab.one("#way-chat").send_keys("")
+    tab.keys("ARROW_RIGHT")
+    tab.wait_for("Texts, a line each")
+    assert tab.focused() == "way-embed"
+
+
+def ways(tab: Browser) -> list[str]:
+    return list(
+        tab.driver.execute_script("return [...document.querySelectorAll('[name=way]')].map((one) => one.value)")
+    )
+
+
+def open_console(server: RunningServer, tab: Browser, place: str, words: str) -> None:
+    tab.open(f"{server.info['management']}/console#/{place}")
+    tab.wait_for("This server asks for its management key")
+    give_key(server, tab, "management")
+    tab.wait_for(words)
+
+
+def test_nothing_is_cut_on_a_phone(server: RunningServer, tab: Browser) -> None:
+    tab.width(390)
+    open_console(server, tab, "", "The last hour")
+    tab.wait_for("4 of 4")
+    name, state, traffic, p99 = (bottom(tab, one) for one in ("Model", "State", "Traffic", "p99"))
+    assert max(name, state, traffic) - min(name, state, traffic) < 8  # pixels: they stand in one line
+    assert p99 > name + 8
+    for width in (390, 768, 1280):
+        tab.width(width)
+        for place, words in (
+            ("", "Server's memory"),
+            ("model/parrot/1.0", "Scale"),
+            ("traces", "Slow"),
+            ("register", "Upload"),
+        ):
+            tab.driver.get(f"{server.info['management']}/console#/{place}")
+            tab.wait_for(words)
+            assert tab.cut() == [], f"{place} at {width}"
+
+
+def bottom(tab: Browser, column: str) -> float:
+    """Where a cell of the first row ends."""
+    cell = f"document.querySelector('td[data-name=\"{column}\"]')"
+    return float(tab.driver.execute_script(f"return {cell}.getBoundingClientRect().bottom"))
+
+
+def test_many_models(server: RunningServer, tab: Browser) -> None:
+    for number in range(VERSIONS):
+        archive = pack_service("echo", server.store, version=f"2.{number}", model="many")
+        assert server.register(archive, initial_workers=0).status_code == 200
+    open_console(server, tab, "", f"Show all {VERSIONS + len(MODELS)}")
+    rows = "return document.querySelectorAll('tbody tr').length"
+    assert tab.driver.execute_script(rows) == 25
+    tab.one("#every").send_keys("\n")
+    assert tab.driver.execute_script(rows) == VERSIONS + len(MODELS)
+    assert tab.focused() == "many"  # the first of those that came
+    tab.write("#filter", "parr")
+    assert tab.driver.execute_script(rows) == 1
+    for number in range(VERSIONS):
+        server.management.delete(f"/models/many/2.{number}")
+
+
+def test_a_keyboard_alone_reads_a_chart(server: RunningServer, tab: Browser) -> None:
+    server.predict("echo", b"x")
+    tab.open(f"{server.info['management']}/console")
+    wait_until(lambda: tab.focused() == "key-management", "the keyboard is in the form that asks for the key")
+    give_key(server, tab, "management")
+    tab.wait_for("Batch size")
+    assert tab.driver.execute_script("return document.activeElement.id") == "main"
+    tab.driver.execute_script("document.querySelector('msx-chart svg').focus()")
+    tab.keys("HOME")
+    wait_until(lambda: re.match(r"[\d:]+: answered", tab.one("msx-chart .said").text), "the first moment's values")
+    tab.keys("TAB")
+    assert "answered" not in tab.one("msx-chart .said").text
 
 
 def test_the_apis_page(server: RunningServer, tab: Browser) -> None:

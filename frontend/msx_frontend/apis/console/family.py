@@ -11,6 +11,7 @@ from msx_core.service_errors import BadRequest
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.details import understood
 from msx_frontend.apis.console.pages import page_routes
+from msx_frontend.apis.console.ways import ways_of
 from msx_frontend.metrics.history import ALL
 from msx_frontend.metrics.traces import Trace
 from msx_frontend.models.parameters import integer
@@ -29,7 +30,7 @@ EVENT_STREAM = (("content-type", "text/event-stream"),)
 def console(shown: ServerConsole) -> Family:
     """Family of the management listener. The page itself is public; what it shows asks for the management key."""
     routes = (*page_routes(shown.files, PATH, "console.html", keys=shown.keys), *ConsoleRoutes(shown).routes())
-    return Family("console", routes, own_failure, listener="management", owns=("console",))
+    return Family("console", routes, own_failure, listener="management", owns=("console",), compress_replies=True)
 
 
 def playground(shown: ServerConsole) -> Family:
@@ -38,8 +39,14 @@ def playground(shown: ServerConsole) -> Family:
     def management() -> str:
         return shown.parts.addresses.get("management", "")
 
-    routes = page_routes(shown.files, PLAYGROUND, "playground.html", keys=shown.keys, other=management)
-    return Family("playground", routes, own_failure, owns=("playground",))
+    async def models(request: Request) -> Reply:
+        registry = shown.sources.registry
+        names = filter(request.call.may_use, registry.names())
+        return _json({"models": [{"name": name, "ways": ways_of(registry.find(name))} for name in names]})
+
+    page = page_routes(shown.files, PLAYGROUND, "playground.html", keys=shown.keys, other=management)
+    routes = (*page, Route("GET", f"{PLAYGROUND}/models", models))
+    return Family("playground", routes, own_failure, owns=("playground",), compress_replies=True)
 
 
 class ConsoleRoutes:

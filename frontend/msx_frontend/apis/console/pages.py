@@ -64,6 +64,10 @@ class StaticFiles:
             whole.update(f"{name} {len(data)} ".encode() + data)
         return whole.hexdigest()
 
+    def modules(self, *folders: str) -> list[str]:
+        """Names of the JavaScript modules of these folders."""
+        return [name for name in self._paths if name.endswith(".js") and name.split("/")[0] in folders]
+
     def read(self, name: str) -> bytes:
         """Raises ResourceNotFound."""
         path = self._paths.get(name)
@@ -76,13 +80,14 @@ def page_routes(
     files: StaticFiles, base: str, page: str, *, keys: bool = True, other: Callable[[], str] = str
 ) -> tuple[Route, ...]:
     """`base` is the path of the page, such as "/console"; `page` names its HTML. In it `{static}` stands for the folder
-    of the static files, `{keys}` for "on" or "off" (whether the server asks for keys), and `{console}` for the address
-    of the console's listener, which `other` says."""
+    of the static files, `{modules}` for links by which a browser asks for all modules at once, `{keys}` for "on" or
+    "off" (whether the server asks for keys), and `{console}` for the address of the console's listener, which `other`
+    says."""
 
     async def show(request: Request) -> Reply:
         html, digest = await asyncio.to_thread(_read, files, page)
         console = html_text.escape(other())
-        tag = f'"{digest}-{"on" if keys else "off"}-{console}"'
+        tag = f'W/"{digest}-{"on" if keys else "off"}-{console}"'
         headers = (("content-type", TYPES[".html"]), ASKED_ANEW, ("etag", tag), *SECURITY)
         if request.call.header(b"if-none-match") == tag:
             return Reply(b"", 304, headers)
@@ -105,5 +110,11 @@ def page_routes(
     )
 
 
+def _preloads(files: StaticFiles, page: str) -> bytes:
+    """Links to all modules of a page. Without them each level of imports is a round trip."""
+    names = files.modules("shared", Path(page).stem)
+    return "\n    ".join(f'<link rel="modulepreload" href="{{static}}/{name}">' for name in names).encode()
+
+
 def _read(files: StaticFiles, page: str) -> tuple[bytes, str]:
-    return files.read(page), files.digest
+    return files.read(page).replace(b"{modules}", _preloads(files, page)), files.digest

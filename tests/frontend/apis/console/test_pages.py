@@ -38,6 +38,18 @@ def test_the_page_asks_for_its_files_by_their_digest() -> None:
         assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
 
 
+def test_a_browser_asks_for_all_modules_at_once() -> None:
+    """On a slow link each level of imports would be a round trip."""
+    page = get("/console").body.decode()
+    asked = re.findall(r'rel="modulepreload" href="/console/static/\w+/([^"]+)"', page)
+    used = {
+        path.relative_to(FOLDER).as_posix()
+        for folder in ("shared", "console")
+        for path in FOLDER.glob(f"{folder}/*.js")
+    }
+    assert sorted(asked) == sorted(used)
+
+
 def test_the_page_says_whether_the_server_asks_for_keys() -> None:
     on, off = get("/console"), get("/console", keys=False)
     assert b'data-keys="on"' in on.body

@@ -30,6 +30,7 @@ NOT_DESCRIBED = {
     "/console": "a page for browsers",
     "/console/static/{digest}/{file:path}": "its files",
     "/playground": "a page for browsers",
+    "/playground/models": CONSOLE,
     "/playground/static/{digest}/{file:path}": "its files",
     "/predictions/{model_name}//{url_path:path}": REST,
     "/explanations/{model_name}//{url_path:path}": REST,

@@ -15,20 +15,23 @@ class Chart extends HTMLElement {
     const known = lines.flatMap((line) => line.values).filter((value) => value !== null);
     const most = Math.max(...known, 0);
     const top = most > 0 ? most * 1.08 : 1;
-    const count = lines[0]?.values.length ?? 0;
+    const [back, focused] = [this.back ?? null, this.picture?.matches(":focus")];
     const latest = lines.map((line, at) => this.#legend(line, at, format));
     const told = lines.map((line) => `${line.name} now ${format(last(line.values))}`).join(", ");
     this.cursor = svg("line", { class: "cursor", y1: 0, y2: HEIGHT, x1: -9, x2: -9 });
-    const picture = svg("svg", {
+    this.picture = svg("svg", {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img",
       "aria-label": `${title}, until now: ${known.length ? `${told}; at most ${format(most)}` : "no requests"}`,
-      onpointermove: (event) => this.#point(event), onpointerleave: () => this.#point(null),
-    }, this.#grid(), lines.map((line, at) => this.#line(line.values, top, count, at)), this.cursor);
-    this.said = h("p", { class: "small quiet said" }, this.#range());
+      tabindex: "0", onpointermove: (event) => this.#at(event), onpointerleave: () => this.#point(null),
+      onkeydown: (event) => this.#step(event), onblur: () => this.#point(null),
+    }, this.#grid(), lines.map((line, at) => this.#line(line.values, top, at)), this.cursor);
+    this.said = h("p", { class: "small quiet said", "aria-live": "polite" });
     this.replaceChildren(h("div", { class: "card chart" },
       h("div", { class: "row spread" }, h("h3", {}, title), h("span", { class: "small quiet" },
         known.length ? `up to ${format(most)}` : "no requests yet")),
-      h("ul", { class: "legend small" }, latest), picture, this.said));
+      h("ul", { class: "legend small" }, latest), this.picture, this.said));
+    if (focused) this.picture.focus({ preventScroll: true });
+    this.#point(back);
   }
 
   #legend(line, at, format) {
@@ -36,8 +39,8 @@ class Chart extends HTMLElement {
   }
 
   #range() {
-    const { ended, every, lines } = this.given;
-    return `${clock(ended - every * (lines[0]?.values.length ?? 0))} – ${clock(ended)}`;
+    const { ended, every } = this.given;
+    return `${clock(ended - every * this.#count)} – ${clock(ended)}`;
   }
 
   #grid() {
@@ -45,8 +48,8 @@ class Chart extends HTMLElement {
       svg("line", { class: "grid", x1: 0, x2: WIDTH, y1: HEIGHT * share, y2: HEIGHT * share }));
   }
 
-  #line(values, top, count, at) {
-    const step = WIDTH / Math.max(count - 1, 1);
+  #line(values, top, at) {
+    const step = WIDTH / Math.max(this.#count - 1, 1);
     let path = "";
     values.forEach((value, number) => {
       if (value === null) return;
@@ -59,22 +62,31 @@ class Chart extends HTMLElement {
     return svg("path", { class: "curve", d: path, stroke: `var(${COLOURS[at]})`, "vector-effect": "non-scaling-stroke" });
   }
 
-  #point(event) {
-    const { lines, ended, every, format } = this.given;
-    const count = lines[0]?.values.length ?? 0;
-    if (!event || count < 2) {
-      this.cursor.setAttribute("x1", -9);
-      this.cursor.setAttribute("x2", -9);
-      this.said.textContent = this.#range();
-      return;
-    }
+  #at(event) {
     const box = event.currentTarget.getBoundingClientRect();
-    const at = Math.min(count - 1, Math.max(0, Math.round(((event.clientX - box.left) / box.width) * (count - 1))));
-    const x = (at * WIDTH) / (count - 1);
-    this.cursor.setAttribute("x1", x);
-    this.cursor.setAttribute("x2", x);
+    this.#point(Math.round((1 - (event.clientX - box.left) / box.width) * (this.#count - 1)));
+  }
+
+  #step(event) {
+    const steps = { ArrowLeft: 1, ArrowRight: -1, Home: Infinity, End: -Infinity };
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    this.#point((this.back ?? 0) + steps[event.key]);
+  }
+
+  /** Show the values of a moment, `back` points before the last one; null: of none. */
+  #point(back) {
+    const { lines, ended, every, format } = this.given;
+    const last = this.#count - 1;
+    this.back = back === null || last < 1 ? null : Math.min(last, Math.max(0, back));
+    const at = this.back === null ? -1 : last - this.back;
+    for (const name of ["x1", "x2"]) this.cursor.setAttribute(name, at < 0 ? -9 : (at * WIDTH) / last);
     const told = lines.map((line) => `${line.name} ${format(line.values[at])}`).join(" · ");
-    this.said.textContent = `${clock(ended - every * (count - 1 - at))}: ${told || NONE}`;
+    this.said.textContent = at < 0 ? this.#range() : `${clock(ended - every * this.back)}: ${told || NONE}`;
+  }
+
+  get #count() {
+    return this.given.lines[0]?.values.length ?? 0;
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { h, show } from "../shared/dom.js";
 import "../shared/elements.js";
-import { notice } from "../shared/elements.js";
+import { notice, skipLink } from "../shared/elements.js";
 import { clock } from "../shared/format.js";
 import "./model.js";
 import "./overview.js";
@@ -16,11 +16,10 @@ const TITLES = { "": "Overview", model: "Model", register: "Register", traces: "
 class Console extends HTMLElement {
   connectedCallback() {
     this.store = new Store();
-    this.skip = h("a", { class: "skip", href: "#main", onclick: (event) => this.#skip(event) }, "Skip to the content");
     this.top = h("header", { class: "top" });
     this.status = h("div", { "aria-live": "polite" });
     this.main = h("main", { id: "main", tabindex: "-1" });
-    this.replaceChildren(this.skip, this.top, this.main);
+    this.replaceChildren(skipLink(this.main), this.top, this.main);
     addEventListener("hashchange", () => this.#go(true));
     this.addEventListener("key", () => this.store.again());
     this.store.addEventListener("change", () => this.#changed());
@@ -51,11 +50,18 @@ class Console extends HTMLElement {
   #changed() {
     const { state, said } = this.store;
     this.#drawTop();
-    show(this.status, [state, said, state === "lost" ? this.store.since : 0], () => this.#said(state, said));
+    const anew = show(this.status, [state, said, state === "lost" ? this.store.since : 0], () => this.#said(state, said));
+    if (anew && state === "key") this.status.firstChild.focus();
     const ready = this.store.parts.size > 0 && state !== "key";
-    if (ready && !this.view.isConnected) this.body.append(this.view);
+    if (ready && !this.view.isConnected) this.#open();
     else if (!ready && this.view.isConnected) this.view.remove();
     if (this.view.isConnected) this.view.update();
+  }
+
+  /** The keyboard goes on at the content where it was in the form that asked for the key. */
+  #open() {
+    this.body.append(this.view);
+    if (document.activeElement === document.body) this.main.focus({ preventScroll: true });
   }
 
   #said(state, said) {
@@ -89,11 +95,6 @@ class Console extends HTMLElement {
     if (!address) return null;
     const url = new URL(address.replace("0.0.0.0", location.hostname).replace("[::]", location.hostname));
     return h("a", { href: `${url.origin}/playground`, target: "_blank", rel: "noopener" }, "Playground ↗");
-  }
-
-  #skip(event) {
-    event.preventDefault();
-    this.main.focus();
   }
 }
 

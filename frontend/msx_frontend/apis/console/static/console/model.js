@@ -88,14 +88,14 @@ class Model extends HTMLElement {
       (worker.ranks ?? [{ rank: 0, ...worker, state: worker.status }]).map((rank) => ({ stage: stage.name, worker, rank }))));
     show(this.workers, rows, () => [h("h2", {}, "Workers"), table("Workers", [
       ...(version.stages ? [{ name: "Stage", value: ({ stage }) => stage }] : []),
-      { name: "Worker", value: ({ worker }) => worker.id },
+      { name: "Worker", first: true, value: ({ worker }) => worker.id },
       { name: "Rank", number: true, value: ({ rank }) => String(rank.rank) },
-      { name: "State", value: ({ worker, rank }) => badge(worker.status === "READY" ? rank.state : worker.status) },
+      { name: "State", first: true, value: ({ worker, rank }) => badge(worker.status === "READY" ? rank.state : worker.status) },
       { name: "Host", value: ({ rank, worker }) => rank.host ?? nodes(worker) ?? this.store.part("server").host },
       { name: "pid", number: true, value: ({ rank }) => String(rank.pid ?? "–") },
       { name: "Memory", number: true, value: ({ rank }) => bytes(rank.memoryUsage) },
       { name: "Devices", value: ({ worker }) => devices(worker) },
-      { name: "Phase or last error", value: ({ worker, rank }) => phase(worker, rank) },
+      { name: "Phase or last error", wide: true, value: ({ worker, rank }) => phase(worker, rank) },
     ], rows, "No worker is wanted: scale the model.")]);
   }
 

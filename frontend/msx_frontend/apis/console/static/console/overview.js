@@ -11,10 +11,10 @@ export function linkTo(version, text) {
 }
 
 const COLUMNS = [
-  { name: "Model", value: ({ version }) => linkTo(version) },
+  { name: "Model", first: true, value: ({ version }) => linkTo(version) },
   { name: "Version", value: ({ version }) => [version.modelVersion, version.default ? " (default)" : ""] },
-  { name: "State", value: ({ version }) => badge(version.state) },
-  { name: "Traffic", number: true, value: ({ version }) => share(version) },
+  { name: "State", first: true, value: ({ version }) => badge(version.state) },
+  { name: "Traffic", number: true, first: true, value: ({ version }) => share(version) },
   { name: "Workers", number: true, value: ({ version }) => workers(version) },
   { name: "Queue", number: true, value: ({ version }) => count(version.queued) },
   { name: "Running", number: true, value: ({ version }) => count(version.running) },
@@ -24,9 +24,16 @@ const COLUMNS = [
   { name: "Memory", number: true, value: ({ version }) => bytes(memory(version)) },
 ];
 
+/** Rows of the models' table before someone asks for all. */
+const MOST = 25;
+
 export function memory(version) {
   return version.workers.reduce((sum, one) =>
     sum + (one.ranks?.reduce((whole, rank) => whole + rank.memoryUsage, 0) ?? one.memoryUsage ?? 0), 0);
+}
+
+function failed(version) {
+  return Number(version.state === "FAILED");
 }
 
 function workers(version) {
@@ -43,8 +50,9 @@ class Overview extends HTMLElement {
     if (this.childElementCount) return;
     this.tiles = h("div", { class: "tiles" });
     this.models = h("div", {});
-    this.filter = h("input", { type: "search", id: "filter", placeholder: "Filter by name", "aria-label": "Filter models by name",
-      oninput: () => this.update() });
+    this.filter = h("input", { type: "search", id: "filter", placeholder: "Name or state",
+      "aria-label": "Filter models by name or state", oninput: () => this.update() });
+    this.most = MOST;
     this.runsOn = h("section", { class: "card stack", "aria-labelledby": "devices" });
     this.charts = document.createElement("msx-charts");
     this.append(h("div", { class: "stack" }, h("h1", {}, "Overview"), this.tiles,
@@ -84,11 +92,22 @@ class Overview extends HTMLElement {
 
   #models(versions, every) {
     const wanted = this.filter.value.trim().toLowerCase();
-    const rows = versions.filter((one) => one.modelName.toLowerCase().includes(wanted))
-      .map((version) => ({ version, figures: this.store.figures(version), every }));
-    const empty = versions.length ? "No model has such a name."
+    const fits = ({ modelName, state }) => `${modelName}\n${state}`.toLowerCase().includes(wanted);
+    const found = versions.filter(fits).sort((a, b) => failed(b) - failed(a));
+    const rows = found.slice(0, this.most).map((version) => ({ version, figures: this.store.figures(version), every }));
+    const empty = versions.length ? "No model has such a name or state."
       : "No model is registered. Register one here, or start the server with --models.";
-    show(this.models, [rows, empty], () => table("Models and their versions", COLUMNS, rows, empty));
+    show(this.models, [rows, empty, found.length], () => [table("Models and their versions", COLUMNS, rows, empty),
+      found.length > rows.length ? h("p", {}, h("button", { type: "button", id: "every", onclick: () => this.#showAll() },
+        `Show all ${found.length}`)) : null]);
+  }
+
+  /** The keyboard goes on at the first of those that come. */
+  #showAll() {
+    const next = this.most;
+    this.most = Infinity;
+    this.update();
+    this.models.querySelectorAll("td a")[next]?.focus();
   }
 
   #runsOn(devices, cluster, versions) {
@@ -99,8 +118,8 @@ class Overview extends HTMLElement {
         return [head, h("p", { class: "quiet" }, "This server has no devices: its models run on the CPU.")];
       }
       return [head, table("Devices", [
-        { name: "Device", value: (one) => `${one.device} (${one.name}${one.simulated ? ", simulated" : ""})` },
-        { name: "State", value: (one) => badge(one.healthy ? "READY" : "FAILED") },
+        { name: "Device", first: true, value: (one) => `${one.device} (${one.name}${one.simulated ? ", simulated" : ""})` },
+        { name: "State", first: true, value: (one) => badge(one.healthy ? "READY" : "FAILED") },
         { name: "Load", number: true, value: (one) => unit(one.utilization, "%") },
         { name: "Memory", number: true, value: (one) => (one.memoryTotal ? `${bytes(one.memoryUsed)} of ${bytes(one.memoryTotal)}` : NONE) },
         { name: "Temperature", number: true, value: (one) => unit(one.temperature, "°C") },
@@ -113,9 +132,9 @@ class Overview extends HTMLElement {
   #cluster(cluster) {
     return [h("h2", { id: "devices" }, "Nodes of the cluster"), cluster.problem ? notice(cluster.problem, "bad") : null,
       table("Nodes", [
-        { name: "Node", value: (one) => one.name },
+        { name: "Node", first: true, value: (one) => one.name },
         { name: "Address", value: (one) => one.address },
-        { name: "State", value: (one) => badge(one.alive ? "READY" : "FAILED") },
+        { name: "State", first: true, value: (one) => badge(one.alive ? "READY" : "FAILED") },
         { name: "Free", value: (one) => figures(one.free) },
         { name: "Of", value: (one) => figures(one.resources) },
         { name: "Devices of this server", value: (one) => one.devices.join(", ") || "none" },

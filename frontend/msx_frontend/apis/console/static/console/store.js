@@ -1,6 +1,7 @@
 // What the server has told: values by name, and who wants to know of changes. Connects again for as long as it takes.
 
 import { events, keyOf, needsKey } from "../shared/api.js";
+import { compare } from "../shared/format.js";
 
 const KIND = "management";
 const SLOWEST = 10000;
@@ -80,8 +81,4 @@ export class Store extends EventTarget {
     this.said = said;
     this.dispatchEvent(new Event("change"));
   }
-}
-
-export function compare(a, b) {
-  return String(a).localeCompare(String(b), undefined, { numeric: true });
 }

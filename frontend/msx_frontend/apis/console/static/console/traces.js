@@ -34,13 +34,13 @@ export class TraceList extends HTMLElement {
 
 function list(caption, traces, empty) {
   return table(caption, [
-    { name: "Ended", value: (one) => h("time", {}, clock(one.ended)) },
-    { name: "Model", value: (one) => `${one.model} ${one.version}` },
-    { name: "Status", value: (one) => String(one.status) },
-    { name: "Took", number: true, value: (one) => millis(one.total) },
-    { name: "Where", value: where },
+    { name: "Ended", first: true, value: (one) => h("time", {}, clock(one.ended)) },
+    { name: "Model", first: true, value: (one) => `${one.model} ${one.version}` },
+    { name: "Status", first: true, value: (one) => String(one.status) },
+    { name: "Took", number: true, first: true, value: (one) => millis(one.total) },
+    { name: "Where", wide: true, value: where },
     { name: "Batch", number: true, value: (one) => one.batch || "–" },
-    { name: "Request", value: (one) => h("span", { class: "small" }, h("code", {}, one.id), one.error ? h("p", {}, one.error) : null) },
+    { name: "Request", wide: true, value: (one) => h("span", { class: "small" }, h("code", {}, one.id), one.error ? h("p", {}, one.error) : null) },
   ], traces, empty);
 }
 

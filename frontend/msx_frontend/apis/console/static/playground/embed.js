@@ -11,9 +11,10 @@ class Embed extends HTMLElement {
   connectedCallback() {
     this.text = h("textarea", { class: "body", id: "texts", required: true, placeholder: "A line a text" });
     this.answer = h("msx-answer");
+    this.send = h("button", { class: "main", type: "submit" }, "Embed");
     this.append(h("div", { class: "bench" },
       h("form", { class: "card stack", onsubmit: (event) => this.#ask(event) },
-        h("label", {}, "Texts, a line each", this.text), h("div", {}, h("button", { class: "main", type: "submit" }, "Embed"))),
+        h("label", {}, "Texts, a line each", this.text), h("div", {}, this.send)),
       h("section", { class: "card stack", "aria-label": "Answer" }, h("h2", {}, "Answer"), this.answer)));
   }
 
@@ -21,6 +22,7 @@ class Embed extends HTMLElement {
     event.preventDefault();
     const input = this.text.value.split("\n").filter((line) => line.trim());
     const json = { model: this.model, input };
+    this.send.disabled = true;
     this.answer.begin(curl("inference", "POST", PATH, { json }));
     try {
       const reply = await request("inference", "POST", PATH, { json, headers: TIMED });
@@ -31,6 +33,8 @@ class Embed extends HTMLElement {
       this.answer.end(reply.headers.get("x-request-id") ?? "", sizes, timing(reply));
     } catch (error) {
       this.answer.failed(error);
+    } finally {
+      this.send.disabled = false;
     }
   }
 

@@ -1,9 +1,9 @@
 // The frame of the playground: which model, and in which way it is asked.
 
 import { ApiError, call, needsKey } from "../shared/api.js";
-import { h } from "../shared/dom.js";
-import "../shared/elements.js";
-import { notice } from "../shared/elements.js";
+import { h, show } from "../shared/dom.js";
+import { notice, skipLink } from "../shared/elements.js";
+import { compare } from "../shared/format.js";
 import "./chat.js";
 import "./embed.js";
 import "./predict.js";
@@ -14,8 +14,8 @@ class Playground extends HTMLElement {
   connectedCallback() {
     this.body = h("div", { class: "stack" });
     this.main = h("main", { id: "main", tabindex: "-1" }, h("div", { class: "stack" }, h("h1", {}, "Playground"), this.body));
-    this.replaceChildren(this.#top(), this.main);
-    this.addEventListener("key", () => this.#load());
+    this.replaceChildren(skipLink(this.main), this.#top(), this.main);
+    this.addEventListener("key", () => this.#load().then(() => this.models?.focus()));
     addEventListener("hashchange", () => this.#show());
     this.#load();
   }
@@ -40,10 +40,9 @@ class Playground extends HTMLElement {
     if (needsKey("inference")) return this.#askKey("");
     this.body.replaceChildren(h("p", { class: "loading", role: "status" }, "Asking for the models…"));
     try {
-      const [all, texts] = await Promise.all([call("inference", "GET", "/v2/models"), call("inference", "GET", "/v1/models")]);
-      this.models = [...all.models].sort();
-      this.texts = new Set((texts.data ?? []).map((one) => one.id));
-      this.#show();
+      const { models } = await call("inference", "GET", "/playground/models");
+      this.ways = new Map(models.map((one) => [one.name, one.ways]));
+      this.#begin([...this.ways.keys()].sort(compare));
     } catch (error) {
       if (error instanceof ApiError && error.wantsKey) this.#askKey(error.message);
       else this.body.replaceChildren(notice(error.message, "bad"),
@@ -56,38 +55,51 @@ class Playground extends HTMLElement {
     this.body.firstChild.focus();
   }
 
-  /** "#/chat/name" is a way and a model. */
-  get place() {
-    const [way = "", model = ""] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
-    return { way, model };
-  }
-
-  #show() {
-    if (!this.models) return;
-    if (!this.models.length) {
+  #begin(names) {
+    if (!names.length) {
       this.body.replaceChildren(notice("No model is registered here. The console registers one, or msx-serve --models."));
       return;
     }
-    const model = this.models.includes(this.place.model) ? this.place.model : this.models[0];
-    const way = WAYS[this.place.way] ? this.place.way : this.texts.has(model) ? "chat" : "predict";
-    const view = document.createElement(`msx-${way}`);
-    view.model = model;
-    this.view?.stop?.();
-    this.view = view;
-    this.body.replaceChildren(this.#choice(model, way), view);
-    document.title = `${model} – MSX playground`;
+    this.names = names;
+    this.models = h("select", { id: "model", onchange: () => go("", this.models.value) },
+      names.map((one) => h("option", { value: one }, one)));
+    this.choice = h("div", { class: "row" });
+    this.place = h("div", {});
+    this.body.replaceChildren(h("div", { class: "row" }, h("label", {}, "Model", this.models),
+      h("fieldset", {}, h("legend", { class: "small quiet" }, "Way"), this.choice)), this.place);
+    this.#show();
   }
 
-  #choice(model, way) {
-    const go = (next) => (location.hash = `#/${next.way ?? way}/${encodeURIComponent(next.model ?? model)}`);
-    const models = h("select", { id: "model", onchange: (event) => go({ model: event.target.value }) },
-      this.models.map((one) => h("option", { value: one, selected: one === model }, one)));
-    models.value = model;
-    return h("div", { class: "row" }, h("label", {}, "Model", models),
-      h("fieldset", {}, h("legend", { class: "small quiet" }, "Way"), h("div", { class: "row" },
-        Object.entries(WAYS).map(([name, text]) => h("label", { class: "inline" },
-          h("input", { type: "radio", name: "way", value: name, checked: name === way, onchange: () => go({ way: name }) }), text)))));
+  /** "#/chat/name" is a way and a model. A model is asked in the first of its ways, unless the address says another. */
+  #show() {
+    if (!this.names) return;
+    const [wanted = "", name = ""] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+    const model = this.ways.has(name) ? name : this.names[0];
+    const ways = this.ways.get(model);
+    const way = ways.includes(wanted) ? wanted : ways[0];
+    history.replaceState(null, "", addressOf(way, model));
+    this.models.value = model;
+    show(this.choice, ways, () => ways.map((one) => h("label", { class: "inline" }, h("input", {
+      id: `way-${one}`, type: "radio", name: "way", value: one, onchange: () => go(one, this.models.value) }), WAYS[one])));
+    this.choice.querySelector(`#way-${way}`).checked = true;
+    this.#open(way, model);
   }
+
+  #open(way, model) {
+    this.view?.stop?.();
+    this.view = document.createElement(`msx-${way}`);
+    this.view.model = model;
+    this.place.replaceChildren(this.view);
+    document.title = `${model} – MSX playground`;
+  }
+}
+
+function addressOf(way, model) {
+  return `#/${way}/${encodeURIComponent(model)}`;
+}
+
+function go(way, model) {
+  location.hash = addressOf(way, model);
 }
 
 customElements.define("msx-playground", Playground);

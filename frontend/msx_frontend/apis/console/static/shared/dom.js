@@ -23,15 +23,16 @@ function fill(element, attributes, children) {
 }
 
 /** Give `parent` what `build()` makes, but only when `of` differs from the last time: what a reader has marked, or
- * where the keyboard is, stays as it is while nothing changes. */
+ * where the keyboard is, stays as it is while nothing changes. True when it was made anew. */
 export function show(parent, of, build) {
   const now = JSON.stringify(of);
-  if (parent.shownOf === now) return;
+  if (parent.shownOf === now) return false;
   parent.shownOf = now;
   const at = parent.contains(document.activeElement) ? nameOf(document.activeElement) : "";
   parent.replaceChildren(...[build()].flat(3).filter((one) => one !== null && one !== undefined && one !== false));
   if (at) [...parent.querySelectorAll("a, button, input, select, textarea, summary, [tabindex]")]
     .find((one) => nameOf(one) === at)?.focus();
+  return true;
 }
 
 function nameOf(element) {

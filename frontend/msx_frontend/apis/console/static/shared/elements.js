@@ -103,14 +103,26 @@ export function facts(values) {
   return h("dl", { class: "facts" }, given.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 }
 
-/** A table: `columns` are {name, number, value(row)}. */
+/** A table: `columns` are {name, number, first, wide, value(row)}. Where it has no room for columns, each row is a card:
+ * those that are `first` stand in its first line, a `wide` one has a line of its own, and others follow with their names. */
 export function table(caption, columns, rows, empty = "Nothing yet.") {
   if (!rows.length) return h("p", { class: "quiet" }, empty);
-  const head = columns.map((one) => h("th", { scope: "col", class: one.number && "number" }, one.name));
-  const body = rows.map((row) => h("tr", {}, columns.map((one) =>
-    h("td", { class: one.number && "number" }, one.value(row)))));
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", {}, h("caption", { class: "skip" }, caption), h("thead", {}, h("tr", {}, head)), h("tbody", {}, body)));
+  const kind = (one) => ["number", "first", "wide"].filter((name) => one[name]).join(" ") || null;
+  const head = columns.map((one) => h("th", { scope: "col", role: "columnheader", class: kind(one) }, one.name));
+  const body = rows.map((row) => h("tr", { role: "row" }, columns.map((one) =>
+    h("td", { role: "cell", class: kind(one), "data-name": one.name }, one.value(row)))));
+  const cards = columns.some((one) => one.first) && "cards";
+  return h("div", { class: ["scroll", cards].filter(Boolean).join(" "), tabindex: "0", role: "region", "aria-label": caption },
+    h("table", { role: "table" }, h("caption", { class: "skip" }, caption),
+      h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, head)), h("tbody", { role: "rowgroup" }, body)));
+}
+
+/** The first thing that a keyboard reaches: past the links of the top, to the content. */
+export function skipLink(main) {
+  return h("a", { class: "skip", href: "#main", onclick: (event) => {
+    event.preventDefault();
+    main.focus();
+  } }, "Skip to the content");
 }
 
 customElements.define("msx-key-form", KeyForm);

@@ -48,3 +48,8 @@ export function age(seconds) {
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} days`;
 }
+
+/** The order of names: "m2" stands before "m10". */
+export function compare(a, b) {
+  return String(a).localeCompare(String(b), undefined, { numeric: true });
+}
