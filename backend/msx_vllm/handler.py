@@ -139,6 +139,7 @@ class VllmHandler(TextGenerationHandler):
             max_input_tokens=self.llm.context,
             max_concurrent=self.yaml.max_concurrent,
             embedding_size=pooling.size if embeds else None,
+            prompts=pooling.prompts if embeds else (),
         )
 
     def _of_texts(self) -> Capabilities:

@@ -104,7 +104,8 @@ OPTION = Rule(size="max_option_size")
 
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("prompt", "input", "inputs", "texts", "sentences", "documents"), TEXTS),
-    **dict.fromkeys(("text_input", "query", "pair", "source_sentence", "instructions"), TEXT),
+    **dict.fromkeys(("text_1", "text_2", "queries", "items", "data_1", "data_2"), TEXTS),
+    **dict.fromkeys(("text", "text_input", "query", "pair", "source_sentence", "instructions"), TEXT),
     "messages": MESSAGES,
     "ResponsesRequest.input": MESSAGES,
     "system": Rule("max_message_parts", "parts", size="max_texts_size"),
@@ -117,6 +118,7 @@ RULES: dict[str, Rule] = {
     "chat_template": Rule(length="max_chat_template_length"),
     "chat_template_kwargs": Rule(size="max_template_values_size"),
     **dict.fromkeys(("response_format", "output_format", "format", "json", "regex", "choice", "grammar"), GRAMMAR),
+    **dict.fromkeys(("json_schema", "schema"), GRAMMAR),
     "Constraint.value": GRAMMAR,
     **dict.fromkeys(("guided_json", "guided_regex", "guided_choice", "guided_grammar"), GRAMMAR),
     "metadata": Rule(size="max_metadata_size"),
@@ -127,7 +129,9 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(
         ("tool_choice", "reasoning_effort", "effort", "think", "verbosity", "include", "truncation"), OPTION
     ),
-    **dict.fromkeys(("truncation_direction", "encoding_format", "scale", "return_protocol"), OPTION),
+    **dict.fromkeys(
+        ("truncation_direction", "encoding_format", "scale", "return_protocol", "input_type", "embedding_types"), OPTION
+    ),
 }
 """Rules by a member's name, or a struct's and a member's."""
 

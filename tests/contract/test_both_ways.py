@@ -153,6 +153,13 @@ def _texts() -> Iterator[Ask]:
         yield Ask("POST", path, body.replace(b"{", b'{"stream": false, ', 1))
         yield Ask("POST", path, body.replace(b'"llm"', b'"m"'))
         yield Ask("POST", path, b"{}")
+    for path, body in (COHERES | VLLMS).items():
+        yield Ask("POST", path, body)
+        yield Ask("POST", path, body.replace(b"{", b'{"stream": true, ', 1))
+        yield Ask("POST", path, body.replace(b"{", b'{"model": "m", ', 1))
+        yield Ask("POST", path, b"{}")
+    for path in ("/version", "/tokenizer_info", "/tokenizer_info?model=m"):
+        yield Ask("GET", path)
     for path in ("/api/tags", "/api/ps", "/api/version", "/api/nothing"):
         yield Ask("GET", path)
     for path in ("pull", "push", "create", "copy", "blobs/sha256:1"):
@@ -197,6 +204,18 @@ OLLAMAS = {
     "/api/embed": b'{"model": "llm", "input": "x"}',
     "/api/embeddings": b'{"model": "llm", "prompt": "x"}',
     "/api/show": b'{"model": "llm"}',
+}
+COHERES = {
+    "/v2/chat": b'{"messages": [{"role": "user", "content": "x"}]}',
+    "/v2/embed": b'{"texts": ["x"]}',
+    "/v1/tokenize": b'{"text": "x"}',
+    "/v1/detokenize": b'{"tokens": [1]}',
+}
+VLLMS = {
+    "/score": b'{"text_1": "x", "text_2": ["y"]}',
+    "/v1/score": b'{"queries": "x", "documents": ["y"]}',
+    "/classify": b'{"input": "x"}',
+    "/pooling": b'{"input": "x"}',
 }
 _PROMPTS = {"/v1/responses": b"input", "/v1/embeddings": b"input"}
 

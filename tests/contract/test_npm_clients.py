@@ -12,7 +12,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.long, pytest.mark.timeout(900)]
 """Seconds: the first run installs packages."""
 
-FILES = {"langchain": "langchain"}
+FILES = {"langchain": "langchain", "cohere": "cohere"}
 """Each with its environment."""
 
 

@@ -49,6 +49,7 @@ class EmbeddingHandler(TextGenerationHandler):
             model_type=self.model.model_type,
             max_input_tokens=self.model.longest,
             embedding_size=self.model.size,
+            prompts=tuple(self.model.sentence.prompts.texts),
         )
 
     async def close(self) -> None:

@@ -35,6 +35,11 @@ class PooledTexts:
         return tuple(str(named[number]) for number in sorted(named))
 
     @property
+    def prompts(self) -> tuple[str, ...]:
+        """Names of texts that may stand before one."""
+        return tuple(self._prompts.texts)
+
+    @property
     def size(self) -> int:
         """Numbers of a vector."""
         return int(self._config.embedding_size)

@@ -7,6 +7,7 @@ from msx_frontend.apis.adapters.family import adapters_api
 from msx_frontend.apis.aliases.family import aliases
 from msx_frontend.apis.anthropic.family import anthropic
 from msx_frontend.apis.cluster.family import cluster_api
+from msx_frontend.apis.cohere.family import cohere
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
 from msx_frontend.apis.kserve.answers import Answers
@@ -30,6 +31,7 @@ from msx_frontend.apis.torchserve.management import management
 from msx_frontend.apis.torchserve.metrics import METRICS_PATH, metrics_api
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.traffic.family import traffic
+from msx_frontend.apis.vllm.family import vllm
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.text_models import TextModels
@@ -81,6 +83,8 @@ def families(parts: Parts) -> Sequence[Family]:
         openai_of_models(parts.texts),
         anthropic(parts.texts),
         ollama(parts.texts),
+        cohere(parts.texts),
+        vllm(parts.texts),
         tgi(parts.texts),
         tei(parts.texts),
         kserve_v2(answers, parts.registry.submit, config.max_response_size),

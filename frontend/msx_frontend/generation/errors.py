@@ -209,6 +209,11 @@ def ollama_failure(error: ServiceError) -> TextFailure:
     return TextFailure(row.openai, {"error": error.plain}, (*row.headers, *error.headers))
 
 
+def cohere_failure(error: ServiceError) -> TextFailure:
+    row = row_of(error)
+    return TextFailure(row.openai, {"message": error.plain}, (*row.headers, *error.headers))
+
+
 def kserve_failure(error: ServiceError) -> TextFailure:
     row = row_of(error)
     return TextFailure(row.kserve, {"error": error.plain}, (*row.headers, *error.headers))

@@ -60,3 +60,5 @@ class Capabilities(WireStruct):
     max_images: int = 0
     """The most images of one request; 0: the model reads text alone, and images are refused by name."""
     embedding_size: int | None = None
+    prompts: tuple[str, ...] = ()
+    """The names of prompts that may stand before a text that is embedded (`EmbedRequest.prompt_name`)."""

@@ -15,6 +15,7 @@ from msx_core.held_bytes import HeldBytes
 from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.anthropic.family import anthropic
+from msx_frontend.apis.cohere.family import cohere
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.ollama.family import ollama
@@ -22,6 +23,7 @@ from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
+from msx_frontend.apis.vllm.family import vllm
 from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.text_models import DEFAULT_IMAGE_LIMITS, TextModels
 from msx_frontend.job import Job
@@ -140,6 +142,8 @@ class Speaker:
             openai_of_models(texts),
             anthropic(texts),
             ollama(texts),
+            cohere(texts),
+            vllm(texts),
             tgi(texts),
             tei(texts),
             kserve_generate(texts),
