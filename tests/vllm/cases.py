@@ -177,6 +177,16 @@ REFUSED = [
         "beams in a stream", {"prompt": "a"}, {"beam_search": BeamSearch()}, r"use_beam_search: not together with str"
     ),
     Refused(
+        "a text to go on with, and a new one",
+        {
+            "messages": [{"role": "assistant", "content": "abc"}],
+            "continue_final_message": True,
+            "add_generation_prompt": True,
+        },
+        GREEDY,
+        r"continue_final_message: not together with add_generation_prompt: true",
+    ),
+    Refused(
         "pictures",
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://a/"}}]}]},
         GREEDY,

@@ -12,7 +12,7 @@ import jinja2
 from vllm.renderers.params import ChatParams, TokenizeParams
 
 from msx_core.chat_templates import sandbox
-from msx_core.chat_templates.conversation import check_variables
+from msx_core.chat_templates.conversation import check_continued, check_variables
 from msx_core.chat_templates.request_template import RequestTemplates
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import GenerateRequest, TokenizeRequest
@@ -136,6 +136,8 @@ class EnginePrompts:
         """Raises InvalidInput."""
         check_variables(request.chat_template_kwargs, self._tokens)
         begins = request.add_generation_prompt
+        if request.continue_final_message:
+            check_continued(bool(begins))
         given = {
             "add_generation_prompt": not request.continue_final_message if begins is None else begins,
             "continue_final_message": request.continue_final_message,

@@ -57,10 +57,15 @@ def check_variables(given: Collection[str], tokens: Collection[str]) -> None:
         raise InvalidInput(f"chat_template_kwargs: {taken[0]} cannot be set")
 
 
-def _marked(messages: list[Message], begins: bool) -> str:
-    """An unguessable mark at the end of the last message."""
+def check_continued(begins: bool) -> None:
+    """Raises InvalidInput for a last message that is to be continued where another `begins` behind it."""
     if begins:
         raise InvalidInput("continue_final_message: not together with add_generation_prompt: true")
+
+
+def _marked(messages: list[Message], begins: bool) -> str:
+    """An unguessable mark at the end of the last message."""
+    check_continued(begins)
     if not messages or not isinstance(messages[-1].get("content"), str):
         raise InvalidInput("continue_final_message: the last message has no content")
     mark = f"continue-{secrets.token_hex(8)}"
