@@ -245,4 +245,5 @@ def _model_info(load: Load) -> ModelInfo:
         largest_body=max(load.max_request_size, load.max_response_size),
         servable=load.servable,
         from_older_server=load.from_older_server,
+        host_processes=load.host_processes,
     )

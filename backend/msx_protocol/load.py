@@ -71,6 +71,9 @@ class Load(WireMessage, tag=1, kw_only=True):
     """MindSpore's name of the device; None where MindSpore computes on the CPU."""
     torch_devices: list[TorchDevices] = []
     """Kinds of devices that torch may compute on, with how many of each the worker has."""
+    host_processes: int = 0
+    """Processes of vLLM of all models that share this machine's processor; 0 where the worker has devices, and in a
+    cluster."""
 
 
 class LoadProgress(WireMessage, tag=20):

@@ -13,23 +13,32 @@ CPUS = Path("/sys/devices/system/cpu")
 
 
 class WorkerShare(NamedTuple):
-    """The worker at this `place` of so many `workers`, with `ranks` processes that compute."""
+    """The worker at this `place` of so many `workers`, with `ranks` processes that compute. `on_host`: the processes of
+    all models, as far as they are known."""
 
     place: int
     workers: int
     ranks: int
+    on_host: int = 0
+
+    @property
+    def own_parts(self) -> int:
+        """Processes of its model."""
+        return self.workers * self.ranks
 
     @property
     def parts(self) -> int:
-        return self.workers * self.ranks
+        """Processes that share the processor and its memory: also those of other models, and of workers beyond
+        `workers`."""
+        return max(self.own_parts, self.on_host)
 
 
 def thread_binding(share: WorkerShare, env: Mapping[str, str]) -> dict[str, str]:
     """Variables that bind the threads of each rank to cores that no other rank of the model has.
 
-    Unbound are those that share cores, because there are fewer than ranks, or because a quota of the cgroup limits
-    processor time and not cores: other containers may be bound to the same ones. vLLM binds the only rank of a machine
-    by itself, and the operator says it by the same variable.
+    Unbound are those that share cores, because there are fewer than ranks, or other models, or because a quota of the
+    cgroup limits processor time and not cores: other containers may be bound to the same ones. vLLM binds the only rank
+    of a machine by itself, and the operator says it by the same variable.
     """
     if BIND in env:
         return {}
@@ -39,8 +48,8 @@ def thread_binding(share: WorkerShare, env: Mapping[str, str]) -> dict[str, str]
         return {}
     cores = physical_cores(_usable(), CPUS)
     size = len(cores) // share.parts
-    if not size:
-        return {BIND: UNBOUND, THREADS: "1"}
+    if not size or share.parts > share.own_parts:
+        return {BIND: UNBOUND, THREADS: str(max(size, 1))}
     first = share.place % share.workers * share.ranks
     return {BIND: "|".join(_cores_of(cores, rank, size) for rank in range(first, first + share.ranks))}
 

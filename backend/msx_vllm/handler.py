@@ -202,7 +202,7 @@ class VllmHandler(TextGenerationHandler):
             engine = started(
                 settings.folder,
                 with_sizes(with_answers(settings.arguments, options.answers), ranks),
-                share=WorkerShare(self.context.info.place, workers, ranks),
+                share=WorkerShare(self.context.info.place, workers, ranks, self.context.info.host_processes),
                 leased=self.context.device_id is not None,
                 generation_config="vllm" if yaml.generation_config == "none" else "auto",
                 adapters=lora_arguments(settings.adapters, yaml.adapters),

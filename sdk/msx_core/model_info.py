@@ -43,3 +43,6 @@ class ModelInfo:
     """The servable as a start script of MindSpore Serving declares it; None for all other models."""
     framework_device: FrameworkDevice | None = None
     """MindSpore's name of the device; None where MindSpore computes on the CPU."""
+    host_processes: int = 0
+    """Processes of vLLM of all models that share this machine's processor; 0 where the worker has devices, or they are
+    not known."""

@@ -22,6 +22,7 @@ from msx_frontend.devices.pool import DevicePool
 from msx_frontend.job import Job
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.models.health import Health
+from msx_frontend.models.host_processes import host_processes
 from msx_frontend.models.management import Management
 from msx_frontend.models.registration import Registration
 from msx_frontend.models.registry import Registry
@@ -139,7 +140,13 @@ class Harness:
         self.starts = Starts(self.config.parallel_starts or 64, lambda: self.memory)
         self.resources = Resources(self.devices, processes, self.starts)
         self.state = PersistentState(StateStore(state.database))
-        spawner = Spawner(self.config, FakeLauncher(HarnessRank), state.compiled, env or {})
+        spawner = Spawner(
+            self.config,
+            FakeLauncher(HarnessRank),
+            state.compiled,
+            env or {},
+            host_processes=lambda: host_processes(self.registry.all_versions()),
+        )
         self.management = Management(
             self.config,
             self.registry,

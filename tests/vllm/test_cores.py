@@ -40,10 +40,19 @@ def test_fewer_cores_than_ranks_are_shared(machine: Path) -> None:
     assert thread_binding(WorkerShare(0, 9, 1), {}) == {BIND: UNBOUND, THREADS: "1"}
 
 
+def test_models_that_share_the_cores_are_not_bound(machine: Path) -> None:
+    """Nor workers beyond those that the model's own keys tell of."""
+    assert thread_binding(WorkerShare(0, 1, 1, on_host=3), {}) == {BIND: UNBOUND, THREADS: "2"}
+    assert thread_binding(WorkerShare(1, 2, 1, on_host=9), {}) == {BIND: UNBOUND, THREADS: "1"}
+    assert thread_binding(WorkerShare(0, 2, 1, on_host=2), {}) == {BIND: "0,1,2"}
+    assert thread_binding(WorkerShare(0, 1, 1, on_host=1), {}) == {}
+
+
 def test_a_quota_counts_threads_and_binds_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     of(monkeypatch, tmp_path, range(8), quota=4)
     assert thread_binding(WorkerShare(0, 2, 1), {THREADS: "4"}) == {BIND: UNBOUND, THREADS: "2"}
     assert thread_binding(WorkerShare(0, 8, 1), {}) == {BIND: UNBOUND, THREADS: "1"}
+    assert thread_binding(WorkerShare(0, 1, 1, on_host=2), {}) == {BIND: UNBOUND, THREADS: "2"}
 
 
 def test_the_operator_says_it(machine: Path) -> None:

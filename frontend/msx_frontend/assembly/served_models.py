@@ -20,6 +20,7 @@ from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreter import default_interpreter
 from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.models.health import Health
+from msx_frontend.models.host_processes import host_processes
 from msx_frontend.models.management import Management
 from msx_frontend.models.startup.huggingface_folders import link_checkpoints
 from msx_frontend.models.startup.llm_serving_model import link_llm_serving
@@ -146,7 +147,14 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         store,
         workplace.supply,
         context.state,
-        Spawner(config, workplace.launcher, folder.compiled, os.environ, rights),
+        Spawner(
+            config,
+            workplace.launcher,
+            folder.compiled,
+            os.environ,
+            rights,
+            lambda: host_processes(context.registry.all_versions()),
+        ),
         context.monitoring.metrics,
         environments,
         context.snapshots.changed,

@@ -57,7 +57,7 @@ class EngineChoice:
         """The source with the handler and the interpreter of its engine, if that is to be chosen, and with the time
         that this engine's start may take. Raises InvalidModel."""
         settled = await (self._chosen(source) if _is_open(source) else self._where_vllm_is(source))
-        return replace(settled, config=_with_time(settled.config)) if _is_of_vllm(settled) else settled
+        return replace(settled, config=_with_time(settled.config)) if is_of_vllm(settled) else settled
 
     async def _chosen(self, source: ModelSource) -> ModelSource:
         model = OpenModel(source.name, source.model_dir, source.handler, source.config)
@@ -146,7 +146,7 @@ def _is_open(source: ModelSource) -> bool:
     return is_open
 
 
-def _is_of_vllm(source: ModelSource) -> bool:
+def is_of_vllm(source: ModelSource) -> bool:
     return source.handler in (VLLM, *TORCHSERVES_VLLM)
 
 

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,8 +44,11 @@ class Spawner:
         compiled_dir: Path,
         env: Mapping[str, str],
         rights: WorkerRights | None = None,
+        host_processes: Callable[[], int] = int,
     ) -> None:
+        """`host_processes`: see `Load`."""
         self.launcher = launcher
+        self._host_processes = host_processes
         self._stream_buffers = StreamBuffers(config.stream_buffer_size)
         self._config = config
         self._compiled_dir = compiled_dir
@@ -150,6 +153,7 @@ class Spawner:
             text_limits=server.text_limits,
             servable=source.servable,
             from_older_server=source.from_older_server,
+            host_processes=0 if lease.devices or there is not None else self._host_processes(),
         )
 
     def _environment(self, source: ModelSource, lease: Lease, rank: int) -> dict[str, str]:
