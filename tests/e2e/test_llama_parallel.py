@@ -12,7 +12,8 @@ import pytest
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
 from msx_net.grpc.messages import message_class
-from tests.contract.runs import checks_of, make_environment, run
+from tests.contract.suites import LAYOUTS as SUITES
+from tests.contract.suites import checks, outcomes_of
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.llm_requests import KINDS, SHARES, ask_all
 from tests.e2e.server import RunningServer, client_of, new_store, run_server, wait_until
@@ -183,14 +184,14 @@ def test_describe_shows_how_the_model_is_divided(server: RunningServer, layout: 
 
 
 @pytest.fixture(scope="module")
-def outcomes(server: RunningServer) -> dict[str, str]:
-    return run("engine", server, make_environment())
+def outcomes(server: RunningServer) -> dict[str, dict[str, str]]:
+    return outcomes_of(SUITES, server)
 
 
 @pytest.mark.contract
-@pytest.mark.parametrize("check", [check for _, check in checks_of("engine")])
-def test_client(outcomes: dict[str, str], server: RunningServer, check: str) -> None:
-    assert not outcomes[check], f"{outcomes[check]}\n{server.tail()}"
+@pytest.mark.parametrize(("name", "check"), checks(SUITES))
+def test_client(outcomes: dict[str, dict[str, str]], server: RunningServer, name: str, check: str) -> None:
+    assert not outcomes[name][check], f"{outcomes[name][check]}\n{server.tail()}"
 
 
 @pytest.mark.parametrize("requests", [60, pytest.param(1000, marks=pytest.mark.long)])

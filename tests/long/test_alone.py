@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.runs import checks_of, run
+from tests.contract.suites import ALONE, checks, outcomes_of
 from tests.e2e.llama import EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.long.environments import environment
@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pyte
 """Seconds: the first run installs packages."""
 
 HERE = Path(__file__).parent
-CLIENTS, NAME = HERE / "clients", "text_generation_long"
 LOAD = 240.0
 CLOSE = 1e-3
 """Largest difference of log-likelihoods, which are sums over a few tokens: float32 on both sides."""
@@ -38,13 +37,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(server: RunningServer) -> dict[str, str]:
-    return run(NAME, server, environment("litellm"), CLIENTS)
+def outcomes(server: RunningServer) -> dict[str, dict[str, str]]:
+    return outcomes_of(ALONE, server)
 
 
-@pytest.mark.parametrize("check", [check for _, check in checks_of(NAME, CLIENTS)])
-def test_client(outcomes: dict[str, str], server: RunningServer, check: str) -> None:
-    assert not outcomes[check], f"{outcomes[check]}\n{server.tail()}"
+@pytest.mark.parametrize(("name", "check"), checks(ALONE))
+def test_client(outcomes: dict[str, dict[str, str]], server: RunningServer, name: str, check: str) -> None:
+    assert not outcomes[name][check], f"{outcomes[name][check]}\n{server.tail()}"
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.runs import checks_of, make_environment, run
+from tests.contract.suites import ADAPTED, checks, outcomes_of
 from tests.e2e.llama import DATA, EXAMPLE, few_graphs
 from tests.e2e.server import RunningServer, new_store, run_server
 from tests.llm.peft_folders import make_adapter
-from tests.long.environments import environment
 from tests.long.family_models import pack_family, pack_folder
 
 pytest.importorskip("mindspore")
@@ -20,9 +19,6 @@ pytest.importorskip("mindspore")
 pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pytest.mark.long, pytest.mark.timeout(1800)]
 """Seconds: the first run installs packages."""
 
-CLIENTS = Path(__file__).parent / "clients"
-FILES = {"families_openai": "openai", "families_litellm": "litellm", "families_hub": ""}
-"""Each with its environment; "" for that of the contract's clients."""
 GRAPHS = "maxConcurrent: 8\nslotBuckets: [4]\nprefillBuckets: [64]\nstartupTimeout: 240\n"
 FAMILIES = {
     "glm4": "toolParser: glm4\n",
@@ -61,10 +57,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def outcomes(server: RunningServer) -> dict[str, dict[str, str]]:
-    pythons = {kind: environment(kind) if kind else make_environment() for kind in set(FILES.values())}
-    return {name: run(name, server, pythons[kind], CLIENTS) for name, kind in FILES.items()}
+    return outcomes_of(ADAPTED, server)
 
 
-@pytest.mark.parametrize(("name", "check"), [pair for name in FILES for pair in checks_of(name, CLIENTS)])
+@pytest.mark.parametrize(("name", "check"), checks(ADAPTED))
 def test_client(outcomes: dict[str, dict[str, str]], server: RunningServer, name: str, check: str) -> None:
     assert not outcomes[name][check], f"{outcomes[name][check]}\n{server.tail()}"

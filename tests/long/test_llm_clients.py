@@ -9,24 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.runs import checks_of, run
+from tests.contract.suites import MEMBERS, checks, outcomes_of
 from tests.e2e.llama import DATA, EXAMPLE, few_graphs, pack_llama
 from tests.e2e.server import RunningServer, new_store, run_server
-from tests.long.environments import environment
 
 pytest.importorskip("mindspore")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.mindspore, pytest.mark.long, pytest.mark.timeout(1800)]
 """Seconds: the first run installs packages."""
 
-CLIENTS = Path(__file__).parent / "clients"
-FILES = {
-    "openai_long": "openai",
-    "langchain_long": "openai",
-    "pydantic_ai_long": "openai",
-    "litellm_long": "litellm",
-}
-"""Each with its environment."""
 CONFIG = few_graphs((EXAMPLE / "model-config.yaml").read_text())
 TAUGHT = f"{CONFIG}toolParser: mistral\nreasoningParser: qwen3\nrequestChatTemplate: true\n"
 SAMPLED = {"bos_token_id": 0, "eos_token_id": 1, "do_sample": True, "temperature": 1.5}
@@ -55,9 +46,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def outcomes(server: RunningServer) -> dict[str, dict[str, str]]:
-    return {name: run(name, server, environment(kind), CLIENTS) for name, kind in FILES.items()}
+    return outcomes_of(MEMBERS, server)
 
 
-@pytest.mark.parametrize(("name", "check"), [pair for name in FILES for pair in checks_of(name, CLIENTS)])
+@pytest.mark.parametrize(("name", "check"), checks(MEMBERS))
 def test_client(outcomes: dict[str, dict[str, str]], server: RunningServer, name: str, check: str) -> None:
     assert not outcomes[name][check], f"{outcomes[name][check]}\n{server.tail()}"

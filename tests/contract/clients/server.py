@@ -1,4 +1,4 @@
-"""Where the server is, and what its parrot tells of itself."""
+"""Where the server is, which models it lists, and what its parrot tells of itself."""
 
 import json
 import sys
@@ -6,6 +6,13 @@ import time
 import urllib.request
 
 URL, MANAGEMENT, KEY, MANAGEMENT_KEY, GRPC = sys.argv[2:7]
+
+
+def listed():
+    """Names of its models, with their aliases and adapters."""
+    request = urllib.request.Request(f"{URL}/v1/models", headers={"Authorization": f"Bearer {KEY}"})
+    with urllib.request.urlopen(request, timeout=30) as reply:
+        return {model["id"] for model in json.load(reply)["data"]}
 
 
 def parrot():

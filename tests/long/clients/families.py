@@ -1,5 +1,7 @@
 """Texts that models of several families are held to say, with their meaning: a call of a tool, then thoughts."""
 
+from server import listed
+
 TOOL = {
     "type": "function",
     "function": {
@@ -9,17 +11,26 @@ TOOL = {
     },
 }
 ARGUMENTS = r"\{\"word\": \"for\"\}"
-CALLS = {
+KNOWN_CALLS = {
     "glm4": rf"look_up\n{ARGUMENTS}",
     "phi3": rf"<\|tool_call\|>\[\{{\"name\": \"look_up\", \"arguments\": {ARGUMENTS}\}}\]<\|/tool_call\|>",
     "gpt_oss": rf"<\|channel\|>commentary to=functions\.look_up <\|constrain\|>json<\|message\|>{ARGUMENTS}<\|call\|>",
     "qwen3": rf"<tool_call>\{{\"name\": \"look_up\", \"arguments\": {ARGUMENTS}\}}</tool_call>",
+    "taught": rf"\[TOOL_CALLS\]look_up{ARGUMENTS}",
 }
-"""By family, as expressions that texts are held to."""
-THOUGHTS = {
-    "gpt_oss": r"<\|channel\|>analysis<\|message\|>hm<\|end\|><\|start\|>assistant<\|channel\|>final<\|message\|>so",
-    "qwen3": r"<think>hm</think>so",
+KNOWN_THOUGHTS = {
+    "gpt_oss": r"<\|channel\|>analysis<\|message\|>hm<\|end\|><\|start\|>assistant",
+    "qwen3": r"<think>hm</think>",
+    "taught": r"<think>hm</think>",
 }
+ANSWERS = {"gpt_oss": r"<\|channel\|>final<\|message\|>so"}
+SERVED = listed()
+CALLS = {family: call for family, call in KNOWN_CALLS.items() if family in SERVED}
+"""Expressions that texts are held to, by the families that the server has."""
+THINKING = {family: thought for family, thought in KNOWN_THOUGHTS.items() if family in SERVED}
+THOUGHTS = {family: thought + ANSWERS.get(family, "so") for family, thought in THINKING.items()}
+"""They think, then answer."""
+THOUGHTS_AND_CALLS = {family: thought + CALLS[family] for family, thought in THINKING.items()}
 MOST = 200
 """Tokens of a text: a letter is one."""
 PROMPT = "Exceptions are " * 8

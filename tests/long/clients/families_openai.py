@@ -1,7 +1,7 @@
 import json
 
 import pytest_free as must
-from families import ADAPTERS, CALLS, MOST, PROMPT, THOUGHTS, TOOL, all_differ
+from families import ADAPTERS, CALLS, MOST, PROMPT, THOUGHTS, THOUGHTS_AND_CALLS, TOOL, all_differ
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from openai import NotFoundError, OpenAI
@@ -76,10 +76,9 @@ def check_thoughts():
 
 
 def check_thoughts_before_a_call():
-    """gpt-oss: both in one text."""
-    first, call = THOUGHTS["gpt_oss"].partition("final")[0], CALLS["gpt_oss"].partition("commentary")
-    message = held("gpt_oss", first + "".join(call[1:]), tools=[TOOL]).choices[0].message
-    assert (message.reasoning_content, message.tool_calls[0].function.name) == ("hm", "look_up")
+    for family, expression in THOUGHTS_AND_CALLS.items():
+        message = held(family, expression, tools=[TOOL]).choices[0].message
+        assert (message.reasoning_content, message.tool_calls[0].function.name) == ("hm", "look_up"), family
 
 
 def check_langchain():
