@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(not PYTHON, reason=NEEDED),
 ]
 
-KEYS = "responseTimeout: 20\n"
+KEYS = "responseTimeout: 20\nparallelType: custom\nparallelLevel: 2\n"
 DRAINED = 3
 
 

@@ -12,16 +12,23 @@ import psutil
 import pytest
 
 from msx_vllm import watch
-from msx_vllm.watch import EngineWatch
+from msx_vllm.watch import EngineWatch, WatchedProcess
+from tests.e2e.server import wait_until
 
 NAMED = "import ctypes, sys; ctypes.CDLL(None).prctl(15, sys.argv[1].encode(), 0, 0, 0); print(flush=True); input()"
 """PR_SET_NAME gives a process the name that setproctitle gives vLLM's."""
+SLOW = (
+    f"import threading; threading.Thread(target=threading.Event().wait).start(); {NAMED}; "
+    "ctypes.CDLL(None).pthread_exit(None)"
+)
+"""Its first thread ends behind a line of input, and another goes on."""
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="ends of processes are seen on Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are named on Linux")
 
 
-def named(name: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen([sys.executable, "-S", "-c", NAMED, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def named(name: str, program: str = NAMED) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-S", "-c", program, name]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     return process
@@ -35,7 +42,6 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def test_the_end_of_one_of_vllms_processes_ends_the_worker(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(watch, "EVERY", 600)
     monkeypatch.setattr(watch, "LAST_WORDS", 0)
     engine, mate, other = named("VLLM::Worker_0"), named("VLLM::Engine"), named("other")
 
@@ -61,11 +67,22 @@ def test_an_orderly_end_is_not_watched() -> None:
     engine = named("VLLM::Engine")
 
     async def begin_and_stop() -> None:
-        before = psutil.Process().num_fds()
         watched = EngineWatch(lambda: False)
-        assert psutil.Process().num_fds() == before + 1
         watched.stop()
-        assert psutil.Process().num_fds() == before
+        end(engine)
+        assert watched._timer.cancelled()
 
     asyncio.run(begin_and_stop())
-    end(engine)
+
+
+def test_a_process_whose_memory_is_not_free_yet_has_ended() -> None:
+    slow = named("VLLM::Worker_0", SLOW)
+    assert slow.stdin is not None
+    watched = WatchedProcess("VLLM::Worker_0", psutil.Process(slow.pid))
+    assert not watched.has_ended()
+    slow.stdin.write(b"\n")
+    slow.stdin.flush()
+    wait_until(watched.has_ended, "its first thread has ended", str)
+    assert slow.poll() is None
+    end(slow)
+    assert watched.has_ended()
