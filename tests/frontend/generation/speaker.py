@@ -136,7 +136,7 @@ class Speaker:
         }
         self.log, self.aliases = FakeAccessLog(), Aliases(dict)
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
-        families = (
+        self.families = families = (
             TORCHSERVE,
             openai(texts),
             openai_of_models(texts),

@@ -99,9 +99,10 @@ class BlockReader:
             yield self._text(place, block)
 
     def _text(self, place: str, block: Block) -> str:
-        text = block.get("text")
-        if block["type"] != "text" or not isinstance(text, str):
+        if block["type"] != "text":
             raise WrongParameter(place, f"expected a block of the type text, not {block['type']!r}")
+        if not isinstance(text := block.get("text"), str):
+            raise WrongParameter(f"{place}.text", "needed, as a text")
         return text
 
     def _blocks(self, place: str, content: Any) -> list[tuple[str, Block]]:

@@ -46,7 +46,7 @@ def asked_choice(choice: dict[str, Any] | None) -> str | dict[str, Any] | None:
     kind = choice.get("type")
     if kind == "tool" and isinstance(choice.get("name"), str):
         return {"type": "function", "function": {"name": choice["name"]}}
-    if kind not in CHOICES:
+    if not isinstance(kind, str) or kind not in CHOICES:
         raise WrongParameter("tool_choice", f"expected auto, any, none, or tool with its name; not {kind!r}")
     return CHOICES[kind]
 

@@ -60,5 +60,11 @@ def _message(place: str, message: dict[str, Any], images: ImageFinder, ids: _Cal
     if thoughts := message.get("thinking"):
         made["reasoning_content"] = thoughts
     if calls := message.get("tool_calls"):
-        made["tool_calls"] = [{"id": ids.call(), **one} for one in calls if isinstance(one, dict)]
+        made["tool_calls"] = [{"id": ids.call(), **one} for one in _listed(f"{place}.tool_calls", calls)]
     return made
+
+
+def _listed(place: str, calls: Any) -> list[dict[str, Any]]:
+    if not isinstance(calls, list) or not all(isinstance(one, dict) for one in calls):
+        raise WrongParameter(place, "expected a list of calls, which are objects")
+    return calls
