@@ -93,6 +93,33 @@ RICH: dict[str, dict[str, Any]] = {
         "stop_sequences": ["z"],
         "stream": True,
     },
+    "/v2/chat": {
+        "model": "m",
+        "messages": [
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "u"}, {"type": "document", "document": {"data": {"a": "b"}}}],
+            },
+            {
+                "role": "assistant",
+                "tool_plan": "p",
+                "tool_calls": [CALL],
+                "content": [{"type": "thinking", "thinking": "t"}],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": "c",
+                "content": [{"type": "document", "document": {"id": "1", "data": "d"}}],
+            },
+        ],
+        "tools": [{"type": "function", "function": FUNCTION}],
+        "documents": ["d", {"id": "1", "data": {"title": "t"}}],
+        "response_format": {"type": "json_object", "json_schema": SCHEMA},
+        "thinking": {"type": "enabled", "token_budget": 3},
+        "citation_options": {"mode": "fast"},
+        "stop_sequences": ["z"],
+        "stream": True,
+    },
     "/api/chat": {
         "model": "m",
         "messages": [
