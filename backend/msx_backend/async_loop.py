@@ -19,12 +19,13 @@ log = logging.getLogger("msx.worker")
 
 class AsyncLoop:
     def __init__(self, link: WorkerLink, runner: AsyncRunner) -> None:
-        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._sock, self._reader, self._jobs, self._replies, self._clock, self._reconnect = link
         self._runner = runner
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._started: dict[int, float] = {}
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
         self._done: asyncio.Future[None] = self._loop.create_future()
+        self._reconnecting: asyncio.Task[None] | None = None
 
     @property
     def busy(self) -> bool:
@@ -58,10 +59,19 @@ class AsyncLoop:
             self._handle(self._reader.received(count))
         except BlockingIOError:
             return
+        except ConnectionResetError:  # the frontend has crashed, with replies that it had not read
+            count = 0
         except (OSError, ProtocolError) as error:
             self._finish(error)
             return
         if not count:
+            self._loop.remove_reader(self._sock)
+            self._reconnecting = self._loop.create_task(self._wait_for_frontend())
+
+    async def _wait_for_frontend(self) -> None:
+        if await self._loop.run_in_executor(None, self._reconnect):
+            self._loop.add_reader(self._sock, self._readable)
+        else:
             self._finish()
 
     def _handle(self, frames: Frames) -> None:

@@ -28,7 +28,7 @@ class RunsBatches(Protocol):
 
 class BatchLoop:
     def __init__(self, link: WorkerLink, runner: RunsBatches, batch_size: int = 1) -> None:
-        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._sock, self._reader, self._jobs, self._replies, self._clock, self._reconnect = link
         self._runner = runner
         self._joining = JoinedBatches(link, batch_size)
         self._late = LateReplies(link.replies)
@@ -47,8 +47,11 @@ class BatchLoop:
     def receive(self) -> bool:
         """Wait for requests and answer them. False after Drain, or once the server is gone."""
         # Of its own, so that nothing of a large request is referred to while the next one is waited for.
-        count = self._sock.recv_into(self._reader.space())
-        return count > 0 and self.handle(self._reader.received(count))
+        try:
+            count = self._sock.recv_into(self._reader.space())
+        except ConnectionResetError:  # the frontend has crashed, with replies that it had not read
+            count = 0
+        return self.handle(self._reader.received(count)) if count else self._reconnect()
 
     def handle(self, frames: Frames) -> bool:
         """Answer the requests of these frames. False after Drain."""

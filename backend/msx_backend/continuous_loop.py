@@ -17,7 +17,7 @@ class ContinuousLoop:
     """The server sends requests one by one, and no more than there are slots."""
 
     def __init__(self, link: WorkerLink, runner: Runner) -> None:
-        self._sock, self._reader, self._jobs, self._replies, self._clock = link
+        self._sock, self._reader, self._jobs, self._replies, self._clock, self._reconnect = link
         self._runner = runner
         self._poll = select.poll()
         self._poll.register(link.sock, select.POLLIN)
@@ -37,9 +37,12 @@ class ContinuousLoop:
         if self._drained:
             return bool(self._held)
         while not self._held or self._poll.poll(self._patience):
-            count = self._sock.recv_into(self._reader.space())
+            try:
+                count = self._sock.recv_into(self._reader.space())
+            except ConnectionResetError:  # the frontend has crashed, with replies that it had not read
+                count = 0
             if count == 0:
-                return False
+                return self._reconnect()
             self._handle(self._reader.received(count))
             self._patience = 0
             if self._drained:

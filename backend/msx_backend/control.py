@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from msx_backend.loop_watch import LOOP_BLOCKED_AFTER
 from msx_backend.open_requests import OpenRequests
 from msx_backend.pinged import PingedWorker
+from msx_backend.supervisor_line import SupervisorLine
 from msx_protocol import Cancel, Credit, FrameReader, Ping, Pong, ToWorkerControl, encode_frame
 
 log = logging.getLogger("msx.worker")
@@ -49,6 +50,8 @@ class ControlThread(threading.Thread):
         self._sock, self._jobs, self._clock = sock, jobs, clock
         self._reader: FrameReader[ToWorkerControl] = FrameReader(ToWorkerControl)
         self._worker: PingedWorker | None = None
+        self.line: SupervisorLine | None = None
+        """Where another frontend may follow one that crashes; None where the worker ends with its frontend."""
 
     def attach(self, worker: PingedWorker) -> None:
         """The worker has its Load: from now on it answers pings."""
@@ -57,6 +60,12 @@ class ControlThread(threading.Thread):
     def run(self) -> None:
         try:
             self._listen()
+            while self.line is not None:
+                self._jobs.orphan()
+                if not self.line.reconnect(self._sock):
+                    break
+                self._reader = FrameReader(ToWorkerControl)
+                self._listen()
         except Exception:
             log.exception("the control connection broke")
         os._exit(1)
@@ -69,11 +78,14 @@ class ControlThread(threading.Thread):
             if watch is not None and not poll.poll(LOOP_BLOCKED_AFTER * 500):
                 watch.tick()
                 continue
-            count = self._sock.recv_into(self._reader.space())
+            try:
+                count = self._sock.recv_into(self._reader.space())
+                for message, _ in self._reader.received(count):
+                    self._handle(message)
+            except ConnectionError:  # the frontend has crashed
+                return
             if not count:
                 return
-            for message, _ in self._reader.received(count):
-                self._handle(message)
 
     def _handle(self, message: ToWorkerControl) -> None:
         if isinstance(message, Cancel):

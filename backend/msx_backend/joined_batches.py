@@ -45,7 +45,7 @@ class JoinedBatches:
     def _read(self) -> Frames:
         try:
             count = self._sock.recv_into(self._reader.space(), 0, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        except (BlockingIOError, ConnectionResetError):
             return ()
         return self._reader.received(count)
 

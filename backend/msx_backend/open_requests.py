@@ -24,6 +24,7 @@ class OpenRequests:
         self._cancelled_early: set[int] = set()
         self._asked: set[int] = set()
         self._newest = 0
+        self._orphaned = False
         self.deferred = False
         """Whether a cancel counts from the next plan on: in a parallel group, so that all ranks agree."""
         self._tell_cancel: Callable[[int], None] = lambda number: None
@@ -53,7 +54,7 @@ class OpenRequests:
                 held[request.number] = request
             if requests:
                 self._newest = requests[-1].number
-            if self._cancelled_early:
+            if self._cancelled_early or self._orphaned:
                 self._remember(requests)
         return requests
 
@@ -87,6 +88,24 @@ class OpenRequests:
                 self._tell_cancel(number)
             request.lift()  # a handler that waits for this client goes on, and sees the cancel
 
+    @property
+    def newest(self) -> int:
+        """Number of the request that came last."""
+        return self._newest
+
+    def orphan(self) -> None:
+        """Cancel all, also those that come still: the frontend that has sent them has crashed."""
+        with self._lock:
+            self._orphaned = True
+            held = [*self._held]
+        self.cancel(held)
+
+    def adopt(self) -> None:
+        """Requests that come from now on are of another frontend."""
+        with self._lock:
+            self._orphaned = False
+            self._cancelled_early.clear()
+
     def grant(self, number: int, limit: int) -> None:
         """The client has taken enough for more to be sent. The number of a request that has ended is ignored."""
         request = self._held.get(number)
@@ -107,7 +126,7 @@ class OpenRequests:
 
     def _remember(self, requests: list[InferenceRequest]) -> None:
         for request in requests:
-            request.cancelled = request.number in self._cancelled_early
+            request.cancelled = self._orphaned or request.number in self._cancelled_early
         self._cancelled_early = {number for number in self._cancelled_early if number > self._newest}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from msx_backend.early_heads import EarlyHeads
 from msx_backend.gathered import GatheredAnswers, GatheredChunks
+from msx_backend.supervisor_line import replace
 from msx_core.batch import Batch
 from msx_core.failures import RequestFailure, shortened
 from msx_core.methods import PACKED_METHOD
@@ -50,11 +51,14 @@ class ReplyWriter:
         credit: int = 0,
         max_value_size: int = 0,
         early_heads: EarlyHeads | None = None,
+        *,
+        outlives: bool = False,
     ) -> None:
         """`credit`: bytes of a stream that may be sent before its client has taken any (`Load.stream_credit`).
-        `max_value_size`: those of a value for the next stage, where they may be more than of a response.
+        `max_value_size`: those of a value for the next stage, where they may be more than of a response. `outlives`:
+        the worker goes on when its frontend crashes, and what it sends meanwhile is dropped.
         """
-        self._sock, self._early_heads = sock, early_heads
+        self._sock, self._early_heads, self._outlives = sock, early_heads, outlives
         self._credit = credit or UNLIMITED
         self._limit = min(max_response_size, MAX_BODY)
         self._value_limit = min(max(max_response_size, max_value_size), MAX_BODY)
@@ -174,7 +178,7 @@ class ReplyWriter:
             self._hold(frame)
             if large:
                 self._write()
-                self._sock.sendall(large)
+                self._send(large)
 
     def _hold(self, frame: bytes | bytearray) -> None:
         """Holds frames in the order of their making: what was gathered before this one leaves before it."""
@@ -204,7 +208,24 @@ class ReplyWriter:
             self.writes += 1
             data = self._frames[0] if len(self._frames) == 1 else b"".join(self._frames)
             self._frames.clear()
+            self._send(data)
+
+    def _send(self, data: bytes | bytearray) -> None:
+        try:
             self._sock.sendall(data)
+        except ConnectionError:
+            if not self._outlives:
+                raise
+
+    def reconnect(self, data: int, message: Loaded | None) -> None:
+        """Drop what is held for a frontend that has crashed, and send `message` to the one at `data`, the descriptor of
+        a new socket; None while the model is being loaded."""
+        with self._lock:
+            self._hold_gathered()
+            self._frames.clear()
+            replace(self._sock, data)
+        if message is not None:
+            self.send(message)
 
     def _too_large(self, request: InferenceRequest, body: bytes | bytearray) -> RequestFailure | None:
         if request.operation == PACKED_METHOD:

@@ -17,6 +17,8 @@ import time
 import traceback
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from msx_backend.async_loop import AsyncLoop
 from msx_backend.batch_loop import BatchLoop
 from msx_backend.continuous_loop import ContinuousLoop
@@ -33,6 +35,7 @@ from msx_backend.pinged import PingedWorker
 from msx_backend.replies import ReplyWriter, utf8
 from msx_backend.seen_devices import SeenDevices
 from msx_backend.segments.space import SegmentSpace
+from msx_backend.supervisor_line import SupervisorLine
 from msx_backend.worker_link import WorkerLink
 from msx_core.failures import is_out_of_memory, summary
 from msx_core.log_records import log_to_stderr
@@ -49,7 +52,8 @@ class Worker:
     """Two sockets, one handler. `run` returns when the frontend asks for the end.
 
     In a parallel group `plans` are rank 0's sockets to the other ranks, or another rank's one socket to rank 0.
-    `segments` is the socket for shared memory, which a stage's rank 0 has.
+    `segments` is the socket for shared memory, which a stage's rank 0 has. With `line` the worker outlives a frontend
+    that crashes.
     """
 
     def __init__(
@@ -58,11 +62,14 @@ class Worker:
         control: socket.socket,
         plans: Sequence[socket.socket] = (),
         segments: socket.socket | None = None,
+        line: SupervisorLine | None = None,
     ) -> None:
-        self._data, self._plans, self._segments = data, plans, segments
+        self._data, self._plans, self._segments, self._line = data, plans, segments, line
         self._reader: FrameReader[ToWorker] = FrameReader(ToWorker)
         self._jobs, self._clock = OpenRequests(), CallClock()
         self._control = ControlThread(control, self._jobs, self._clock)
+        self._loaded: Loaded | None = None
+        self._leader: Leader | None = None
 
     def run(self) -> int:
         self._control.start()
@@ -71,8 +78,13 @@ class Worker:
             return 1
         limits = load.max_response_size, load.stream_credit, load.max_value_size
         early_heads = EarlyHeads(load.stream_heartbeat, raw=load.stream_early_head)
-        self._replies = ReplyWriter(self._data, *limits, early_heads)
         parallel, space = load.world_size > 1, None
+        if load.segments is not None:  # the frontend holds its shared memory
+            self._line = None
+        self._replies = ReplyWriter(self._data, *limits, early_heads, outlives=self._line is not None)
+        if self._line is not None and load.rank:
+            self._line.take_at_once(self._connect)
+        self._control.line = self._line
         if load.segments is not None and self._segments is not None:
             space = SegmentSpace(self._segments, load.segments)
             self._jobs.share(space, self._replies.returned, inline=parallel)
@@ -124,7 +136,7 @@ class Worker:
         with _loading(self._replies):
             model.check_parallel()
         if load.rank == 0:
-            leader = Leader(self._plans, load.input_ranks, self._jobs, self._replies)
+            leader = self._leader = Leader(self._plans, load.input_ranks, self._jobs, self._replies)
             if model.is_async:
                 return self._run(model, leader)
             self._jobs.deferred = True
@@ -160,7 +172,26 @@ class Worker:
 
     @property
     def _link(self) -> WorkerLink:
-        return WorkerLink(self._data, self._reader, self._jobs, self._replies, self._clock)
+        return WorkerLink(self._data, self._reader, self._jobs, self._replies, self._clock, self._reconnect)
+
+    def _reconnect(self) -> bool:
+        """Wait for the next frontend."""
+        if self._line is None:
+            return False
+        self._jobs.orphan()
+        data = self._line.next_data()
+        self._jobs.adopt()
+        self._reader.restart()
+        self._connect(data)
+        return True
+
+    def _connect(self, data: int) -> None:
+        """Use the data socket to the next frontend, which hears what the one before it knew."""
+        if self._pinged.metrics is not None:
+            self._pinged.metrics.descriptors.tell_again()
+        call = 0 if self._leader is None else self._leader.last_call
+        loaded = self._loaded and structs.replace(self._loaded, newest=self._jobs.newest, call=call)
+        self._replies.reconnect(data, loaded)
 
     def _announce(self, model: LoadedModel) -> None:
         if graphs := sys.modules.get(GRAPHS):
@@ -175,7 +206,8 @@ class Worker:
         gc.freeze()  # what the model holds lives as long as the worker: not worth a look at each collection
         seconds = time.monotonic() - self._started
         announced = capabilities, signature, model.continuous, methods
-        self._replies.send(Loaded(model.is_async, seconds, *announced, not sequential, sequential))
+        self._loaded = Loaded(model.is_async, seconds, *announced, not sequential, sequential)
+        self._replies.send(self._loaded)
 
 
 class _LoadError(Exception):
@@ -204,6 +236,7 @@ def main() -> None:
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--plan-fd", type=int, action="append", default=[], dest="plan_fds")
     parser.add_argument("--segments-fd", type=int, help="the socket for shared memory, of a stage's rank 0")
+    parser.add_argument("--line-fd", type=int, help="the socket to the supervisor, where there is one")
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--descriptors", type=int, help="the soft limit, where the inherited one is higher")
     options = parser.parse_args()
@@ -217,7 +250,8 @@ def main() -> None:
     try:
         data, control, *plans = map(_inherited, (options.data_fd, options.control_fd, *options.plan_fds))
         segments = None if options.segments_fd is None else _inherited(options.segments_fd)
-        status = Worker(data, control, plans, segments).run()
+        line = None if options.line_fd is None else SupervisorLine(_inherited(options.line_fd))
+        status = Worker(data, control, plans, segments, line).run()
     except BaseException:
         log.exception("the worker ends")
     for stream in (sys.stdout, sys.stderr):

@@ -31,6 +31,11 @@ class FrameReader(Generic[T]):
         self._large: tuple[T, bytearray] | None = None
         self._filled = 0  # bytes of the large body that are there
 
+    def restart(self) -> None:
+        """Drop the beginning of a frame: its connection has ended, and another one begins."""
+        self._held, self._large = 0, None
+        self._use(bytearray(RECEIVE_SIZE))
+
     def space(self) -> memoryview:
         """The buffer for the next bytes. Drop it before the bodies are used: a bytearray with a view cannot grow."""
         if self._large is None:

@@ -97,6 +97,10 @@ class Loaded(WireMessage, tag=21):
     methods: list[dict[str, Any]] = []
     overlap: bool = False
     sequential: str = ""
+    newest: int = 0
+    """Number of the last request that a frontend before this one has sent; the next one has a higher number."""
+    call: int = 0
+    """Number of the last call of a parallel group that began before this: its reports are of no interest."""
 
 
 class LoadFailed(WireMessage, tag=22):

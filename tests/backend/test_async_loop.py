@@ -182,7 +182,7 @@ def test_the_loop_is_woken_for_other_threads_only(monkeypatch: pytest.MonkeyPatc
             wake(call)
 
         monkeypatch.setattr(running, "call_soon_threadsafe", note)
-        served = AsyncLoop((None,) * 5, None)  # type: ignore[arg-type]
+        served = AsyncLoop((None,) * 6, None)  # type: ignore[arg-type]
         served._call_soon(lambda: called.append("own"))
         assert (called, woken) == ([], [])
         await asyncio.sleep(0)

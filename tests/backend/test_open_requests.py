@@ -84,3 +84,15 @@ def test_a_released_request_holds_no_payload() -> None:
 
 def jobs_state(jobs: OpenRequests) -> Any:
     return list(jobs._held), jobs._cancelled_early
+
+
+def test_requests_of_a_crashed_server_are_cancelled_also_those_that_come_still() -> None:
+    jobs = OpenRequests()
+    (held,) = take(jobs, 1)
+    jobs.orphan()
+    (late,) = take(jobs, 2)
+    assert (held.cancelled, late.cancelled) == (True, True)
+    jobs.adopt()
+    (next_one,) = take(jobs, 3)
+    assert not next_one.cancelled
+    assert jobs.newest == 3

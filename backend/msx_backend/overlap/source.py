@@ -21,7 +21,7 @@ class BatchSource:
     """Used by one thread at a time."""
 
     def __init__(self, link: WorkerLink, batch_size: int) -> None:
-        self._sock, self._reader, self._jobs = link.sock, link.reader, link.jobs
+        self._sock, self._reader, self._jobs, self._reconnect = link.sock, link.reader, link.jobs, link.reconnect
         self._joined = JoinedBatches(link, batch_size)
         self._frames: deque[Frame] = deque()
         self._batches: deque[NextBatch] = deque()
@@ -48,9 +48,12 @@ class BatchSource:
         return self._batches.popleft()
 
     def _read(self) -> bool:
-        count = self._sock.recv_into(self._reader.space())
+        try:
+            count = self._sock.recv_into(self._reader.space())
+        except ConnectionResetError:  # the frontend has crashed, with replies that it had not read
+            count = 0
         self._frames += self._reader.received(count) if count else ()
-        return count > 0
+        return count > 0 or self._reconnect()
 
     def _add(self, message: Predict, body: bytearray, more_come: Callable[[], bool]) -> None:
         requests = self._jobs.take(message, body)

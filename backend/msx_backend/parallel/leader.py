@@ -44,6 +44,11 @@ class Leader:
         self._warming_up = False
         self._counted: Counter[str] | None = None
 
+    @property
+    def last_call(self) -> int:
+        """Number of the call that began last."""
+        return self._report.call
+
     @contextmanager
     def warm_up(self) -> Iterator[None]:
         """Says that the requests are examples, which every rank has."""

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +38,11 @@ from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_frontend.supervision.client import SupervisorClient, connect
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats
+from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 from msx_net.model_names import ModelNames
 from msx_net.tls.listeners import ServerTls
 
@@ -77,12 +79,21 @@ class ServerContext:
     snapshots: SnapshotWriter
     hint: str
     script: str
+    supervisor: SupervisorClient | None
+    """None where workers end together with this process."""
+
+    @property
+    def kept_sockets(self) -> KeepsSockets:
+        return self.supervisor or KEEPS_NONE
 
 
 def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitStack, script: str = "") -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
     config = settings.config
+    supervisor = connect()
+    if supervisor is not None:
+        parts.callback(supervisor.close)
     descriptors = RaisedLimit()
     parts.callback(descriptors.close)
     available = _descriptors()
@@ -100,7 +111,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     apps = _load_apps(config, monitoring)
     tls = server_tls(config)
     folder = state_folder(config)
-    instance = _instance(folder, parts, has_pid_file=not script)
+    instance = _instance(folder, parts, has_pid_file=not script, kept=_kept(supervisor))
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
     keys = _open_keys(config, folder, registry.aliases.names)
@@ -140,6 +151,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         snapshots=snapshots,
         hint=hint,
         script=script,
+        supervisor=supervisor,
     )
 
 
@@ -175,11 +187,20 @@ def _load_apps(config: ServerConfig, monitoring: Monitoring) -> UserApps:
     return UserApps(load_plugins(APPS), limits, monitoring.metrics, merged=config.merged)
 
 
-def _instance(folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool) -> Instance:
-    """Lock the folder, and empty `run` in it, which holds files of the running server only."""
+def _kept(supervisor: SupervisorClient | None) -> set[str]:
+    """Working folders of workers that wait for this frontend."""
+    return set() if supervisor is None else {note["work_dir"] for note in supervisor.kept}
+
+
+def _instance(
+    folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool, kept: Collection[str] = ()
+) -> Instance:
+    """Lock the folder, and empty `run` in it, which holds files of the running server and of `kept` workers only."""
     instance = Instance(folder, has_pid_file=has_pid_file)
     parts.callback(instance.close)
-    shutil.rmtree(folder.run, ignore_errors=True)
+    for path in [*folder.run.iterdir()] if kept else [folder.run]:
+        if str(path) not in kept:
+            shutil.rmtree(path, ignore_errors=True)
     parts.callback(shutil.rmtree, folder.run, ignore_errors=True)
     settle_home(os.environ, folder)
     return instance

@@ -11,6 +11,7 @@ from typing import Any
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Accelerator, Device, DeviceStatus, Links, figures
 from msx_frontend.devices.choose import ChosenDevices, choose_accelerator
+from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.devices.none import NoAccelerator
 from msx_frontend.devices.pool import DevicePool
 from msx_frontend.devices.settings import DeviceSettings, NoDevicesError
@@ -27,12 +28,24 @@ log = logging.getLogger("msx.devices")
 
 
 class ServerDevices:
-    def __init__(self, config: ServerConfig, accelerator: Accelerator, devices: Sequence[Device], links: Links) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        accelerator: Accelerator,
+        devices: Sequence[Device],
+        links: Links,
+        kept: Iterable[KeptLease] = (),
+    ) -> None:
         self._accelerator = accelerator
         self._devices = devices
         self._sharing_log = SharingLog(accelerator.status)
         pool = DevicePool(
-            accelerator, devices, links, exclusive_groups=config.exclusive_group_devices, shared=self._sharing_log.add
+            accelerator,
+            devices,
+            links,
+            exclusive_groups=config.exclusive_group_devices,
+            shared=self._sharing_log.add,
+            kept=kept,
         )
         processes = Processes(limits.worker_processes(config, pool.count))
         self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
@@ -40,12 +53,13 @@ class ServerDevices:
         self._closed = False
 
     @classmethod
-    async def find(cls, config: ServerConfig) -> ServerDevices:
-        """Raises AcceleratorError."""
+    async def find(cls, config: ServerConfig, kept: Iterable[KeptLease] = ()) -> ServerDevices:
+        """`kept`: leases of groups that a frontend before this one has started. Raises AcceleratorError."""
         chosen = await asyncio.to_thread(choose_devices, config, os.environ)
         for remark in (*(problem.sentence for problem in chosen.problems), *chosen.remarks):
             log.warning("%s", remark)
-        found = cls(config, chosen.accelerator, chosen.devices, await asyncio.to_thread(chosen.accelerator.links))
+        links = await asyncio.to_thread(chosen.accelerator.links)
+        found = cls(config, chosen.accelerator, chosen.devices, links, kept)
         await found._watch.start()
         return found
 

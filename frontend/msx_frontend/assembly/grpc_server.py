@@ -20,6 +20,7 @@ from msx_net.grpc.listen import GrpcListen, GrpcListener, GrpcServed
 from msx_net.grpc.reflection import ReflectionService
 from msx_net.grpc.service import ListenerName, Service, limited
 from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 from msx_net.page_guard import PageGuard
 from msx_net.tls.listeners import ListenerTls, ServerTls
 
@@ -45,10 +46,11 @@ class GrpcServer:
         connections: OpenConnections | None = None,
         guard: PageGuard | None = None,
         heartbeats: StreamHeartbeats = OFF,
+        kept: KeepsSockets = KEEPS_NONE,
     ) -> None:
         self._config, self._services, self._registry, self._health = config, list(services), registry, health
         self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
-        self._guard, self._heartbeats = guard, heartbeats
+        self._guard, self._heartbeats, self._kept = guard, heartbeats, kept
         self._started: list[GrpcListener] = []
         self.inference = self._listener("inference", _inference_listen(config))
         self.management = self._listener("management", _management_listen(config))
@@ -72,6 +74,7 @@ class GrpcServer:
             connections=self._connections,
             limits=connection_limits(self._config),
             heartbeats=self._heartbeats,
+            kept=self._kept,
         )
 
     def calls_of(self, names: Collection[str]) -> PortCalls:

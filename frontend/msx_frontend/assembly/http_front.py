@@ -51,6 +51,7 @@ class HttpFront:
         self._tokens = context.keys.tokens
         self._tls = context.tls
         self._connections, self._heartbeats = context.connections, context.heartbeats
+        self._kept = context.kept_sockets
         self._replies = context.monitoring.counted(context.access_log, by_key=context.keys.named)
         self._cors = Cors(
             config.cors_allowed_origin or "",
@@ -103,7 +104,7 @@ class HttpFront:
         ListenError; then none of them is bound."""
         bound: list[Listener] = []
         config, limits = self._config, connection_limits(self._config)
-        context = ListenerContext(limits, self._connections)
+        context = ListenerContext(limits, self._connections, self._kept)
         try:
             for name, exchange in self._exchanges(names).items():
                 address = getattr(config, f"{name}_address")

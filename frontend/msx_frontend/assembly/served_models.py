@@ -32,8 +32,10 @@ from msx_frontend.models.versions.worker_rights import WorkerRights
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workers.environment import without_blocked
+from msx_frontend.workers.kept_groups import KeptGroups
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.segments.allowance import SegmentAllowance
+from msx_frontend.workers.worker_process import OWN_PROCESSES, SupervisedProcesses
 from msx_frontend.workers.workplace import Report
 from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -122,7 +124,8 @@ class ServedModels:
 async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:
     """Find the devices and the interpreter; no model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
-    devices = await ServerDevices.find(config)
+    kept = None if context.supervisor is None else KeptGroups(context.supervisor)
+    devices = await ServerDevices.find(config, () if kept is None else kept.leases())
     parts.push_async_callback(devices.close)
     interpreter = await default_interpreter(config.python, os.environ)
     ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
@@ -136,7 +139,13 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     uses = None if ready else folder.uses()
     environments = Environments(folder.environments, config, env, interpreters, uses=uses, ready=ready)
     await environments.recover()
-    local = LocalLauncher(folder.run, context.descriptors, SegmentAllowance(Descriptors.of_process().for_segments))
+    local = LocalLauncher(
+        folder.run,
+        context.descriptors,
+        SegmentAllowance(Descriptors.of_process().for_segments),
+        starter=OWN_PROCESSES if context.supervisor is None else SupervisedProcesses(context.supervisor),
+        kept=kept,
+    )
     workplace = open_workplace(config, devices.resources, local, parts)
     cluster = workplace.cluster
     figures = replace(context.figures, devices=devices.observed, cluster=tuple if cluster is None else cluster.figures)

@@ -112,6 +112,8 @@ async def start_server(
         console.start({listener.name: str(listener.address) for listener in http})
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends
     _watch(context, info, parts)
+    if context.supervisor is not None:
+        context.supervisor.started()
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
     return Server(info, models.health, models, front, grpc)
 
@@ -149,6 +151,7 @@ async def _start_grpc(
         context.connections,
         front.guard,
         context.heartbeats,
+        context.kept_sockets,
     )
     parts.push_async_callback(grpc.stop, 0.5)
     await grpc.start(listeners)

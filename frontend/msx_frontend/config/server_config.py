@@ -213,6 +213,8 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     app_startup_timeout: UpToAnHour = 60.0
     app_shutdown_timeout: UpToAnHour = 10.0
     drain_timeout: Seconds = 30.0
+    supervisor: Switch = False
+    keep_groups: UpToAnHour = 60.0
     readyz_strict: Switch = False
     ready_when: ReadyWhen = "all"
     job_queue_size: Positive = 100

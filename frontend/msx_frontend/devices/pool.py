@@ -6,7 +6,7 @@ exclusive worker shares with no other. Not thread-safe: everything happens on th
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msx_core.config import ModelConfig
@@ -14,6 +14,7 @@ from msx_core.config.vllm_parallel import fewer_devices
 from msx_frontend.devices.accelerator import Accelerator, Device, Links
 from msx_frontend.devices.errors import DevicesHeldError, LoneDeviceError, TooFewDevicesError, UnknownDeviceError
 from msx_frontend.devices.health import DeviceHealth
+from msx_frontend.devices.kept_leases import KeptLease, KeptLeases
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.load import DeviceLoad
 from msx_frontend.devices.placement import Rank, place_group, place_worker
@@ -39,14 +40,17 @@ class DevicePool:
         *,
         exclusive_groups: bool = False,
         shared: Shared = lambda lease, others: None,
+        kept: Iterable[KeptLease] = (),
     ) -> None:
-        """`devices` and `links` are the accelerator's, which it takes time to ask for."""
+        """`devices` and `links` are the accelerator's, which it takes time to ask for. `kept`: leases of groups that a
+        frontend before this one has started."""
         self._accelerator = accelerator
         self.devices = tuple(devices)
         self._alone = frozenset(number for number, device in enumerate(self.devices) if device.alone)
         self._topology = Topology(devices, links)
         self.health, self.load = DeviceHealth(self.devices), DeviceLoad(self.devices)
         self._exclusive_groups, self._shared = exclusive_groups, shared
+        self._kept = KeptLeases(kept)
         self._leases: list[Lease] = []
         self._shared_turn = 0
         self._turns: Counter[str] = Counter()
@@ -70,6 +74,8 @@ class DevicePool:
         self.check(model_key, config)
         held, unhealthy = self._held(model_key, config, terms), self.unhealthy(config)
         allowed = self._free(held)
+        if (again := self._kept.take(model_key, _size(config), allowed)) is not None:
+            return self._grant(model_key, again.numbers, terms, again.ports)
         if len(allowed) < _size(config):
             raise DevicesHeldError(model_key, terms, _size(config), held, unhealthy)
         ports = self._free_ports(model_key, terms)

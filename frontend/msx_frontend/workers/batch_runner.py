@@ -80,6 +80,7 @@ class BatchRunner:
         self.continuous = message.continuous
         self.is_async = self.in_flight.at_once = message.is_async or message.continuous
         self.overlaps = message.overlap
+        self.in_flight.go_on_after(message.newest)
         self._slots = self._spec.max_concurrent if message.is_async else self._spec.slots
 
     # -- what the dispatcher asks --

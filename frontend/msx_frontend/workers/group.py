@@ -107,6 +107,7 @@ class WorkerGroup:
         self._share(launched[0].segments)
         self._watchdog.started()
         self.ranks.load()
+        self._ready_when_all_are()  # they may have told while they were connected: those of a frontend before this one
         await self._first(self._loaded, timeout=self.spec.startup_timeout)
         if not self._loaded.done() and not self._ended.done():
             self._end(group_end.load_too_slow(self.spec.startup_timeout, self.ranks.slowest))
@@ -198,6 +199,7 @@ class WorkerGroup:
             self.load_seconds = max(message.seconds, self.load_seconds)
             if rank is self.ranks.leader:
                 self._describe_handler(message)
+                self._watchdog.forget_calls(message.call)
             self._ready_when_all_are()
         elif isinstance(message, LoadFailed):
             self._load_errors.failed(rank.rank, group_end.load_failed(message, self.ranks.named(rank.rank)))

@@ -50,6 +50,10 @@ class InFlight:
         self._seconds: dict[str, float] = {}
         """Seconds that batches take, by method."""
 
+    def go_on_after(self, number: int) -> None:
+        """The worker has had requests up to this number from a frontend before this one, and may answer them still."""
+        self._number = max(self._number, number)
+
     @property
     def awaited(self) -> bool:
         """A client waits for one of them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from msx_core.replies.stream_credit import StreamBuffers
+from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
@@ -60,6 +61,9 @@ class GroupSpec:
 
     placement: GroupPlacement | None = None
     """Where its ranks run in a cluster; None: on this machine."""
+
+    lease: Lease | None = None
+    """Its devices; None where nobody may ask for them again."""
 
     told: Callable[[int, str], None] = field(default=lambda rank, phase: None, compare=False)
     """Called with a rank and what is done before it can be started: its archive is fetched, say."""

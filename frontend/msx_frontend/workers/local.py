@@ -9,9 +9,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from msx_frontend.workers.kept_groups import KeptGroups, note_of
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
+from msx_frontend.workers.worker_process import OWN_PROCESSES, ProcessStarter
 
 log = logging.getLogger("msx.workers")
 
@@ -20,18 +22,30 @@ HERE = "127.0.0.1"
 
 class LocalLauncher:
     """`folder`: each rank gets its working directory below it. `descriptors`: the soft limit that ranks get, where they
-    inherit a higher one. `segments`: how many descriptors of shared memory the server may hold."""
+    inherit a higher one. `segments`: how many descriptors of shared memory the server may hold. `starter` makes the
+    processes; `kept` has groups of a frontend before this one."""
 
-    def __init__(self, folder: Path, descriptors: int | None = None, segments: SegmentAllowance | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        descriptors: int | None = None,
+        segments: SegmentAllowance | None = None,
+        *,
+        starter: ProcessStarter = OWN_PROCESSES,
+        kept: KeptGroups | None = None,
+    ) -> None:
         self._folder = folder
         self._descriptors = descriptors
         self._segments = segments or SegmentAllowance(0)
+        self._starter, self._kept = starter, kept
 
     async def launch(self, spec: GroupSpec) -> Sequence[LocalRank]:
         """See `Launcher.launch`. The loop runs between the starts of two processes, of which each takes milliseconds.
 
         The names of folders do not contain that of the model, which may be any text.
         """
+        if kept := await self._taken_over(spec):
+            return kept
         name = f"{spec.worker}-{spec.generation}-{os.urandom(3).hex()}"
         meeting = _meeting_point() if spec.meets or len(spec.ranks) > 1 else {}
         started: list[LocalRank] = []
@@ -47,6 +61,18 @@ class LocalLauncher:
         _log_grant(spec, started[0])
         return started
 
+    async def _taken_over(self, spec: GroupSpec) -> list[LocalRank]:
+        """The ranks of a frontend before this one, if they are what would be started. Others at this place end."""
+        kept = None if self._kept is None else self._kept.take(spec)
+        if kept is None:
+            return []
+        if kept.is_same:
+            log.info("worker %d goes on in process %d, which has its model", spec.worker, kept.ranks[0].pid)
+            return kept.ranks
+        log.info("worker %d starts anew: what process %d has is not the same", spec.worker, kept.ranks[0].pid)
+        await _end_all(kept.ranks)
+        return []
+
     def _process(self, spec: GroupSpec, rank: int, name: str, meeting: Mapping[str, str]) -> ProcessSpec:
         one = spec.ranks[rank]
         return ProcessSpec(
@@ -57,6 +83,8 @@ class LocalLauncher:
             descriptors=self._descriptors,
             segments=spec.segments if rank == 0 else None,
             allowance=self._segments,
+            starter=self._starter,
+            note=note_of(spec, rank, self._folder / name),
         )
 
 

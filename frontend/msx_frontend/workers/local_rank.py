@@ -8,11 +8,11 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -23,6 +23,7 @@ from msx_frontend.workers.local_streams import PipeStream, SocketStream, pipe, s
 from msx_frontend.workers.own_memory import own_memory, own_memory_of_all
 from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
 from msx_frontend.workers.shared_files import noted, remove
+from msx_frontend.workers.worker_process import OWN_PROCESSES, ProcessStart, ProcessStarter, WorkerProcess
 from msx_protocol import Load
 
 SHARED_EVERY = 5.0
@@ -36,7 +37,8 @@ class ProcessSpec:
     """The process of one rank on this machine. `work_dir` is made for it.
 
     `descriptors` is the soft limit that it gets, where it inherits a higher one; `allowance` what the server has left
-    for shared memory, of which `segments` is wanted.
+    for shared memory, of which `segments` is wanted. `starter` makes the process, with `note` for those that outlive
+    this one.
     """
 
     python: str
@@ -47,6 +49,8 @@ class ProcessSpec:
     descriptors: int | None = None
     segments: SegmentLimits | None = None
     allowance: SegmentAllowance = field(default_factory=lambda: SegmentAllowance(0))
+    starter: ProcessStarter = OWN_PROCESSES
+    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 def start_rank(spec: ProcessSpec) -> LocalRank:
@@ -59,23 +63,25 @@ def start_rank(spec: ProcessSpec) -> LocalRank:
         confinement.furnish(work_dir)
         (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
         segments = segment_socket(ours, theirs, spec.segments, spec.allowance)
-        (stdout, stdout_fd), (stderr, stderr_fd) = pipe(ours, theirs), pipe(ours, theirs)
-        for fd in (stdout_fd, stderr_fd):
+        stdout, stderr = pipe(ours, theirs), pipe(ours, theirs)
+        for _, fd in (stdout, stderr):
             confinement.give(fd)
-        command = _command(spec.python, data_fd, control_fd, spec.plan_fds, spec.descriptors)
-        inherited = [data_fd, control_fd, *spec.plan_fds]
+        command = _command(spec.python, spec.starter.parent, spec.descriptors)
+        inherited = [("--data-fd", data_fd), ("--control-fd", control_fd), *(("--plan-fd", fd) for fd in spec.plan_fds)]
         if segments is not None:
-            command.append(f"--segments-fd={segments[1]}")
-            inherited.append(segments[1])
-        process = _popen(confinement.command(command), inherited, stdout_fd, stderr_fd, env, work_dir)
+            inherited.append(("--segments-fd", segments[1]))
+        start = ProcessStart(
+            confinement.command(command), inherited, stdout[::-1], stderr[::-1], env, work_dir, spec.note
+        )
+        process = spec.starter.start(start)
         ours.pop_all()
     return LocalRank(
         process,
         work_dir,
         data=SocketStream(data),
         control=SocketStream(control),
-        stdout=PipeStream(stdout),
-        stderr=PipeStream(stderr),
+        stdout=PipeStream(stdout[0]),
+        stderr=PipeStream(stderr[0]),
         segments=None if segments is None else segments[0],
         allowance=spec.allowance,
     )
@@ -86,7 +92,7 @@ class LocalRank:
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
+        process: WorkerProcess,
         work_dir: Path,
         *,
         data: SocketStream,
@@ -148,20 +154,20 @@ class LocalRank:
     @property
     def _exists(self) -> bool:
         """It has not been reaped: its number is still its own."""
-        return self._process.returncode is None
+        return not self._process.reaped
 
     async def _watch_end(self) -> None:
         shared = await self._shared_until_end()
         last = asyncio.create_task(asyncio.to_thread(noted, self.pid, shared))
         await asyncio.wait({last}, timeout=LAST_LOOK)
         self.kill()  # before it is reaped, while its process group cannot be another one's
-        self.ended.set_result(ExitStatus(code=self._process.wait()))
+        self.ended.set_result(ExitStatus(code=self._process.reap()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
         await asyncio.to_thread(remove, await last)
 
     async def _shared_until_end(self) -> set[Path]:
         """Wait for the end, and note meanwhile what nobody would remove after a kill."""
-        ending, shared = asyncio.ensure_future(_process_end(self._process)), set[Path]()
+        ending, shared = asyncio.ensure_future(_process_end(self.pid)), set[Path]()
         try:
             while not (await asyncio.wait({ending}, timeout=SHARED_EVERY))[0]:
                 shared = await asyncio.to_thread(noted, self.pid, shared)
@@ -170,26 +176,9 @@ class LocalRank:
             ending.cancel()
 
 
-def _command(python: str, data_fd: int, control_fd: int, plan_fds: Sequence[int], descriptors: int | None) -> list[str]:
-    command = [python, "-m", WORKER, "--parent", str(os.getpid())]
-    command += [f"--plan-fd={fd}" for fd in plan_fds]
-    command += [] if descriptors is None else [f"--descriptors={descriptors}"]
-    return [*command, "--data-fd", str(data_fd), "--control-fd", str(control_fd)]
-
-
-def _popen(
-    command: list[str], fds: list[int], stdout: int, stderr: int, env: Mapping[str, str], work_dir: Path
-) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=stdout,
-        stderr=stderr,
-        pass_fds=fds,
-        cwd=work_dir,
-        env=dict(env),
-        start_new_session=True,
-    )
+def _command(python: str, parent: int, descriptors: int | None) -> list[str]:
+    command = [python, "-m", WORKER, "--parent", str(parent)]
+    return command if descriptors is None else [*command, f"--descriptors={descriptors}"]
 
 
 def _resident(pid: int) -> int:
@@ -199,12 +188,12 @@ def _resident(pid: int) -> int:
         return 0
 
 
-async def _process_end(process: subprocess.Popen[bytes]) -> None:
+async def _process_end(pid: int) -> None:
     """Wait for the end without reaping."""
     try:
-        fd = os.pidfd_open(process.pid)
+        fd = os.pidfd_open(pid)
     except (AttributeError, OSError):  # not Linux, or a kernel before 5.3
-        await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         return
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()

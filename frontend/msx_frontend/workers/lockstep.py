@@ -27,6 +27,8 @@ class Lockstep:
         self._on_divergence = on_divergence
         self._calls: dict[int, Reports] = {}
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._forgotten = 0
+        """Number of the last call that does not count."""
         self.warming_up = True
 
     @property
@@ -39,7 +41,17 @@ class Lockstep:
         """A call failed on some ranks, and it is open whether it does on all."""
         return any(_errors(reports) for reports in self._calls.values())
 
+    def forget(self, call: int) -> None:
+        """Calls up to this one began for a frontend that has crashed: not every report of theirs has come here."""
+        self._forgotten = max(self._forgotten, call)
+        for earlier in [one for one in self._calls if one <= call]:
+            del self._calls[earlier]
+            if timer := self._timers.pop(earlier, None):
+                timer.cancel()
+
     def reported(self, rank: int, report: CallDone) -> None:
+        if report.call <= self._forgotten:
+            return
         reports = self._calls.setdefault(report.call, {})
         reports[rank] = report
         if timer := self._timers.pop(report.call, None):

@@ -46,6 +46,10 @@ class Watchdog:
         self._memory_watch.stop()
         self._lockstep.close()
 
+    def forget_calls(self, call: int) -> None:
+        """See `Lockstep.forget`."""
+        self._lockstep.forget(call)
+
     @property
     def in_call(self) -> bool:
         """Some ranks have ended a call, and others have not."""

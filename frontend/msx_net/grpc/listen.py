@@ -11,6 +11,7 @@ from msx_net.connections.open_connections import OpenConnections
 from msx_net.grpc.admission import Admission
 from msx_net.grpc.service import Service
 from msx_net.heartbeats import OFF, StreamHeartbeats
+from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 from msx_net.tls.listeners import ListenerTls
 
 FRAMING = 64
@@ -68,6 +69,7 @@ class GrpcServed:
     connections: OpenConnections | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
     heartbeats: StreamHeartbeats = OFF
+    kept: KeepsSockets = KEEPS_NONE
 
 
 class GrpcListener(Protocol):

@@ -6,16 +6,22 @@ import socket
 from msx_core.start_errors import StartError
 from msx_net.connections.listen import bind_unix, listen
 from msx_net.listening.address import Address
+from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 
 
 class ListenError(StartError):
     """An address that cannot be listened on; the message names it and what to do."""
 
 
-def bind(name: str, address: Address) -> socket.socket:
+def bind(name: str, address: Address, kept: KeepsSockets = KEEPS_NONE) -> socket.socket:
     """`name` is that of the listener, with which its keys begin. Raises ListenError."""
     try:
-        return bind_unix(address.path) if address.is_unix else _bind_tcp(address)
+        if found := kept.find(kept_name(name, address)):
+            found[0].setblocking(False)
+            return found[0]
+        bound = bind_unix(address.path) if address.is_unix else _bind_tcp(address)
+        kept.keep(kept_name(name, address), [bound])
+        return bound
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ListenError(
@@ -24,6 +30,11 @@ def bind(name: str, address: Address) -> socket.socket:
                 "all five addresses of its own: docs/server.md lists them."
             ) from None
         raise ListenError(f"The {name} address {address} cannot be used: {error.strerror or error}.") from None
+
+
+def kept_name(name: str, address: object) -> str:
+    """Name of a listener's sockets; `address` is the configured one, whose port may be 0."""
+    return f"{name} {address}"
 
 
 def _bind_tcp(address: Address) -> socket.socket:

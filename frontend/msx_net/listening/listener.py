@@ -13,7 +13,8 @@ from msx_net.http.direct import Direct
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.settings import Http1Settings
 from msx_net.listening.address import Address
-from msx_net.listening.bind import bind
+from msx_net.listening.bind import bind, kept_name
+from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 from msx_net.listening.protocol_choice import H2, HTTP1, ProtocolChoice
 from msx_net.listening.uvicorn_server import UvicornServer
 from msx_net.tls.listeners import ListenerTls
@@ -32,7 +33,13 @@ class Http2(Protocol):
 class ListenerContext:
     """State shared by all HTTP listeners of a server."""
 
-    def __init__(self, limits: ConnectionLimits | None = None, connections: OpenConnections | None = None) -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits | None = None,
+        connections: OpenConnections | None = None,
+        kept: KeepsSockets = KEEPS_NONE,
+    ) -> None:
+        self.kept = kept
         self.limits = limits or ConnectionLimits()
         self.connections = connections or OpenConnections()
         self.uvicorn = UvicornServer()
@@ -54,9 +61,10 @@ class Listener:
     ) -> None:
         """`tls` is used where the address says https; `direct` answers predictions past the app. Raises ListenError."""
         self.name = name
-        self._socket = bind(name, address)
-        self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
         context = context or ListenerContext()
+        self._drop = partial(context.kept.drop, kept_name(name, address))
+        self._socket = bind(name, address, context.kept)
+        self.address = address if address.is_unix else address.with_port(self._socket.getsockname()[1])
         self._uvicorn, self._http2 = context.uvicorn, http2
         self._connections = ListenerConnections(context.connections, name)
         http = partial(Http1Connection, Http1Settings(direct, context.limits))
@@ -88,6 +96,7 @@ class Listener:
         requests. Those under way may end for `limit` seconds."""
         if self._started:
             self._started = False
+            self._drop()
             await stop_accepting(self._accepting, self._connections)
             await shut_down(self._connections, limit)
             await abort(self._connections)

@@ -46,6 +46,11 @@ class MetricDescriptors:
         known = self._known.get(name)
         return () if known is None else known.buckets
 
+    def tell_again(self) -> None:
+        """Let `take` return all: another server asks."""
+        with self._lock:
+            self._new = [*self._known.values()]
+
     def take(self) -> list[MetricDescriptor]:
         """The descriptors that were not taken before."""
         with self._lock:

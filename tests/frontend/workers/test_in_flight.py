@@ -186,3 +186,10 @@ def test_batches_behind_one_whose_clients_are_slow_are_held_up_with_it() -> None
     assert held.foremost == jobs[1:2]
     held.at_once = True
     assert held.foremost == held.begun
+
+
+def test_numbers_go_on_after_those_of_another_server() -> None:
+    held = InFlight()
+    held.go_on_after(7)
+    held.add(jobs := jobs_of(1), 1, 10.0)
+    assert jobs[0].number == 8

@@ -364,7 +364,9 @@ def _forbidden(*args: object, **options: object) -> None:
     pytest.fail("a group knows what its ranks run as")
 
 
-LOCAL = {"confine", "confinement", "local", "local_rank", "local_streams", "own_memory", "shared_files"}
+LOCAL = {
+    *("confine", "confinement", "local", "local_rank", "local_streams", "own_memory", "shared_files", "worker_process"),
+}
 
 
 def test_only_the_local_launcher_knows_processes() -> None:

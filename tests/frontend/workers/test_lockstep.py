@@ -165,3 +165,15 @@ def test_the_order_of_equal_reports_does_not_matter(order: list[tuple[int, int]]
         assert not bench.lockstep.busy
 
     assert on(test, ranks=3) == []
+
+
+def test_calls_that_began_for_another_server_do_not_count() -> None:
+    async def test(bench: Bench) -> None:
+        bench.report(1, call=4)
+        bench.lockstep.forget(4)
+        assert not bench.lockstep.busy
+        bench.report(1, call=3)
+        bench.report(0, call=5, steps=1)
+        bench.report(1, call=5, steps=2)
+
+    assert on(test) == ["Rank 1 took 2 steps of a call in which rank 0 took 1."]

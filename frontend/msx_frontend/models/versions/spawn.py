@@ -96,6 +96,7 @@ class Spawner:
             stream_buffers=self._stream_buffers,
             segments=_segments(source) if lease.placement is None else None,
             placement=lease.placement,
+            lease=lease,
         )
 
     def _rank(self, source: ModelSource, lease: Lease, rank: int, number: int, site_dir: str | None) -> RankSpec:

@@ -13,6 +13,7 @@ from msx_net.grpc.direct.port_calls import PortCalls
 from msx_net.grpc.listen import GrpcListen, GrpcServed
 from msx_net.http2.connection import Http2Protocol
 from msx_net.http2.limits import Limits, windows
+from msx_net.listening.bind import kept_name
 
 CLOSING = 1.0
 """Seconds in which a client may read why its call was ended."""
@@ -29,6 +30,7 @@ class DirectListener:
         self._calls = PortCalls(served, listen.max_request_size, listen.largest_response)
         self._limits = _limits(listen, self._calls.largest, served.limits)
         self._connections = ListenerConnections(served.connections, listen.keys)
+        self._kept, self._kept_name = served.kept, kept_name(listen.keys, listen.target(listen.port))
         self._accepting: AcceptLoop | None = None
         self.bound_port = 0
 
@@ -48,7 +50,12 @@ class DirectListener:
         """Raises OSError."""
         if self._listen.path:
             return [bind_unix(self._listen.path)]
-        sockets = await open_all(self._listen.host, self._listen.port, listen)
+        sockets = self._kept.find(self._kept_name)
+        if not sockets:
+            sockets = await open_all(self._listen.host, self._listen.port, listen)
+            self._kept.keep(self._kept_name, sockets)
+        for sock in sockets:
+            sock.setblocking(False)
         self.bound_port = sockets[0].getsockname()[1]
         return sockets
 
@@ -61,6 +68,7 @@ class DirectListener:
         """Connections that had been made are served: their calls may end for `grace` seconds."""
         self._calls.end_watches()
         if self._accepting is not None:
+            self._kept.drop(self._kept_name)
             await stop_accepting(self._accepting, self._connections)
             if self._listen.path:
                 Path(self._listen.path).unlink(missing_ok=True)

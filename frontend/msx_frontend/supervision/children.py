@@ -1,0 +1,121 @@
+"""The workers of a server: children of the supervisor, whichever frontend has asked for them."""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from msx_frontend.supervision.wire import Message, close_all
+
+LINE = "--line-fd"
+"""Option of a worker: the socket on which it gets new sockets to another frontend."""
+
+
+@dataclass
+class Child:
+    """A worker. `note` is what its frontend remembers of it; `outputs` are the ends to read of stdout and stderr.
+
+    `waits`: its frontend has crashed, and no other has taken it over yet.
+    """
+
+    process: subprocess.Popen[bytes]
+    note: Message
+    work_dir: str
+    line: socket.socket
+    outputs: Sequence[int]
+    waits: bool = False
+
+    def adopt(self, ends: Sequence[int]) -> None:
+        """Send the worker its new sockets. Raises OSError when it has ended."""
+        socket.send_fds(self.line, [b"\n"], ends)
+        self.waits = False
+
+    def end(self) -> int:
+        """Kill it with all processes of its session, and reap it. Returns its exit code."""
+        if self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        return self.reap()
+
+    def reap(self) -> int:
+        code = self.process.wait()
+        self.line.close()
+        close_all(self.outputs)
+        self.outputs = ()
+        return code
+
+
+class Children:
+    """All workers, by pid."""
+
+    def __init__(self) -> None:
+        self._children: dict[int, Child] = {}
+
+    def start(self, message: Message, descriptors: list[int]) -> int:
+        """The last four descriptors are stdout and stderr, the worker's ends first; those before them are inherited,
+        each by the option that `options` names. Returns the pid. Raises OSError.
+        """
+        *inherited, stdout, stderr, read_stdout, read_stderr = descriptors
+        line, end = socket.socketpair()
+        try:
+            with end:
+                options = [*zip(message["options"], inherited, strict=True), (LINE, end.fileno())]
+                process = subprocess.Popen(
+                    [*message["command"], *(f"{name}={fd}" for name, fd in options)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    pass_fds=[fd for _, fd in options],
+                    cwd=message["work_dir"],
+                    env=message["env"],
+                    start_new_session=True,
+                )
+        except BaseException:
+            line.close()
+            close_all(descriptors)
+            raise
+        close_all([*inherited, stdout, stderr])
+        outputs = [read_stdout, read_stderr]
+        self._children[process.pid] = Child(process, message["note"], message["work_dir"], line, outputs)
+        return process.pid
+
+    def __getitem__(self, pid: int) -> Child:
+        """Raises OSError for a process that is no child any more."""
+        if pid not in self._children:
+            raise ProcessLookupError(f"process {pid} is no worker of this server")
+        return self._children[pid]
+
+    def reap(self, pid: int) -> int:
+        """Forget a worker that has ended. Raises OSError."""
+        child = self[pid]
+        del self._children[pid]
+        return child.reap()
+
+    def notes(self) -> list[dict[str, Any]]:
+        """Workers that wait for a frontend, in the order of their starts."""
+        return [{"pid": pid, **child.note} for pid, child in self._children.items() if child.waits]
+
+    def frontend_crashed(self) -> None:
+        """Let workers with a note wait for the next one, and end the others."""
+        for child in self._children.values():
+            child.waits = bool(child.note)
+        self._end([pid for pid, child in self._children.items() if not child.waits])
+
+    def end_waiting(self) -> int:
+        """End those that no frontend has taken over. Returns how many there were."""
+        return self._end([pid for pid, child in self._children.items() if child.waits])
+
+    def end_all(self) -> int:
+        return self._end([*self._children])
+
+    def _end(self, pids: Sequence[int]) -> int:
+        for pid in pids:
+            child = self._children.pop(pid)
+            child.end()
+            shutil.rmtree(child.work_dir, ignore_errors=True)
+        return len(pids)

@@ -1,0 +1,105 @@
+"""A frontend's side of the connection to its supervisor."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msx_core.orphan import die_with_parent
+from msx_core.start_errors import StartError
+from msx_frontend.supervision.frontend_process import FRONTEND_FD
+from msx_frontend.supervision.wire import VERSION, Message, receive, send
+
+PATIENCE = 30.0
+"""Seconds for an answer, which takes milliseconds: the supervisor does nothing else."""
+
+
+class SupervisorError(StartError):
+    """The supervisor refuses this frontend, or does not answer."""
+
+
+class SupervisorClient:
+    """Each call waits for its answer. Not thread-safe: all calls are made on the loop's thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """Raises SupervisorError."""
+        self._connection = connection
+        connection.settimeout(PATIENCE)
+        try:
+            hello, _ = self._ask("hello", version=VERSION)
+        except OSError as error:
+            raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
+        self.pid: int = hello["pid"]
+        self.kept: list[dict[str, Any]] = hello["kept"]
+        """Notes of the workers that wait for a frontend, with their `pid`."""
+
+    def start(
+        self,
+        command: Sequence[str],
+        inherited: Sequence[tuple[str, int]],
+        outputs: Sequence[int],
+        env: Mapping[str, str],
+        work_dir: str,
+        note: Message,
+    ) -> int:
+        """Start a worker; returns its pid. Descriptors are inherited by the options before them; `outputs` are stdout
+        and stderr, the worker's ends before ours. Raises OSError."""
+        options = [name for name, _ in inherited]
+        request = {"command": list(command), "options": options, "env": dict(env), "work_dir": work_dir, "note": note}
+        message, _ = self._ask("start", [*(fd for _, fd in inherited), *outputs], **request)
+        return int(message["pid"])
+
+    def reap(self, pid: int) -> int:
+        """Exit code of a worker that has ended, or the number of the signal, negative. Raises OSError."""
+        return int(self._ask("reap", pid=pid)[0]["code"])
+
+    def adopt(self, pid: int, ends: Sequence[int]) -> tuple[int, int]:
+        """Give a worker new sockets; returns the ends to read of its stdout and stderr. Raises OSError."""
+        stdout, stderr = self._ask("adopt", ends, pid=pid)[1]
+        return stdout, stderr
+
+    def keep(self, name: str, sockets: Sequence[socket.socket]) -> None:
+        """Let sockets listen on when this frontend ends. Raises OSError."""
+        self._ask("keep", [sock.fileno() for sock in sockets], name=name)
+
+    def find(self, name: str) -> list[socket.socket]:
+        """Sockets that a frontend before this one has opened; none where none has. Raises OSError."""
+        return [socket.socket(fileno=fd) for fd in self._ask("find", name=name)[1]]
+
+    def drop(self, name: str) -> None:
+        """Nothing listens there any longer. Raises OSError."""
+        self._ask("drop", name=name)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def started(self) -> None:
+        """This frontend answers its clients. Raises OSError."""
+        self._ask("started")
+
+    def _ask(self, ask: str, descriptors: Sequence[int] = (), **members: Any) -> tuple[Message, list[int]]:
+        try:
+            send(self._connection, {"ask": ask, **members}, descriptors)
+            message, answered = receive(self._connection)
+        except (EOFError, TimeoutError):
+            self._connection.close()  # an answer that comes later would be taken for that of the next request
+            raise ConnectionAbortedError("the supervisor does not answer") from None
+        if "error" in message:
+            raise OSError(message["errno"], message["error"])
+        return message, answered
+
+
+def connect() -> SupervisorClient | None:
+    """The client of this process, which ends with its supervisor from now on; None where it has none. Raises
+    SupervisorError."""
+    if (fd := os.environ.pop(FRONTEND_FD, None)) is None:
+        return None
+    die_with_parent(os.getppid())
+    try:
+        os.close(os.pidfd_open(os.getpid()))  # by which the ends of workers are noticed, whose parent is another one
+    except (AttributeError, OSError):
+        raise SupervisorError("supervisor=true needs Linux 5.3 or later: set it to false.") from None
+    os.set_inheritable(int(fd), False)
+    return SupervisorClient(socket.socket(fileno=int(fd)))

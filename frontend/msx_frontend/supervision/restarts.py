@@ -1,0 +1,56 @@
+"""When a crashed frontend is followed by another one, and how long worker groups wait for that."""
+
+import time
+from collections.abc import Callable
+
+PAUSES = (0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds before the next start; the last one repeats."""
+PROVEN = 10.0
+"""Seconds of answering, after which earlier crashes are forgotten."""
+
+
+class Restarts:
+    """`keep_groups`: seconds that groups wait for a frontend that takes them over."""
+
+    def __init__(self, keep_groups: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._keep_groups, self._clock = keep_groups, clock
+        self._crashes = 0
+        self._started: float | None = None
+        self._down: float | None = None
+        """When the last frontend that had answered has crashed; None where none has since the groups were ended."""
+        self.next_start: float | None = None
+
+    def started(self) -> None:
+        """A frontend answers its clients."""
+        self._started = self._clock()
+
+    def crashed(self) -> None:
+        now = self._clock()
+        if self._started is not None:
+            self._crashes = 0 if now - self._started >= PROVEN else self._crashes
+            self._down, self._started = now, None
+        self.next_start = now + PAUSES[min(self._crashes, len(PAUSES) - 1)]
+        self._crashes += 1
+
+    @property
+    def is_due(self) -> bool:
+        return self.next_start is not None and self._clock() >= self.next_start
+
+    @property
+    def groups_are_overdue(self) -> bool:
+        """Groups have waited for `keep_groups` seconds."""
+        return self._down is not None and self._clock() - self._down >= self._keep_groups
+
+    def groups_ended(self) -> None:
+        self._down = None
+
+    @property
+    def gives_up(self) -> bool:
+        """No frontend has answered since the groups that waited for it were ended."""
+        return self._started is None and self._down is None
+
+    def seconds_left(self) -> float | None:
+        """Until something is due; None: nothing is."""
+        due = [] if self._down is None else [self._down + self._keep_groups]
+        due += [] if self.next_start is None else [self.next_start]
+        return max(min(due) - self._clock(), 0.0) if due else None

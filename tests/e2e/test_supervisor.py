@@ -1,0 +1,206 @@
+"""A server whose workers outlive a frontend that crashes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import httpx
+import psutil
+import pytest
+
+from tests.e2e.groups import Recorder
+from tests.e2e.server import RunningServer, is_running, new_store, pack_service, run_server, start_server, wait_until
+
+SUPERVISED = "supervisor=true\n"
+MODELS = {
+    "echo": ("echo", ""),
+    "slow": ("slow", ""),
+    "tasks": ("async_echo", ""),
+    "numbers": ("gated_stream:generator", ""),
+    "steps": ("three_steps", "overlap: true\nbatchSize: 4\n"),
+    "turns": ("gated_stream:generator", "continuousBatching: true\nbatchSize: 2\n"),
+}
+
+
+@pytest.fixture
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("supervised")
+    for model, (service, config) in MODELS.items():
+        name, _, function = service.partition(":")
+        pack_service(name, new_store(folder), model=model, function=function, config=f"{config}minWorkers: 1\n")
+    with run_server(folder, "--models", "all", properties=SUPERVISED, fork=False) as running:
+        yield running
+
+
+def frontend(server: RunningServer) -> psutil.Process:
+    below = psutil.Process(server.process.pid).children()
+    return next(one for one in below if "msx_frontend.cli.main" in one.cmdline())
+
+
+def crash(server: RunningServer) -> None:
+    """SIGKILL; returns when another frontend answers."""
+    killed = frontend(server)
+    killed.send_signal(signal.SIGKILL)
+    wait_until(lambda: not is_running(killed), "the frontend has ended")
+    wait_until(lambda: _is_ready(server), "another frontend answers", server.tail)
+    server.wait_serving()
+
+
+def _is_ready(server: RunningServer) -> bool:
+    """A connection to the frontend that has crashed is reset."""
+    try:
+        return server.inference.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def workers(server: RunningServer) -> dict[str, list[int]]:
+    return {model: server.worker_pids(model) for model in MODELS}
+
+
+def test_workers_go_on_with_the_next_frontend(server: RunningServer) -> None:
+    before = workers(server)
+    for number in range(3):
+        crash(server)
+        assert server.predict("echo", str(number)).text == str(number)
+    assert workers(server) == before
+
+
+def test_each_kind_of_handler_answers_the_next_frontend(server: RunningServer, tmp_path: Path) -> None:
+    before = workers(server)
+    crash(server)
+    assert server.predict("slow", {"seconds": 0}).json() == {"slept": 0}
+    assert server.predict("tasks", {"seconds": 0}).status_code == 200
+    assert server.predict("steps", b"x").json()[0] == "eA=="
+    for model in ("numbers", "turns"):
+        assert server.predict(model, {"count": 1, "dir": str(tmp_path)}).text == "1\n"
+    assert workers(server) == before
+
+
+@pytest.mark.parametrize("model", ["slow", "tasks"])
+def test_requests_that_ran_are_told(server: RunningServer, tmp_path: Path, model: str) -> None:
+    before, mark, told = workers(server), tmp_path / "mark", list[type[Exception]]()
+
+    def ask() -> None:
+        try:
+            server.predict(model, {"seconds": 0.5, "hold": str(tmp_path / "hold"), "mark": str(mark)})
+        except httpx.TransportError as error:
+            told.append(type(error))
+
+    thread = Thread(target=ask)
+    thread.start()
+    wait_until(mark.exists, "the handler works")
+    crash_begun(server)
+    (tmp_path / "hold").touch()
+    thread.join()
+    server.wait_ready()
+    assert len(told) == 1
+    assert server.predict(model, {"seconds": 0}).status_code == 200
+    assert workers(server) == before
+
+
+def crash_begun(server: RunningServer) -> None:
+    """SIGKILL; returns when another frontend answers, whether its models do or not."""
+    killed = frontend(server)
+    killed.send_signal(signal.SIGKILL)
+    wait_until(lambda: not is_running(killed), "the frontend has ended")
+    wait_until(lambda: _lives(server), "another frontend answers", server.tail)
+
+
+def _lives(server: RunningServer) -> bool:
+    try:
+        return server.inference.get("/livez").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize("model", ["numbers", "turns"])
+def test_streams_break_off_and_the_handler_hears_that_nobody_reads(
+    server: RunningServer, tmp_path: Path, model: str
+) -> None:
+    before = workers(server)
+    order = {"count": 3, "dir": str(tmp_path)}
+    with server.inference.stream("POST", f"/predictions/{model}", json=order) as reply:
+        chunks = reply.iter_text()
+        assert next(chunks) == "1\n"
+        crash_begun(server)
+        with pytest.raises(httpx.TransportError):
+            next(chunks)
+    (tmp_path / "2").touch()
+    wait_until(lambda: "closed" in (tmp_path / "mark").read_text(), "the handler has ended", server.tail)
+    server.wait_ready()
+    assert server.predict(model, {"count": 1, "dir": str(tmp_path)}).text == "1\n"
+    assert workers(server) == before
+
+
+def test_ranks_of_a_group_go_on(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "tp2")
+    with run_server(tmp_path, "--models", "tp2=tp2.mar", properties=SUPERVISED, fork=False) as server:
+        ranks = ranks_of(server)
+        for number in range(2):
+            crash(server)
+            assert server.predict("tp2", b"x").status_code == 200, number
+        assert len(ranks) == 2
+        assert ranks_of(server) == ranks
+        assert len([line for line in recorder.of_rank(1) if "env" in line]) == 1
+
+
+def ranks_of(server: RunningServer) -> list[int]:
+    below = psutil.Process(server.process.pid).children()
+    return sorted(one.pid for one in below if "msx_backend.worker" in one.cmdline())
+
+
+def test_a_group_whose_settings_have_changed_starts_anew(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    with run_server(tmp_path, "--models", "echo=echo.mar", properties=SUPERVISED, fork=False) as server:
+        before = server.worker_pids("echo")
+        (tmp_path / "config.properties").write_text((tmp_path / "config.properties").read_text() + LARGER)
+        crash(server)
+        assert server.predict("echo", b"x").text == "x"
+        assert server.worker_pids("echo") != before
+        assert not psutil.pid_exists(before[0])
+
+
+LARGER = "max_response_size=7000000\n"
+
+
+def test_a_frontend_that_does_not_come_back_ends_the_server(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    properties = f"{SUPERVISED}keep_groups=2\n"
+    server = start_server(tmp_path, "--models", "echo=echo.mar", properties=properties, fork=False)
+    server.wait_ready()
+    below = psutil.Process(server.process.pid).children(recursive=True)
+    (tmp_path / "config.properties").write_text("inference_address=nonsense\n")
+    frontend(server).send_signal(signal.SIGKILL)
+    assert server.process.wait(60) == 1
+    server.close()
+    assert "have waited for a frontend for longer than keep_groups" in server.tail()
+    assert not [*filter(is_running, below)]
+
+
+def test_the_death_of_the_supervisor_leaves_nothing(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    properties, models = SUPERVISED, ("--models", "echo=echo.mar")
+    server = start_server(tmp_path, *models, properties=properties, fork=False)
+    server.wait_ready()
+    below = psutil.Process(server.process.pid).children(recursive=True)
+    assert len(below) == 2
+    os.kill(server.process.pid, signal.SIGKILL)
+    wait_until(lambda: not [*filter(is_running, below)], "nothing is left")
+    server.process.wait()
+    server.close()
+    with run_server(tmp_path, *models, properties=properties, fork=False) as again:
+        assert again.predict("echo", b"x").text == "x"
+
+
+def memory(pid: int) -> int:
+    """Resident bytes."""
+    return int(psutil.Process(pid).memory_info().rss)
+
+
+def test_the_supervisor_is_small(server: RunningServer) -> None:
+    assert memory(server.process.pid) < 20 << 20

@@ -1,0 +1,162 @@
+"""A frontend and its supervisor, over a socket, with real processes as workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import psutil
+import pytest
+
+from msx_frontend.supervision import client as module
+from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.client import SupervisorClient, SupervisorError
+from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.requests import SupervisorRequests
+from msx_frontend.supervision.wire import receive, send
+
+CHILD = """
+import socket, sys
+data, line = (socket.socket(fileno=int(option.partition("=")[2])) for option in sys.argv[1:])
+data.sendall(b"up")
+print("printed", flush=True)
+_, ends, _, _ = socket.recv_fds(line, 1, 2)
+socket.socket(fileno=ends[0]).sendall(b"adopted")
+line.recv(1)
+"""
+
+
+class Bench:
+    """A supervisor on a thread, without its loop."""
+
+    def __init__(self) -> None:
+        self.children, self.sockets, self.starts = Children(), KeptSockets(), 0
+        self._requests = SupervisorRequests(self.children, self.sockets, self._started)
+        self._ends: list[socket.socket] = []
+
+    def close(self) -> None:
+        self.children.end_all()
+        for end in self._ends:
+            end.close()
+
+    def _started(self) -> None:
+        self.starts += 1
+
+    def client(self) -> SupervisorClient:
+        near, far = socket.socketpair()
+        self._ends.append(near)
+        Thread(target=self._serve, args=[far], daemon=True).start()
+        return SupervisorClient(near)
+
+    def pair(self) -> tuple[socket.socket, socket.socket]:
+        """Two ends that are closed with all else."""
+        near, far = socket.socketpair()
+        near.settimeout(30)
+        self._ends += [near, far]
+        return near, far
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            while True:
+                try:
+                    reply = self._requests.answer(*receive(connection))
+                except (EOFError, OSError):
+                    return
+                send(connection, reply.message, reply.descriptors)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.close()
+
+
+class Started:
+    """A worker that `client` has started, and our ends."""
+
+    def __init__(self, bench: Bench, folder: Path, note: dict[str, Any]) -> None:
+        self.data, end = bench.pair()
+        stdout, stderr = os.pipe(), os.pipe()
+        command = [sys.executable, "-I", "-S", "-c", CHILD]
+        outputs = [stdout[1], stderr[1], stdout[0], stderr[0]]
+        inherited = [("--data-fd", end.fileno())]
+        try:
+            with end:
+                self.pid = bench.client().start(command, inherited, outputs, dict(os.environ), str(folder), note)
+        finally:
+            for fd in (*stdout, *stderr):
+                os.close(fd)
+        assert self.data.recv(10) == b"up"
+
+
+def test_a_worker_goes_on_and_the_next_frontend_takes_it_over(bench: Bench, tmp_path: Path) -> None:
+    started = Started(bench, tmp_path, {"group": ["m", "1.0", 0]})
+    bench.children.frontend_crashed()
+    client = bench.client()
+    assert client.kept == [{"pid": started.pid, "group": ["m", "1.0", 0]}]
+    near, far = bench.pair()
+    with far:
+        stdout, stderr = client.adopt(started.pid, [far.fileno(), far.fileno()])
+    assert near.recv(10) == b"adopted"
+    assert os.read(stdout, 100) == b"printed\n"
+    assert bench.client().kept == []
+    os.kill(started.pid, signal.SIGKILL)
+    assert client.reap(started.pid) == -signal.SIGKILL
+    for fd in (stdout, stderr):
+        os.close(fd)
+
+
+def test_a_worker_without_a_note_ends_with_its_frontend(bench: Bench, tmp_path: Path) -> None:
+    (work_dir := tmp_path / "work").mkdir()
+    started = Started(bench, work_dir, {})
+    bench.children.frontend_crashed()
+    assert bench.client().kept == []
+    assert not psutil.pid_exists(started.pid)
+    assert not work_dir.exists()
+
+
+def test_those_that_nobody_takes_over_are_ended(bench: Bench, tmp_path: Path) -> None:
+    started = Started(bench, tmp_path, {"group": []})
+    assert bench.children.end_waiting() == 0
+    bench.children.frontend_crashed()
+    assert bench.children.end_waiting() == 1
+    assert not psutil.pid_exists(started.pid)
+
+
+def test_errors_are_the_frontends_to_handle(bench: Bench, tmp_path: Path) -> None:
+    client = bench.client()
+    with pytest.raises(FileNotFoundError):
+        Started(bench, tmp_path / "missing", {})
+    with pytest.raises(OSError, match=r"process 1 is no worker of this server"):
+        client.reap(1)
+    client.started()
+    assert bench.starts == 1
+
+
+def test_listening_sockets_are_found_again(bench: Bench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        address = bound.getsockname()
+        bench.client().keep("inference", [bound])
+    (found,) = bench.client().find("inference")
+    with found, socket.create_connection(address), found.accept()[0]:
+        assert found.getsockname() == address
+    bench.sockets.drop("inference")
+
+
+def test_a_frontend_of_another_version_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "VERSION", 2)
+    refused = r"The supervisor does not take this server: the supervisor speaks version 1, and the frontend version 2\."
+    with pytest.raises(SupervisorError, match=refused):
+        bench.client()
+
+
+def test_an_unknown_request_is_refused(bench: Bench) -> None:
+    with pytest.raises(OSError, match=r"the supervisor does not know the request 'nonsense'"):
+        bench.client()._ask("nonsense")
