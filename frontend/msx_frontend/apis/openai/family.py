@@ -1,16 +1,15 @@
 """OpenAI's API, below /v1, and below /openai/v1, where KServe's clients look for it."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
-from msx_frontend.apis.openai.chat import chat_completions
-from msx_frontend.apis.openai.completions import CompletionRequest, completions
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
 from msx_frontend.apis.openai.models import ModelList
 from msx_frontend.apis.openai.responses import responses
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
-from msx_frontend.generation.chat_request import ChatRequest
+from msx_frontend.apis.openai.text_routes import text_routes
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
 from msx_frontend.generation.text_models import TextModels
@@ -41,28 +40,7 @@ def _of_kserve(route: Route) -> Route:
 
 def _routes(models: TextModels) -> Iterator[Route]:
     api, listed = models.api(openai_failure), ModelList(models.directory)
-    yield Route(
-        "POST",
-        "/v1/completions",
-        text_route(api, completions),
-        summary="Texts that go on from prompts",
-        request_schema=CompletionRequest,
-        example={"prompt": "Once upon a time", "max_tokens": 16},
-        response_schema=schemas.Completion,
-        events_schema=schemas.Completion,
-        offered_by="generate",
-    )
-    yield Route(
-        "POST",
-        "/v1/chat/completions",
-        text_route(api, chat_completions),
-        summary="The next message of a conversation",
-        request_schema=ChatRequest,
-        example={"messages": [{"role": "user", "content": "What is the capital of Norway?"}], "max_tokens": 64},
-        response_schema=schemas.ChatCompletion,
-        events_schema=schemas.ChatChunk,
-        offered_by="generate",
-    )
+    yield from text_routes("/v1", partial(text_route, api))
     yield Route(
         "POST",
         "/v1/responses",

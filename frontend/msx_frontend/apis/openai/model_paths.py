@@ -6,12 +6,11 @@ A model that does not generate gets requests to these paths as predictions: its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msx_frontend.apis.openai import reply_schemas as schemas
-from msx_frontend.apis.openai.chat import chat_completions
-from msx_frontend.apis.openai.completions import CompletionRequest, completions
 from msx_frontend.apis.openai.models import list_of
-from msx_frontend.generation.chat_request import ChatRequest
+from msx_frontend.apis.openai.text_routes import text_routes
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.one_model import OneModel
 from msx_frontend.generation.text_models import TextModels
@@ -52,32 +51,9 @@ def _routes(models: TextModels, path: str) -> Iterator[Route]:
         return list_of(of_path(request.names).only())
 
     api = models.api(openai_failure)
-    yield Route(
-        "POST",
-        f"{path}/completions",
-        _text_route(api, of_path, completions),
-        summary="Texts that go on from prompts, by one version" if described else "",
-        request_schema=CompletionRequest,
-        example={"prompt": "Once upon a time", "max_tokens": 16},
-        response_schema=schemas.Completion,
-        events_schema=schemas.Completion,
-        any_method=True,
-        model=MODEL,
-        whose=generates,
-    )
-    yield Route(
-        "POST",
-        f"{path}/chat/completions",
-        _text_route(api, of_path, chat_completions),
-        summary="The next message of a conversation, by one version" if described else "",
-        request_schema=ChatRequest,
-        example={"messages": [{"role": "user", "content": "What is the capital of Norway?"}], "max_tokens": 64},
-        response_schema=schemas.ChatCompletion,
-        events_schema=schemas.ChatChunk,
-        any_method=True,
-        model=MODEL,
-        whose=generates,
-    )
+    for route in text_routes(path, partial(_text_route, api, of_path)):
+        summary = f"{route.summary}, by one version" if described else ""
+        yield route._replace(summary=summary, any_method=True, model=MODEL, whose=generates, offered_by="")
     yield Route(
         "GET",
         f"{path}/models",
