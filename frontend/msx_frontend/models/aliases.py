@@ -76,6 +76,7 @@ class Aliases:
             for version in versions:
                 version.aliases = own
         self.names.aliases = found
+        self.names.changed()
 
     def hidden(self) -> list[tuple[str, str]]:
         """Models, and those of their aliases that mean another model, which a start may find."""

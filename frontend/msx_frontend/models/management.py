@@ -69,7 +69,7 @@ class Management:
         self.changes = Changes(state, self.operations, changed)
         self._unregistration = Unregistration(registry, store, environments)
         store.used_by(lambda: [version.source.archive for version in self._unregistration.all_versions()])
-        self._factory = VersionFactory(config, store, supply, spawner, metrics, environments, registry.paths.refusal)
+        self._factory = VersionFactory(config, store, supply, spawner, metrics, environments, registry.paths.loaded)
         self.nodes = WorkflowNodes(registry, self.changes, self.operations, self._unregistration, self._factory)
         self._installing = Installing(config, registry, self.changes, self.operations, self._unregistration, self.nodes)
 

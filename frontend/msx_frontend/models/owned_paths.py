@@ -8,6 +8,7 @@ from typing import Protocol
 from msx_core.generation import Capabilities
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.versions.model_version import ModelVersion
+from msx_net.model_names import ModelNames
 
 Versions = Callable[[], Iterable[ModelVersion]]
 
@@ -19,16 +20,13 @@ class HasPaths(Protocol):
         """None for a path that models may have, "" for one of the server, else the capability of models that answer
         it."""
 
-    def changed(self) -> None:
-        """Paths of models have come or gone."""
-
 
 class OwnedPaths:
-    def __init__(self, versions: Versions) -> None:
+    def __init__(self, versions: Versions, names: ModelNames) -> None:
         """`versions` are those that are registered."""
         self.owners: dict[str, str] = {}
         """Each path, and the name of its model."""
-        self._versions = versions
+        self._versions, self._names = versions, names
         self._server: HasPaths | None = None
 
     def keep_free(self, server: HasPaths) -> None:
@@ -48,8 +46,10 @@ class OwnedPaths:
             if taken is not None and (other := self._offering(taken)) is not None:
                 raise Conflict(f"{what} is answered by model {other} ({taken}), which is loaded: unregister it first.")
 
-    def refusal(self, name: str, offered: Capabilities) -> str:
-        """Why a model whose worker has loaded may not serve: another model has a path that it answers; "" if it may."""
+    def loaded(self, name: str, offered: Capabilities) -> str:
+        """A worker has loaded a model with these capabilities, on which the routes of some paths depend. Returns why it
+        may not serve: another model has a path that it answers; "" if it may."""
+        self._names.changed()
         for path, owner in self.owners.items():
             taken = self._taken_by(path)
             if taken and owner != name and getattr(offered, taken):
@@ -61,13 +61,8 @@ class OwnedPaths:
 
     def find(self) -> None:
         """Give models the paths of the versions that are registered from now on."""
-        found = {path: version.source.name for version in self._versions() for path in version.paths}
-        if found == self.owners:
-            return
         self.owners.clear()
-        self.owners.update(found)
-        if self._server is not None:
-            self._server.changed()
+        self.owners.update({path: version.source.name for version in self._versions() for path in version.paths})
 
     def _taken_by(self, path: str) -> str | None:
         return None if self._server is None else self._server.taken_by(path)

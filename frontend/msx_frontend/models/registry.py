@@ -31,8 +31,8 @@ class Registry:
         self._splits: dict[str, TrafficSplit] = {}
         """Splits by the name of the model, where its traffic is divided over versions."""
         self._refusing = False
-        self.paths = OwnedPaths(self.all_versions)
         self.aliases = Aliases(lambda: {name: [*model.versions.values()] for name, model in self._models.items()})
+        self.paths = OwnedPaths(self.all_versions, self.aliases.names)
 
     def refuse_new(self) -> None:
         """Refuse every job from now on: the server is ending."""
@@ -173,6 +173,7 @@ class Registry:
         if not self.has(name, version):
             self.find(name, version)
         self._models[name].default = version
+        self.aliases.names.changed()
 
     def traffic(self, name: str) -> TrafficRule | None:
         """How the model's traffic is divided; None: all goes to the default version. Raises ModelNotFound."""

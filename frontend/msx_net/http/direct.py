@@ -24,6 +24,7 @@ from msx_net.http.known_head import KnownHead
 from msx_net.http.router import Match, Router, has_encoded_slash
 from msx_net.http.wire import LogsReplies, RawHeaders, request_too_large
 from msx_net.keys import ClientKey
+from msx_net.model_names import Epoch
 from msx_net.page_guard import PageGuard
 
 log = logging.getLogger("msx.http")
@@ -73,10 +74,14 @@ class Direct:
         self._cors_headers: dict[bytes, RawHeaders] = {}
         self._unwritten: list[Flushed] = []
         self._targets: dict[tuple[bytes, bytes], Target] = {}
-        router.forgets.append(self._targets.clear)
+        self._epoch = router.names.epoch
+        """Epoch of the targets that are kept."""
 
     def _target(self, method: bytes, url: bytes) -> Target | None:
         """None for what is not a job. Kept, because a client whose bodies have many lengths sends many heads."""
+        if not self._epoch.is_current:
+            self._targets.clear()
+            self._epoch = self.epoch
         target = self._targets.get((method, url))
         if target is None:
             parsed, name = httptools.parse_url(url), method.decode("ascii")
@@ -92,6 +97,10 @@ class Direct:
                 self._targets[method, url] = target
         return target
 
+    @property
+    def epoch(self) -> Epoch:
+        return self._router.names.epoch
+
     def know(
         self, method: bytes, url: bytes, headers: RawHeaders, client: str, server: SocketAddress, version: str
     ) -> KnownHead | None:
@@ -106,7 +115,7 @@ class Direct:
         head = Head(target.method, target.path, target.raw_path, target.query, headers, version)
         if is_preflight(head, match):
             return None
-        known = KnownHead(head, match, _template(target, head), self._cors_of(head), client)
+        known = KnownHead(head, match, _template(target, head), self._cors_of(head), client, self._epoch)
         known.checked = self._tokens is not None and bool(match.kinds)
         known.refusal = self._refusal(head, match, server)
         return known
@@ -122,12 +131,12 @@ class Direct:
         return request_too_large(self.limit) if (head.content_length or 0) > self.limit else None
 
     def check(self, known: KnownHead) -> None:
-        """The key that was good for this very head is good until it ends, is withdrawn, or aliases of models change.
+        """The key that was good for this very head is good until it ends or is withdrawn.
 
         Raises InvalidKey, ModelNotAllowed, PriorityNotAllowed, TooManyRequests.
         """
         key = known.key
-        if key is None or time() >= key.until or known.aliases is not key.names.aliases:
+        if key is None or time() >= key.until:
             known.use(None)
             assert self._tokens is not None
             key = admitted(self._tokens, known.match, known.head.authorization)
@@ -136,7 +145,7 @@ class Direct:
             known.key = None  # refused, it is in the access log, and the next request is checked again
             check_model(known.match, key)
             check_priority(known.head, key)
-            known.key, known.aliases = key, key.names.aliases
+            known.key = key
         if key.rate is not None:
             key.take()
 

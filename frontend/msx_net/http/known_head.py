@@ -9,15 +9,16 @@ from msx_net.http.head import Head
 from msx_net.http.router import Match
 from msx_net.http.wire import RawHeaders
 from msx_net.keys import ClientKey
+from msx_net.model_names import Epoch
 
 
 class KnownHead:
     __slots__ = (
-        "aliases",
         "asked",
         "checked",
         "cors",
         "encoding",
+        "epoch",
         "family",
         "head",
         "key",
@@ -27,9 +28,19 @@ class KnownHead:
         "template",
     )
 
-    def __init__(self, head: Head, match: Match, template: JobTemplate, cors: RawHeaders, client: str) -> None:
+    def __init__(
+        self,
+        head: Head,
+        match: Match,
+        template: JobTemplate,
+        cors: RawHeaders,
+        client: str,
+        epoch: Epoch,
+    ) -> None:
         """`cors`: the headers of replies; one list for all that allow one origin."""
         self.head, self.match, self.family, self.template, self.cors = head, match, match.family, template, cors
+        self.epoch = epoch
+        """The head means the job while it is current."""
         self.checked = False
         """The route needs a key."""
         self.refusal: ServiceError | None = None
@@ -40,8 +51,6 @@ class KnownHead:
         """The encoding of bodies that are decompressed for the job; empty where they are taken as they are."""
         self.key: ClientKey | None = None
         """The key that was good for this head the last time."""
-        self.aliases: object = None
-        """The aliases of models by which it was good."""
         self.asked = client, "", head.method, head.target, head.protocol, 200
         """The entry of the access log for an ordinary answer."""
 

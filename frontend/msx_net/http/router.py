@@ -88,11 +88,9 @@ class Router:
         encoded slashes. Raises ValueError for a template that is not a path.
         """
         self.families = tuple(families)
-        self._further, self._names = further, names or ModelNames()
+        self._further, self.names = further, names or ModelNames()
         self._root, self.default, self._unknown = _Node(), default, unknown
         self._owners: dict[str, Family] = {}
-        self.forgets: list[Callable[[], None]] = []
-        """Called when paths of `further` come or go: what was found before may not be so any more."""
         for family in self.families:
             for segment in family.owns:
                 self._owners.setdefault(segment, family)
@@ -125,7 +123,7 @@ class Router:
         found: list[str] = []
         for raw in raw_path.decode("ascii")[1:].split("/"):
             segment = unquote(raw)
-            is_alias = segment.partition(":")[0] in self._names.aliases
+            is_alias = segment.partition(":")[0] in self.names.aliases
             found += [segment] if is_alias else segment.split("/")
         while found and not found[-1]:
             found.pop()
@@ -141,11 +139,6 @@ class Router:
             offered = {one.route.offered_by for one in served}
             return offered.pop() if len(offered) == 1 else ""
         return None if owner is None or segments[0] in owner.lends else ""
-
-    def changed(self) -> None:
-        """Paths of `further` have come or gone."""
-        for forget in self.forgets:
-            forget()
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
         """The routes of each path; more literal paths come first."""

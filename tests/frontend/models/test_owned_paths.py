@@ -11,6 +11,7 @@ from msx_core.generation import Capabilities
 from msx_frontend.management_errors import Conflict
 from msx_frontend.models.owned_paths import OwnedPaths
 from msx_frontend.models.versions.model_version import ModelVersion
+from msx_net.model_names import ModelNames
 
 EMBEDS = Capabilities(embed=True)
 
@@ -18,21 +19,15 @@ EMBEDS = Capabilities(embed=True)
 class Server:
     """Has /v1/models itself, and /v1/embeddings for models that embed."""
 
-    def __init__(self) -> None:
-        self.changes = 0
-
     def taken_by(self, path: str) -> str | None:
         return {"/v1/models": "", "/v1/embeddings": "embed"}.get(path)
-
-    def changed(self) -> None:
-        self.changes += 1
 
 
 class Bench:
     def __init__(self) -> None:
         self.versions: list[ModelVersion] = []
-        self.paths, self.server = OwnedPaths(lambda: self.versions), Server()
-        self.paths.keep_free(self.server)
+        self.paths = OwnedPaths(lambda: self.versions, ModelNames())
+        self.paths.keep_free(Server())
 
     def add(self, name: str, *paths: str, offered: Capabilities | None = None) -> None:
         version = made(name, *paths, offered=offered)
@@ -77,18 +72,11 @@ def test_a_path_that_a_loaded_model_answers() -> None:
 def test_a_model_that_is_loaded_later() -> None:
     bench = Bench()
     bench.add("own", "/v1/embeddings")
-    assert bench.paths.refusal("bert", EMBEDS) == (
+    assert bench.paths.loaded("bert", EMBEDS) == (
         "Model bert answers /v1/embeddings (embed), which is a path of model own (routes): unregister that one, or "
         "give its route another path."
     )
-    assert bench.paths.refusal("own", EMBEDS) == bench.paths.refusal("chats", Capabilities(generate=True)) == ""
+    assert bench.paths.loaded("own", EMBEDS) == bench.paths.loaded("chats", Capabilities(generate=True)) == ""
     bench.versions.clear()
     bench.paths.find()
-    assert bench.paths.refusal("bert", EMBEDS) == ""
-
-
-def test_the_server_hears_of_changes_alone() -> None:
-    bench = Bench()
-    bench.add("own", "/x")
-    bench.add("other")
-    assert bench.server.changes == 1
+    assert bench.paths.loaded("bert", EMBEDS) == ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
 
+from msx_core.generation import Capabilities
 from msx_core.methods import MethodInfo
 from msx_core.service_errors import (
     HandlerMethodNotFound,
@@ -48,6 +50,27 @@ def test_finding(tmp_path: Path) -> None:
         assert not registry.has("x", "1.0")
         assert registry.is_default(registry.find("m"))
         assert not registry.is_default(registry.find("m", "2.0"))
+
+    in_harness(tmp_path, test)
+
+
+def test_each_change_ends_the_epoch_of_known_heads(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        registry, management, names = harness.registry, harness.management, harness.registry.aliases.names
+
+        async def ends(change: Awaitable[object]) -> None:
+            before = names.epoch
+            await change
+            assert not before.is_current
+            assert names.epoch.is_current
+
+        await ends(harness.register("n", "2.0", initial_workers=0))
+        await ends(management.set_default("n", "2.0"))
+        await ends(management.replace_aliases("n", ["o"]))
+        before = names.epoch
+        assert registry.paths.loaded("n", Capabilities(generate=True)) == ""
+        assert not before.is_current
+        await ends(management.unregister("m", "2.0"))
 
     in_harness(tmp_path, test)
 

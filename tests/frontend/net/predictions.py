@@ -11,6 +11,8 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.job import Job
 from msx_frontend.models.registry import Registry
 from msx_net.http.family import Family
+from msx_net.http.router import Match, Router
+from msx_net.model_names import ModelNames
 
 
 class FakeRegistry:
@@ -60,6 +62,27 @@ def begin_answer(
     job.sink.start(status, phrase, headers or [])
     for chunk in chunks:
         job.sink.chunk(chunk)
+
+
+class ComingPath:
+    """`further` of a router: the path `/own` of a model is there while `names` say so."""
+
+    def __init__(self, registry: FakeRegistry) -> None:
+        self.names = ModelNames()
+        family = predictions(registry)
+        self._match = Router([family], family).find("POST", "/predictions/m")
+        self._is_there = False
+
+    def __call__(self, method: str, path: str) -> Match | None:
+        return self._match if self._is_there and path == "/own" else None
+
+    def come(self) -> None:
+        self._is_there = True
+        self.names.changed()
+
+    def go(self) -> None:
+        self._is_there = False
+        self.names.changed()
 
 
 def predictions(registry: FakeRegistry, only_model: str | None = None) -> Family:

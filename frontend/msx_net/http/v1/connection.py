@@ -80,6 +80,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         if (
             kept is not None
             and kept.size == len(data)
+            and kept.known.epoch.is_current
             and self._reply is None
             and self._reader.request is None
             and data.startswith(kept.raw)

@@ -131,7 +131,9 @@ class OrderedReplies:
         """Known state of this head, if its request can be answered directly."""
         direct, last = self._direct, self._kept
         if direct is None or (
-            last is not None and last.words == (request.url, request.method, request.version, request.headers)
+            last is not None
+            and last.known.epoch.is_current
+            and last.words == (request.url, request.method, request.version, request.headers)
         ):
             return last
         known = direct.know(

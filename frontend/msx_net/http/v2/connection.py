@@ -14,6 +14,7 @@ from msx_net.http.v2.request_head import Fields, Http2Head, request_head
 from msx_net.http2.connection import Http2Protocol
 from msx_net.http2.stream import Stream
 from msx_net.http2.stream_events import StreamEvents
+from msx_net.model_names import Epoch
 
 KEPT_HEADS, LONGEST_HEAD = 64, 8192
 """How many heads of a connection are kept, and the bytes of the longest."""
@@ -32,14 +33,24 @@ class RequestConnection:
         self._calls: Calls | None = None
         self._kept: dict[int, tuple[Begin, Fields]] = {}
         """Beginnings by the identity of their headers, which are kept so that no others have it."""
+        self._epoch = self._epoch_now
+        """Epoch of the beginnings that are kept."""
         self._client: SocketAddress = None
         self._server: SocketAddress = None
         self._client_text = ""
 
     def accept(self, stream: Stream, headers: Fields, ended: bool) -> StreamEvents:
+        if not self._epoch.is_current:
+            self._kept.clear()
+            self._epoch = self._epoch_now
         kept = self._kept.get(id(headers))
         begin = self._read(headers) if kept is None else kept[0]
         return begin(stream, ended)
+
+    @property
+    def _epoch_now(self) -> Epoch:
+        direct = self._port.direct
+        return Epoch() if direct is None else direct.epoch
 
     def _read(self, headers: Fields) -> Begin:
         """Function that begins requests with these headers."""

@@ -24,10 +24,10 @@ from msx_net.http.router import Router
 from msx_net.http.v1.incoming import IncomingRequest
 from msx_net.http.v1.kept_head import KeptHead
 from msx_net.http.v1.usual_head import UsualHead
-from msx_net.model_names import ModelNames
+from msx_net.model_names import Epoch
 from msx_net.page_guard import PageGuard
 from tests.frontend.keys.some import SELDOM, some_key
-from tests.frontend.net.predictions import FakeRegistry, begin_answer, predictions
+from tests.frontend.net.predictions import ComingPath, FakeRegistry, begin_answer, predictions
 from tests.loops import run
 from tests.net.http.client import FakeAccessLog
 from tests.net.http.direct_client import connect, request
@@ -48,7 +48,16 @@ class Bench:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
         self.good, self.key, self.checked = "Bearer good", some_key(), 0
         family = predictions(self.registry)
-        edge = exchange_of(family, SHOWN, log=self.log, limit=limit, tokens=self if tokens else None)
+        self.further = further = ComingPath(self.registry)
+        edge = exchange_of(
+            SHOWN,
+            family,
+            log=self.log,
+            limit=limit,
+            tokens=self if tokens else None,
+            further=further,
+            names=further.names,
+        )
         direct = edge.direct()
         self.parsed = 0
         know = direct.know
@@ -170,6 +179,31 @@ def test_a_head_that_is_said_again_is_not_read_again() -> None:
     run(test())
 
 
+@pytest.mark.parametrize("body", [b"abc", None])
+def test_a_path_comes_and_goes_under_a_head_that_is_said_again(body: bytes | None) -> None:
+    async def test() -> None:
+        bench = Bench()
+        said = request("POST", "/own", body)
+
+        def ask_again() -> None:
+            bench.send(said, *([] if body else [b"3\r\nabc\r\n0\r\n\r\n"]))
+
+        ask_again()
+        await bench.said(b"HTTP/1.1 404 ")
+        for _ in range(2):
+            bench.further.come()
+            for _ in range(3):
+                ask_again()
+                answer(await bench.job(), b"served")
+            bench.further.go()
+            bench.transport.written.clear()
+            ask_again()
+            await bench.said(b"HTTP/1.1 404 ")
+            assert bench.registry.idle
+
+    run(test())
+
+
 def test_ids_are_new_each_time() -> None:
     async def test() -> None:
         bench = Bench()
@@ -220,7 +254,7 @@ def test_a_key_is_looked_up_once_for_a_head_that_is_kept() -> None:
 def test_a_key_is_checked_again_when_aliases_change() -> None:
     async def test() -> None:
         bench = Bench(tokens=True)
-        names = ModelNames()
+        names = bench.further.names
         names.aliases = {"m": "own"}
         bench.key = some_key("team-a", models=("own",))
         bench.key.names = names
@@ -229,6 +263,7 @@ def test_a_key_is_checked_again_when_aliases_change() -> None:
             answer(await bench.job())
         assert bench.checked == 1
         names.aliases = {"m": "other"}
+        names.changed()
         bench.send(ask(authorization="Bearer good"))
         assert bench.registry.idle
         assert b"HTTP/1.1 403 " in bench.transport.written
@@ -359,7 +394,7 @@ def _known(length: int | None, *headers: tuple[bytes, bytes]) -> KeptHead:
     assert match.route is not None
     assert isinstance(match.route.answer, JobRoute)
     template = match.route.answer.template(head, match.names)
-    known = KnownHead(head, match, template, [], "10.0.0.1:4711")
+    known = KnownHead(head, match, template, [], "10.0.0.1:4711", Epoch())
     request = IncomingRequest()
     for one in headers:
         request.steer(*one)

@@ -15,7 +15,7 @@ from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 from msx_net.http2.limits import Limits
 from tests.frontend.keys.some import some_key
-from tests.frontend.net.predictions import FakeRegistry, answer, begin_answer, predictions
+from tests.frontend.net.predictions import ComingPath, FakeRegistry, answer, begin_answer, predictions
 from tests.net.http.client import FakeAccessLog
 from tests.net.http.exchanges import exchange_of
 from tests.net.http.v2.client import Client, head
@@ -35,9 +35,10 @@ SHOWN = Family("shown", (Route("GET", "/show", show, any_method=True),), torchse
 class Bench:
     def __init__(self, *, tokens: bool = False, limits: Limits | None = None, **options: Any) -> None:
         self.registry, self.log = FakeRegistry(), FakeAccessLog()
-        served = exchange_of(
-            predictions(self.registry), SHOWN, log=self.log, tokens=self if tokens else None, **options
-        )
+        self.further = further = ComingPath(self.registry)
+        tokens_ = self if tokens else None
+        families = predictions(self.registry), SHOWN
+        served = exchange_of(*families, log=self.log, tokens=tokens_, further=further, names=further.names, **options)
         self.client = Client(served, limits=limits)
         self.checked = 0
 
@@ -299,6 +300,23 @@ async def test_a_key_is_checked_once_for_headers_that_come_again() -> None:
         answer(await bench.registry.next_job(), b"ok")
         assert (await bench.client.whole(stream_id)).status == 200
     assert bench.checked == 2, "the first block is not the second, which HPACK made shorter"
+
+
+@in_loop
+async def test_a_path_comes_and_goes_under_headers_that_come_again() -> None:
+    bench = Bench()
+    for stream_id in range(1, 30, 2):
+        is_there = stream_id % 10 in (5, 7)
+        if stream_id % 10 == 5:
+            bench.further.come()
+        if stream_id % 10 == 9:
+            bench.further.go()
+        bench.client.begin(stream_id, head("POST", "/own"), b"abc")
+        if is_there:
+            answer(await bench.registry.next_job(), b"served")
+        reply = await bench.client.whole(stream_id)
+        assert reply.status == (200 if is_there else 404), stream_id
+    assert bench.registry.idle
 
 
 @in_loop
