@@ -16,8 +16,8 @@ Versions = Callable[[], Iterable[ModelVersion]]
 class HasPaths(Protocol):
     """The router of the listener."""
 
-    def taken_by(self, path: str) -> str | None:
-        """None for a path that models may have, "" for one of the server, else the capability of models that answer
+    def taken_by(self, path: str) -> tuple[str, ...] | None:
+        """None for a path that models may have, () for one of the server, else the capabilities of models that answer
         it."""
 
 
@@ -40,19 +40,23 @@ class OwnedPaths:
             what = f"Path {path} of model {name} (routes)"
             if self.owners.get(path) not in (None, name):
                 raise Conflict(f"{what} is already that of model {self.owners[path]}.")
-            taken = self._taken_by(path)
-            if taken == "":
+            if (taken := self._taken_by(path)) is None:
+                continue
+            if not taken:
                 raise Conflict(f"{what} is one of the server's own.")
-            if taken is not None and (other := self._offering(taken)) is not None:
-                raise Conflict(f"{what} is answered by model {other} ({taken}), which is loaded: unregister it first.")
+            for one in taken:
+                if (other := self._offering(one)) is not None:
+                    raise Conflict(
+                        f"{what} is answered by model {other} ({one}), which is loaded: unregister it first."
+                    )
 
     def loaded(self, name: str, offered: Capabilities) -> str:
         """A worker has loaded a model with these capabilities, on which the routes of some paths depend. Returns why it
         may not serve: another model has a path that it answers; "" if it may."""
         self._names.changed()
         for path, owner in self.owners.items():
-            taken = self._taken_by(path)
-            if taken and owner != name and getattr(offered, taken):
+            taken = next((one for one in self._taken_by(path) or () if getattr(offered, one)), None)
+            if taken and owner != name:
                 return (
                     f"Model {name} answers {path} ({taken}), which is a path of model {owner} (routes): unregister "
                     "that one, or give its route another path."
@@ -64,7 +68,7 @@ class OwnedPaths:
         self.owners.clear()
         self.owners.update({path: version.source.name for version in self._versions() for path in version.paths})
 
-    def _taken_by(self, path: str) -> str | None:
+    def _taken_by(self, path: str) -> tuple[str, ...] | None:
         return None if self._server is None else self._server.taken_by(path)
 
     def _offering(self, capability: str) -> str | None:

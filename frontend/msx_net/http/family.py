@@ -143,8 +143,8 @@ class Route(NamedTuple):
     """The name in the path that a key must be good for; "" where no key is limited."""
     when: Callable[[], bool] | None = None
     """The route exists only while this is true."""
-    offered_by: str = ""
-    """The capability of the models that answer it: while none has it, the path may be a model's own."""
+    offered_by: tuple[str, ...] = ()
+    """The capabilities of which one makes a model answer it: while none has any, the path may be a model's own."""
     whose: Callable[[Names], bool] | None = None
     """It has only the paths with such names; others are those of less literal routes."""
 

@@ -129,16 +129,16 @@ class Router:
             found.pop()
         return found or [""]
 
-    def taken_by(self, path: str) -> str | None:
-        """None for a path that models may have; "" where a family has it, or all paths of its beginning; else the
-        capability of the models that answer it."""
+    def taken_by(self, path: str) -> tuple[str, ...] | None:
+        """None for a path that models may have; () where a family has it, or all paths of its beginning; else the
+        capabilities of the models that answer it."""
         segments = path[1:].split("/")
         owner = self._owners.get(segments[0])
         served = [one for node, _ in self._nodes(segments, owned=owner is not None) for one in node.served]
         if served:
             offered = {one.route.offered_by for one in served}
-            return offered.pop() if len(offered) == 1 else ""
-        return None if owner is None or segments[0] in owner.lends else ""
+            return offered.pop() if len(offered) == 1 else ()
+        return None if owner is None or segments[0] in owner.lends else ()
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
         """The routes of each path; more literal paths come first."""

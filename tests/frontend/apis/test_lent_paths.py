@@ -18,11 +18,14 @@ def test_each_path_of_a_text_api_is_lent() -> None:
         if isinstance(route.answer, JobRoute) and route.path.startswith(tuple(lent)) and "{" not in route.path
     ]
     assert {path: router.taken_by(path) for path in paths} == {
-        "/v1/completions": "generate",
-        "/v1/chat/completions": "generate",
-        "/v1/responses": "generate",
-        "/v1/embeddings": "embed",
-        "/v1/rerank": "rerank",
-        "/v1/messages": "generate",
-        "/v1/messages/count_tokens": "generate",
+        "/v1/completions": ("generate",),
+        "/v1/chat/completions": ("generate",),
+        "/v1/responses": ("generate",),
+        "/v1/embeddings": ("embed",),
+        "/v1/rerank": ("rerank",),
+        "/v1/messages": ("generate",),
+        "/v1/tokenize": ("tokenize",),
+        "/v1/detokenize": ("tokenize",),
+        "/v1/score": ("rerank", "embed"),
+        "/v1/messages/count_tokens": ("generate",),
     }

@@ -19,8 +19,8 @@ EMBEDS = Capabilities(embed=True)
 class Server:
     """Has /v1/models itself, and /v1/embeddings for models that embed."""
 
-    def taken_by(self, path: str) -> str | None:
-        return {"/v1/models": "", "/v1/embeddings": "embed"}.get(path)
+    def taken_by(self, path: str) -> tuple[str, ...] | None:
+        return {"/v1/models": (), "/v1/embeddings": ("rerank", "embed")}.get(path)
 
 
 class Bench:

@@ -190,7 +190,7 @@ def test_a_template_that_is_not_a_path() -> None:
 def test_paths_that_a_family_lends() -> None:
     """A model may have those below its segment that no route has, and those that no loaded model answers."""
     routes = (
-        Route("POST", "/v1/embeddings", JOB, offered_by="embed"),
+        Route("POST", "/v1/embeddings", JOB, offered_by=("embed",)),
         Route("GET", "/v1/models", answer),
         Route("GET", "/v1/models/{model:path}", answer),
     )
@@ -199,8 +199,8 @@ def test_paths_that_a_family_lends() -> None:
     models = {"/v1/x": own, "/v1/embeddings": own, "/own/x": own}
     router = Router([FIRST, lends], FIRST, further=lambda method, path: models.get(path))
     taken = {path: router.taken_by(path) for path in ("/v1/x", "/v1/embeddings", "/v1/models", "/v1/models/a")}
-    assert taken == {"/v1/x": None, "/v1/embeddings": "embed", "/v1/models": "", "/v1/models/a": ""}
-    assert (router.taken_by("/own/x"), router.taken_by("/ping"), router.taken_by("/free/x")) == ("", "", None)
+    assert taken == {"/v1/x": None, "/v1/embeddings": ("embed",), "/v1/models": (), "/v1/models/a": ()}
+    assert (router.taken_by("/own/x"), router.taken_by("/ping"), router.taken_by("/free/x")) == ((), (), None)
     assert router.find("POST", "/v1/x") is router.find("POST", "/v1/embeddings") is own
     assert router.find("POST", "/own/x").route is None
     del models["/v1/embeddings"]

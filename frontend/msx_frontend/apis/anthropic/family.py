@@ -32,7 +32,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"model": "llm", "max_tokens": 64, "messages": said},
         response_schema=schemas.AnthropicMessage,
         events_schema=schemas.MessageEvent,
-        offered_by="generate",
+        offered_by=("generate",),
     )
     yield Route(
         "POST",
@@ -42,5 +42,5 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=ConversationRequest,
         example={"model": "llm", "messages": said},
         response_schema=schemas.InputTokens,
-        offered_by="generate",
+        offered_by=("generate",),
     )

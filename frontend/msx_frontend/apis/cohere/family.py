@@ -51,6 +51,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=CohereTokenize,
         example={"model": "llm", "text": "Once upon a time"},
         response_schema=schemas.CohereTokens,
+        offered_by=("tokenize",),
     )
     yield Route(
         "POST",
@@ -60,4 +61,5 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=CohereDetokenize,
         example={"model": "llm", "tokens": [1, 2]},
         response_schema=schemas.CohereText,
+        offered_by=("tokenize",),
     )

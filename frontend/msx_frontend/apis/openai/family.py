@@ -35,7 +35,7 @@ def failure(error: ServiceError) -> Failure:
 def _of_kserve(route: Route) -> Route:
     """The same route where KServe's clients call it: a path more in the router's tree, the same answer."""
     summary = route.summary and f"For KServe's clients the same as {route.path}"
-    return route._replace(path=f"/openai{route.path}", summary=summary, offered_by="")
+    return route._replace(path=f"/openai{route.path}", summary=summary, offered_by=())
 
 
 def _routes(models: TextModels) -> Iterator[Route]:
@@ -50,7 +50,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
         response_schema=schemas.Response,
         events_schema=schemas.ResponseEvent,
-        offered_by="generate",
+        offered_by=("generate",),
     )
     yield Route(
         "POST",
@@ -60,7 +60,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=EmbeddingRequest,
         example={"input": ["a text", "another one"]},
         response_schema=schemas.EmbeddingList,
-        offered_by="embed",
+        offered_by=("embed",),
     )
     for path, whose in (("/v1/rerank", "Cohere's and Jina's shape"), ("/v2/rerank", "Cohere's second version")):
         yield Route(
@@ -71,7 +71,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
             request_schema=RerankRequest,
             example={"query": "Why is the sea salty?", "documents": ["Rivers carry salts.", "Cats sleep."]},
             response_schema=Ranking,
-            offered_by="rerank" if path.startswith("/v1") else "",
+            offered_by=("rerank",) if path.startswith("/v1") else (),
         )
     yield Route(
         "GET",

@@ -53,7 +53,7 @@ def _routes(models: TextModels, path: str) -> Iterator[Route]:
     api = models.api(openai_failure)
     for route in text_routes(path, partial(_text_route, api, of_path)):
         summary = f"{route.summary}, by one version" if described else ""
-        yield route._replace(summary=summary, any_method=True, model=MODEL, whose=generates, offered_by="")
+        yield route._replace(summary=summary, any_method=True, model=MODEL, whose=generates, offered_by=())
     yield Route(
         "GET",
         f"{path}/models",

@@ -23,7 +23,7 @@ def text_routes(path: str, job_route: Callable[[Answer], JobRoute]) -> Iterator[
         example={"prompt": "Once upon a time", "max_tokens": 16},
         response_schema=schemas.Completion,
         events_schema=schemas.Completion,
-        offered_by="generate",
+        offered_by=("generate",),
     )
     yield Route(
         "POST",
@@ -34,5 +34,5 @@ def text_routes(path: str, job_route: Callable[[Answer], JobRoute]) -> Iterator[
         example={"messages": [{"role": "user", "content": "What is the capital of Norway?"}], "max_tokens": 64},
         response_schema=schemas.ChatCompletion,
         events_schema=schemas.ChatChunk,
-        offered_by="generate",
+        offered_by=("generate",),
     )

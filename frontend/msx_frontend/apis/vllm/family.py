@@ -34,6 +34,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
             request_schema=ScoreRequest,
             example={"text_1": "Why is the sea salty?", "text_2": ["Rivers carry salts.", "Cats sleep."]},
             response_schema=schemas.ScoreList,
+            offered_by=("rerank", "embed") if path.startswith("/v1") else (),
         )
     yield Route(
         "POST",
