@@ -124,7 +124,18 @@ RULES: dict[str, Rule] = {
     "metadata": Rule(size="max_metadata_size"),
     "options": OPTION,
     **dict.fromkeys(
-        ("model", "name", "adapter", "adapter_id", "id", "lora_name", "prompt_name", "prompt_cache_key"), OPTION
+        (
+            "model",
+            "name",
+            "adapter",
+            "adapter_id",
+            "id",
+            "lora_name",
+            "prompt_name",
+            "prompt_cache_key",
+            "previous_response_id",
+        ),
+        OPTION,
     ),
     **dict.fromkeys(
         ("tool_choice", "reasoning_effort", "effort", "think", "verbosity", "include", "truncation"), OPTION

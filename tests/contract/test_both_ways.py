@@ -126,6 +126,10 @@ def _kserve() -> Iterator[Ask]:
 def _texts() -> Iterator[Ask]:
     for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
         yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
+    for path in ("/v1/responses/resp_x", "/openai/v1/responses/resp_x"):
+        yield Ask("GET", path)
+        yield Ask("DELETE", path)
+        yield Ask("GET", f"{path}/input_items?limit=1")
     for path in ("/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"):
         yield from _of_texts(path, b'{"inputs": "x"}', b'"model": "m", ')
     for path in ("/v1/rerank", "/v2/rerank", "/rerank"):

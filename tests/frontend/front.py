@@ -18,6 +18,7 @@ from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import OFF
+from msx_net.listening.kept import KEEPS_NONE
 from msx_net.tls.listeners import ListenerTls
 from tests.frontend.harness import Harness
 from tests.net.http.client import FakeAccessLog
@@ -52,6 +53,8 @@ def front_of(
         held=held or HeldBytes(),
         connections=OpenConnections(),
         heartbeats=OFF,
+        kept_sockets=KEEPS_NONE,
+        store=None,
     )
     models = SimpleNamespace(
         health=harness.health, management=harness.management, workflows=workflows, cluster_report=None, devices=list

@@ -38,6 +38,7 @@ from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
+from msx_frontend.store.store import Store
 from msx_frontend.supervision.client import SupervisorClient, connect
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
@@ -81,6 +82,8 @@ class ServerContext:
     script: str
     supervisor: SupervisorClient | None
     """None where workers end together with this process."""
+    store: Store | None
+    """Records of requests; None where none are kept."""
 
     @property
     def kept_sockets(self) -> KeepsSockets:
@@ -152,6 +155,7 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
         hint=hint,
         script=script,
         supervisor=supervisor,
+        store=_open_store(config, folder, parts),
     )
 
 
@@ -221,3 +225,11 @@ def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack
     state: State = PersistentState(StateStore(folder.database)) if config.snapshots else UnsavedState()
     parts.callback(state.close)
     return state
+
+
+def _open_store(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> Store | None:
+    if not config.responses_store:
+        return None
+    store = Store(folder.store)
+    parts.callback(store.close)
+    return store

@@ -16,6 +16,7 @@ from msx_frontend.apis.kserve.repository import Repository
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.ollama.family import ollama
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
@@ -41,6 +42,7 @@ from msx_frontend.models.health import Health
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.registry import Registry
+from msx_frontend.store.store import Store
 from msx_frontend.workers.workplace import Report
 from msx_frontend.workflows.api import WorkflowApi
 from msx_frontend.workflows.workflow import WorkflowRegistry
@@ -67,6 +69,7 @@ class Parts(NamedTuple):
     apis: Sequence[ServedApi]
     cluster: Report | None = None
     console: ServerConsole | None = None
+    store: Store | None = None
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -79,7 +82,7 @@ def families(parts: Parts) -> Sequence[Family]:
         probes.management(),
         workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
-        openai(parts.texts),
+        openai(parts.texts, None if parts.store is None else KeptResponses.of(config, parts.store)),
         openai_of_models(parts.texts),
         anthropic(parts.texts),
         ollama(parts.texts),

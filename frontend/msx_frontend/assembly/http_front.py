@@ -89,6 +89,7 @@ class HttpFront:
                 apps=context.apps,
                 cluster=models.cluster_report,
                 console=self.console,
+                store=context.store,
             )
         )
 

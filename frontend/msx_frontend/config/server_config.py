@@ -22,6 +22,7 @@ __all__ = ["Address", "ModelDefaults", "NamedSnapshot", "ServerConfig", "ServerC
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port from 0 to 65535")]
 Interval = Annotated[float, Meta(ge=0, le=1e9, description="a number of seconds, or 0 for never")]
 UpToAnHour = Annotated[float, Meta(gt=0, le=3600, description="a number of seconds above 0, at most 3600")]
+Days = Annotated[float, Meta(gt=0, le=3650, description="a number of days above 0, at most 3650")]
 PathName = Annotated[Path, Meta(description="a path")]
 Paths = Annotated[tuple[Path, ...], Meta(description="a comma-separated list of folders")]
 Regex = Annotated[re.Pattern[str], Meta(description="a regular expression")]
@@ -250,6 +251,9 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     max_images: Positive = 16
     max_image_size: Positive = 6553500
     image_fetch_timeout: UpToAnHour = 10.0
+    responses_store: Switch = False
+    responses_store_days: Days = 30.0
+    responses_store_size: Positive = 1 << 30
     blacklist_env_vars: Regex | None = None
     worker_credentials: Switch = False
     ts_header_key_sequence_id: Text = "ts_request_sequence_id"

@@ -49,6 +49,11 @@ class StateFolder:
         return self.path / DATABASE
 
     @property
+    def store(self) -> Path:
+        """Records of requests, where they are kept."""
+        return self.path / "store.db"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 

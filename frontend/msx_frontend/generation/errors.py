@@ -5,6 +5,7 @@ ServiceError
 ├── Invalid            the same, in TGI's words
 ├── UnknownModel       no such model, and which there are
 ├── UnknownAdapter     no such adapter of a model, and which there are
+├── UnknownResponse    no such response is kept
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── FirstLoading       what the model offers is not known, and this request makes it load
@@ -57,6 +58,10 @@ class UnknownAdapter(ModelNotFound):
     def __init__(self, model: str, adapter: str, others: tuple[str, ...]) -> None:
         known = f"Its adapters: {', '.join(others)}." if others else "It has no adapters."
         super().__init__(f"{model}:{adapter}. {known}")
+
+
+class UnknownResponse(ServiceError):
+    status, type, grpc_code = 404, "ResourceNotFoundException", "NOT_FOUND"
 
 
 class NoChatTemplate(BadRequest):
@@ -127,6 +132,7 @@ TABLE: dict[type[ServiceError], Row] = {
     service_errors.WorkerDied: _DIED,
     service_errors.WorkerTimedOut: Row(504, SERVER, "worker_died", 424, "generation", 504, (DO_NOT_RETRY,)),
     service_errors.RequestCancelled: Row(499, INVALID, "request_cancelled", 499, "cancelled", 499),
+    UnknownResponse: Row(404, INVALID, "response_not_found", 404, "not_found", 404),
     IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),
     InvalidReply: _FAILED,
     Unhealthy: Row(503, SERVER, "unhealthy", 503, "healthcheck", 503),

@@ -1,6 +1,7 @@
 """The two kinds of replies: whole ones, and streams of events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -25,12 +26,19 @@ class StreamedTextReply:
     """A stream, whose status leaves with its first event, so that a refusal has a status of its own, unless that has
     taken too long (`TextRequest.will_stream`)."""
 
-    __slots__ = ("_begun", "_generation", "_headers", "_request", "_writer")
+    __slots__ = ("_before_end", "_begun", "_generation", "_headers", "_request", "_writer")
     _request: TextRequest
 
-    def __init__(self, generation: Generation, writer: WritesEvents, headers: Headers | None = None) -> None:
+    def __init__(
+        self,
+        generation: Generation,
+        writer: WritesEvents,
+        headers: Headers | None = None,
+        before_end: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        """`before_end` is awaited before the last events are written."""
         self._generation, self._writer, self._headers = generation, writer, headers or []
-        self._begun = False
+        self._begun, self._before_end = False, before_end
 
     def begin(self, request: TextRequest) -> None:
         self._request = request
@@ -48,6 +56,12 @@ class StreamedTextReply:
             self._write(data)
 
     def ended(self) -> None:
+        if self._before_end is None:
+            self._end()
+        else:
+            self._request.after(self._before_end, self._end)
+
+    def _end(self) -> None:
         last = self._writer.last_events()
         if last or not self._begun:
             self._write(last)
@@ -85,12 +99,18 @@ class WholeReply:
 class CompleteTextReply:
     """A reply that is written when all texts have ended."""
 
-    __slots__ = ("_generation", "_request", "_texts", "_write")
+    __slots__ = ("_before_end", "_generation", "_request", "_texts", "_write")
     _request: TextRequest
 
-    def __init__(self, generation: Generation, write: Callable[[list[Text]], JsonReply]) -> None:
-        """`write` is given the texts in the order in which they were asked for."""
-        self._generation, self._write = generation, write
+    def __init__(
+        self,
+        generation: Generation,
+        write: Callable[[list[Text]], JsonReply],
+        before_end: Callable[[Any], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        """`write` is given the texts in the order in which they were asked for; `before_end` is given what it wrote,
+        and awaited before that is sent."""
+        self._generation, self._write, self._before_end = generation, write, before_end
         self._texts = [Text() for _ in range(generation.count)]
 
     def begin(self, request: TextRequest) -> None:
@@ -103,7 +123,14 @@ class CompleteTextReply:
         self._texts[text_delta.choice].grow(text_delta.delta)
 
     def ended(self) -> None:
-        self._request.answer(*self._write(self._texts))
+        reply = self._write(self._texts)
+        if self._before_end is None:
+            self._answer(reply)
+        else:
+            self._request.after(partial(self._before_end, reply.value), partial(self._answer, reply))
+
+    def _answer(self, reply: JsonReply) -> None:
+        self._request.answer(*reply)
 
     def failed(self, error: Exception) -> None:
         self._request.sink.fail(self._request.client_error(error))

@@ -1,7 +1,7 @@
 """One request to language models: its jobs, which end together, and its reply."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
@@ -57,6 +57,13 @@ class TextApi(NamedTuple):
     heartbeats: StreamHeartbeats = OFF
 
 
+class ReadFirst(Exception):
+    """No failure: the request is read again when `work` is done."""
+
+    def __init__(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.work = work
+
+
 class TextJob(Job):
     """A job whose errors have the statuses of its API."""
 
@@ -109,7 +116,9 @@ class TextRequest:
         "_preparation",
         "_read",
         "api",
+        "asker",
         "body",
+        "earlier",
         "id",
         "ignored",
         "names",
@@ -133,11 +142,12 @@ class TextRequest:
         sink: Sink,
         owner: Owner,
         hold: Callable[[int], None],
+        asker: ClientKey | None = None,
     ) -> None:
-        """`headers` are the client's; `key` is None where it is good for all models; `hold` counts the request's
-        bytes."""
+        """`headers` are the client's; `key` is None where it is good for all models, `asker` is it anyway; `hold`
+        counts the request's bytes."""
         self.api, self.id, self.body, self.path, self.sink = api, id, body, path, sink
-        self.owner = owner
+        self.owner, self.asker = owner, asker
         self._headers, self._key, self._hold = headers, key, hold
         self._jobs: list[Job] = []
         self._left = False
@@ -148,6 +158,8 @@ class TextRequest:
         self.names: dict[str, str] = {}
         self.ignored: Sequence[str] = ()
         self.session = ""
+        self.earlier: Any = None
+        """The conversation that the request goes on with, once it is read."""
         self.streaming = False
         """The head of its stream of events is sent."""
         self.stream_type = EVENT_STREAM
@@ -184,17 +196,24 @@ class TextRequest:
 
     def prepare_images(self, sources: Sequence[ImageSource], begin: Callable[[], None]) -> None:
         """`begin` is called when they are ready; the request fails if one cannot be had."""
-        self._preparation = asyncio.get_running_loop().create_task(self._prepare(sources, begin))
 
-    async def _prepare(self, sources: Sequence[ImageSource], begin: Callable[[], None]) -> None:
-        try:
+        async def ready() -> None:
             self._images = await self.api.images.prepare(sources, self._hold_fetched)
+
+        self.after(ready, begin)
+
+    def after(self, work: Callable[[], Coroutine[Any, Any, None]], then: Callable[[], None]) -> None:
+        """`then` is called when the work is done; the request fails if the work does. It ends if the client leaves."""
+        self._preparation = asyncio.get_running_loop().create_task(self._prepare(work, then))
+
+    async def _prepare(self, work: Callable[[], Coroutine[Any, Any, None]], then: Callable[[], None]) -> None:
+        try:
+            await work()
+            self._preparation = None
+            then()
         except Exception as error:
             self._preparation = None
             self.fail(error)
-        else:
-            self._preparation = None
-            begin()
 
     def check_stays(self) -> None:
         """Raises RequestCancelled after `cancel`."""

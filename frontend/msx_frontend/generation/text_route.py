@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.generation.images.finder import ImagesWanted
-from msx_frontend.generation.text_request import LARGE, TextApi, TextRequest, owner_of
+from msx_frontend.generation.text_request import LARGE, ReadFirst, TextApi, TextRequest, owner_of
 from msx_frontend.job import KeptHeaders
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
@@ -49,9 +49,8 @@ class TextTemplate:
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         own = TimedSink(sink) if self._timed else sink
-        request = TextRequest(
-            self._api, id, body, self._path, self._headers, self.key, own, owner_of(self.asker), sink.hold
-        )
+        owner, asker = owner_of(self.asker), self.asker
+        request = TextRequest(self._api, id, body, self._path, self._headers, self.key, own, owner, sink.hold, asker)
         sink.job = request
         if len(body) > LARGE:
             _in_a_turn_of_its_own(request, partial(self._begin, request))
@@ -67,6 +66,9 @@ class TextTemplate:
             reply = self._answer(request)
         except FirstLoading as error:
             request.wait_for_load(error.version, partial(_begin_late, request, partial(self._begin, request)))
+            return
+        except ReadFirst as first:
+            request.after(first.work, partial(_begin_late, request, partial(self._begin, request)))
             return
         except ImagesWanted as wanted:
             request.prepare_images(wanted.sources, partial(_begin_late, request, partial(self._begin, request)))

@@ -29,7 +29,6 @@ UNSERVED = {
     "modalities": "expected text alone: this server answers with text",
     "moderation": "not served: texts are not judged",
     "previous_input_messages": "not served: send the whole conversation as input",
-    "previous_response_id": "responses are not kept: send the whole conversation as input",
     "prompt": "not served: prompts are not kept; send the text as input",
     "prompt_embeds": "not served: send the prompt as a text or token ids",
     "prompt_logprobs": "not served here; /v1/completions and /v1/chat/completions score a prompt",

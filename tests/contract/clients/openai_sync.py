@@ -1,5 +1,6 @@
 import re
 import typing
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -297,6 +298,22 @@ def check_responses_items_of_every_type():
         item = {"type": name, "content": "b", "action": {}, "operation": {}, **given}
         if name != "item_reference":
             client.responses.create(model="parrot", input=[{"role": "user", "content": "x"}, item])
+
+
+def check_responses_that_are_kept():
+    first = client.responses.create(model="parrot", input="one two")
+    assert client.responses.retrieve(first.id).output_text == "one two"
+    again = client.responses.create(model="parrot", input="three", previous_response_id=first.id)
+    assert (again.previous_response_id, again.store) == (first.id, True)
+    texts = [item.content[0].text for item in client.responses.input_items.list(again.id, order="asc", limit=2)]
+    assert texts == ["one two", "one two", "three"]
+    client.responses.delete(first.id)
+    refused = must.raises(openai.NotFoundError, lambda: client.responses.retrieve(first.id))
+    assert refused.code == "response_not_found"
+    goes_on = partial(client.responses.create, model="parrot", input="x", previous_response_id=first.id)
+    assert must.raises(openai.BadRequestError, goes_on).param == "previous_response_id"
+    unkept = client.responses.create(model="parrot", input="one", store=False)
+    must.raises(openai.NotFoundError, lambda: client.responses.retrieve(unkept.id))
 
 
 def check_responses_tools():

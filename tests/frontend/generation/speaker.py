@@ -20,6 +20,7 @@ from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.ollama.family import ollama
 from msx_frontend.apis.openai.family import openai
+from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
@@ -127,6 +128,7 @@ class Speaker:
     heartbeats: StreamHeartbeats = OFF
     image_limits: ImageLimits = DEFAULT_IMAGE_LIMITS
     held: HeldBytes = field(default_factory=HeldBytes)
+    kept: KeptResponses | None = None
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -138,7 +140,7 @@ class Speaker:
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
         self.families = families = (
             TORCHSERVE,
-            openai(texts),
+            openai(texts, self.kept),
             openai_of_models(texts),
             anthropic(texts),
             ollama(texts),

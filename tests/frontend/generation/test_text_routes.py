@@ -23,8 +23,8 @@ from tests.frontend.net.predictions import FakeRegistry, as_registry
 from tests.loops import run
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = {"llm-serving": "from-llm-serving.md"}
-"""The page of a family whose routes are not in language-models.md."""
+PAGES = {"llm-serving": ("from-llm-serving.md",), "OpenAI": ("language-models.md", "responses.md")}
+"""The pages of a family whose routes are not all in language-models.md."""
 TEXTS = TextModels(as_registry(FakeRegistry()))
 ROUTES = [
     (family, route)
@@ -47,7 +47,7 @@ def deny(given: str | None) -> Key:
     ids=lambda one: one.path if isinstance(one, Route) else one.name,
 )
 def test_every_route_is_in_the_docs(family: Family, route: Route) -> None:
-    page = (DOCS / PAGES.get(family.name, "language-models.md")).read_text()
+    page = "".join((DOCS / name).read_text() for name in PAGES.get(family.name, ("language-models.md",)))
     path = route.path.replace("/versions/{version}", "").replace(
         "v2/models/{model}/", r"v2/models/{model}[/versions/{version}]/"
     )

@@ -6,8 +6,10 @@ from functools import partial
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
+from msx_frontend.apis.openai.kept_responses import KeptResponses
+from msx_frontend.apis.openai.kept_routes import KeptRoutes
 from msx_frontend.apis.openai.models import ModelList
-from msx_frontend.apis.openai.responses import responses
+from msx_frontend.apis.openai.responses import Responses
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.apis.openai.text_routes import text_routes
 from msx_frontend.generation.errors import as_json, openai_failure
@@ -17,8 +19,9 @@ from msx_frontend.generation.text_route import text_route
 from msx_net.http.family import Failure, Family, Route
 
 
-def openai(models: TextModels) -> Family:
-    routes = tuple(_routes(models))
+def openai(models: TextModels, kept: KeptResponses | None = None) -> Family:
+    """`kept` is None where the server keeps no responses."""
+    routes = (*_routes(models, kept), *_kept_routes(kept))
     return Family(
         "OpenAI",
         (*routes, *(_of_kserve(one) for one in routes if one.path.startswith("/v1"))),
@@ -38,14 +41,14 @@ def _of_kserve(route: Route) -> Route:
     return route._replace(path=f"/openai{route.path}", summary=summary, offered_by=())
 
 
-def _routes(models: TextModels) -> Iterator[Route]:
+def _routes(models: TextModels, kept: KeptResponses | None) -> Iterator[Route]:
     api, listed = models.api(openai_failure), ModelList(models.directory)
     yield from text_routes("/v1", partial(text_route, api))
     yield Route(
         "POST",
         "/v1/responses",
-        text_route(api, responses),
-        summary="A response, without what is kept",
+        text_route(api, Responses(kept).answer),
+        summary="The next turn of a conversation",
         request_schema=ResponsesRequest,
         example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
         response_schema=schemas.Response,
@@ -87,4 +90,30 @@ def _routes(models: TextModels) -> Iterator[Route]:
         listed.show,
         summary="One model; KServe v1: whether it is ready",
         response_schema=schemas.ListedModel,
+    )
+
+
+def _kept_routes(kept: KeptResponses | None) -> Iterator[Route]:
+    routes = KeptRoutes(kept)
+    yield Route(
+        "GET",
+        "/v1/responses/{id}",
+        routes.show,
+        summary="A response that is kept",
+        response_schema=schemas.Response,
+    )
+    yield Route(
+        "DELETE",
+        "/v1/responses/{id}",
+        routes.delete,
+        summary="Keep a response no longer",
+        response_schema=schemas.DeletedResponse,
+    )
+    yield Route(
+        "GET",
+        "/v1/responses/{id}/input_items",
+        routes.items,
+        summary="What a response that is kept answers",
+        queries=(("limit", "integer"), ("order", "string"), ("after", "string")),
+        response_schema=schemas.InputItems,
     )

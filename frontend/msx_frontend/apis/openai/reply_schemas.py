@@ -257,6 +257,7 @@ class Response(Struct):
     """Items of the types message, reasoning and function_call."""
     parallel_tool_calls: bool
     previous_response_id: str | None
+    store: bool
     temperature: float | None
     text: TextOptions
     tool_choice: str | dict[str, Any]
@@ -282,3 +283,17 @@ class ResponseEvent(Struct):
     name: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     logprobs: list[ChatToken] | UnsetType = UNSET
+
+
+class DeletedResponse(Struct):
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+class InputItems(Struct):
+    object: Literal["list"]
+    data: list[dict[str, Any]]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool

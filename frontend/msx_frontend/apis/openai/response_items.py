@@ -25,15 +25,14 @@ class ItemReader:
 
     def __init__(self, images: ImageFinder, tools: ResponseTools) -> None:
         self._images, self._tools = images, tools
-        self._messages: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
         self._thoughts = ""
         self.ignored: list[str] = []
 
-    def read(self, items: list[Item]) -> list[dict[str, Any]]:
-        """Raises WrongParameter, which names the item."""
+    def read(self, items: list[Item], place: str) -> None:
+        """Add their messages. Raises WrongParameter, which names the item."""
         for number, item in enumerate(items):
-            self._read(f"input[{number}]", item)
-        return self._messages
+            self._read(f"{place}[{number}]", item)
 
     def _read(self, place: str, item: Item) -> None:
         kind = item.get("type") or ("message" if "role" in item else REFERENCE if "id" in item else "")
@@ -60,24 +59,24 @@ class ItemReader:
     def _say(self, place: str, item: Item) -> None:
         content = content_of(f"{place}.content", item.get("content"), self._images)
         if item.get("role") == "assistant":
-            self._messages.append({"role": "assistant", "content": content, **self._thought()})
+            self.messages.append({"role": "assistant", "content": content, **self._thought()})
         else:
             self._thoughts = ""
-            self._messages.append({"role": item.get("role"), "content": content})
+            self.messages.append({"role": item.get("role"), "content": content})
 
     def _call(self, item: Item, name: Any, arguments: Any) -> None:
-        if self._thoughts or not self._messages or self._messages[-1]["role"] != "assistant":
-            self._messages.append({"role": "assistant", "content": None, **self._thought()})
+        if self._thoughts or not self.messages or self.messages[-1]["role"] != "assistant":
+            self.messages.append({"role": "assistant", "content": None, **self._thought()})
         function = {"name": name, "arguments": arguments}
         call = {"id": item.get("call_id"), "type": "function", "function": function}
-        self._messages[-1].setdefault("tool_calls", []).append(call)
+        self.messages[-1].setdefault("tool_calls", []).append(call)
 
     def _output(self, place: str, item: Item) -> None:
         output, call = item.get("output"), item.get("call_id") or item.get("id")
         if item["type"] == "shell_call_output":
             output = msgspec.json.encode(output).decode()
         content = content_of(f"{place}.output", output, self._images)
-        self._messages.append({"role": "tool", "tool_call_id": call, "content": content})
+        self.messages.append({"role": "tool", "tool_call_id": call, "content": content})
 
     def _thought(self) -> dict[str, str]:
         thoughts, self._thoughts = self._thoughts, ""

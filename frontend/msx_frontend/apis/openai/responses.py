@@ -1,137 +1,101 @@
-"""OpenAI's `/v1/responses`, without features that need responses to be stored."""
+"""OpenAI's `/v1/responses`."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
-from msx_core.generation import GENERATE, Capabilities, FinishReason, Usage
-from msx_core.tool_calls.parts import ToolCallReader
-from msx_frontend.apis.openai.response_events import ResponseEvents, call_item, message_item, reasoning_item
+from msx_core.generation import GENERATE, Capabilities
+from msx_core.request_ids import new_request_id
+from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses, owner_of_key
 from msx_frontend.apis.openai.response_items import ItemReader
+from msx_frontend.apis.openai.response_shape import ResponseShape, ResponseStream, items_of_message
 from msx_frontend.apis.openai.response_tools import ResponseTools
 from msx_frontend.apis.openai.responses_request import (
     NAMES,
     ResponsesRequest,
     chat_request,
+    items_of,
     response_names,
     responses_ignored,
 )
-from msx_frontend.generation.calls import parts_of, reader_of
+from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import asked_tools, chat_generation, chat_ignored
-from msx_frontend.generation.generation import Generation, Text, TextDelta
+from msx_frontend.generation.errors import WrongParameter
+from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
-from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.generation.written_message import Message, message_of
+from msx_frontend.generation.text_request import ReadFirst, TextRequest
+from msx_frontend.generation.written_message import message_of
+
+Keep = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
-def responses(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
-    asked = request.read(ResponsesRequest)
-    if asked.stream:
-        request.will_stream()
-    request.names = NAMES
-    version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
-    images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input, request.api.limits)
-    request.names = {**given.places, **NAMES}
-    items = ItemReader(images, given)
-    chat = chat_request(asked, given, items)
-    tools = asked_tools(chat)
-    request.names = response_names(chat, tools, given)
-    own = [*responses_ignored(asked), *given.ignored, *items.ignored, *images.ignored]
-    request.ignored = [*chat_ignored(chat, tools, version), *own]
-    request.session = asked.prompt_cache_key or ""
-    generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
-    shape = _ResponseShape(asked, request.id, name)
-    reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
-    if asked.stream:
-        return StreamedTextReply(generation, _ResponseStream(shape, generation, reader, given))
+class Responses:
+    """`kept` is None where the server keeps no responses."""
 
-    def write(texts: list[Text]) -> JsonReply:
-        items = _items(shape.id, message_of(texts[0], reader), given)
-        return JsonReply(shape.ended(items, texts[0].finish_reason, generation.usage))
+    def __init__(self, kept: KeptResponses | None) -> None:
+        self._kept = kept
 
-    return CompleteTextReply(generation, write)
+    def answer(self, request: TextRequest) -> StreamedTextReply | CompleteTextReply:
+        asked = request.read(ResponsesRequest)
+        earlier = self._earlier(request, asked)
+        if asked.stream:
+            request.will_stream()
+        request.names = NAMES
+        version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
+        images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input, request.api.limits)
+        request.names = {**given.places, **NAMES}
+        items = ItemReader(images, given)
+        chat = chat_request(asked, given, items, earlier)
+        tools = asked_tools(chat)
+        request.names = response_names(chat, tools, given)
+        own = [*responses_ignored(asked, keeps=self._kept is not None), *given.ignored, *items.ignored]
+        request.ignored = [*chat_ignored(chat, tools, version), *own, *images.ignored]
+        request.session = asked.prompt_cache_key or ""
+        generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
+        reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
+        keep = self._keep_of(request, asked, [*earlier, *items_of(asked)])
+        shape = ResponseShape(asked, request.id if keep is None else new_request_id(), name, kept=keep is not None)
+        if asked.stream:
+            stream = ResponseStream(shape, generation, reader, given)
+            return StreamedTextReply(generation, stream, [], None if keep is None else partial(_keep_end, keep, stream))
+
+        def write(texts: list[Text]) -> JsonReply:
+            made = items_of_message(shape.id, message_of(texts[0], reader), given)
+            return JsonReply(shape.ended(made, texts[0].finish_reason, generation.usage))
+
+        return CompleteTextReply(generation, write, keep)
+
+    def _earlier(self, request: TextRequest, asked: ResponsesRequest) -> list[dict[str, Any]]:
+        """The conversation of `previous_response_id`, once it is read. Raises ReadFirst, WrongParameter."""
+        if not asked.previous_response_id:
+            return []
+        if self._kept is None:
+            raise WrongParameter("previous_response_id", f"{NOT_KEPT} Send the whole conversation as input.")
+        if request.earlier is None:
+            raise ReadFirst(partial(self._read_earlier, request, asked.previous_response_id))
+        earlier: list[dict[str, Any]] = request.earlier
+        return earlier
+
+    async def _read_earlier(self, request: TextRequest, id: str) -> None:
+        assert self._kept is not None
+        request.earlier = await self._kept.conversation(id, owner_of_key(request.asker), request.api.limits)
+
+    def _keep_of(self, request: TextRequest, asked: ResponsesRequest, items: list[dict[str, Any]]) -> Keep | None:
+        """Keeps the response before it is sent; None where it is not kept. Its id is the server's own: clients choose
+        the ids of their requests."""
+        kept = self._kept
+        if kept is None or asked.store is False:
+            return None
+
+        async def keep(response: dict[str, Any]) -> None:
+            if not await kept.keep(response, items, owner_of_key(request.asker)):
+                response["store"] = False
+                request.ignore(["store"])
+
+        return keep
 
 
-def _items(id: str, message: Message, given: ResponseTools) -> list[dict[str, Any]]:
-    items = [reasoning_item(id, message.reasoning)] if message.reasoning else []
-    if message.content or not (items or message.calls):
-        items.append(message_item(id, message.content))
-    return [*items, *(call_item(call, given.function(call.name)) for call in message.calls)]
-
-
-def _shown(tool: dict[str, Any]) -> dict[str, Any]:
-    return {"strict": None, "parameters": None, **tool} if tool.get("type") == "function" else tool
-
-
-class _ResponseStream:
-    def __init__(
-        self, shape: _ResponseShape, generation: Generation, reader: ToolCallReader, given: ResponseTools
-    ) -> None:
-        self._shape, self._generation = shape, generation
-        self._output, self._reader = ResponseEvents(shape.id, given.function), reader
-        self._finish: FinishReason = "stop"
-        self._begun = False
-
-    def events_of(self, text_delta: TextDelta) -> bytes:
-        delta, first = text_delta.delta, [] if self._begun else self._begin()
-        self._finish = delta.finish_reason or self._finish
-        parts = parts_of(self._reader, delta.text, delta.message)
-        return b"".join([*first, *self._output.parts(parts)])
-
-    def last_events(self) -> bytes:
-        events = [*self._output.parts(self._reader.finish()), *self._output.close()]
-        last = "response.incomplete" if self._finish == "length" else "response.completed"
-        response = self._shape.ended(self._output.items, self._finish, self._generation.usage)
-        return b"".join([*events, self._output.event(last, response=response)])
-
-    def _begin(self) -> list[bytes]:
-        self._begun = True
-        kinds = ("response.created", "response.in_progress")
-        return [self._output.event(kind, response=self._shape.begun()) for kind in kinds]
-
-
-class _ResponseShape:
-    """The response object, at its beginning and at its end."""
-
-    def __init__(self, asked: ResponsesRequest, id: str, model: str) -> None:
-        self._asked = asked
-        self.id = id
-        text_format = asked.text.format if asked.text and asked.text.format else {"type": "text"}
-        self._common = {
-            "id": f"resp_{id}",
-            "object": "response",
-            "created_at": time.time(),
-            "error": None,
-            "instructions": asked.instructions,
-            "max_output_tokens": asked.max_output_tokens,
-            "metadata": asked.metadata or {},
-            "model": model,
-            "parallel_tool_calls": asked.parallel_tool_calls is not False,
-            "previous_response_id": None,
-            "temperature": asked.temperature,
-            "text": {"format": text_format},
-            "tool_choice": asked.tool_choice or "auto",
-            "tools": [_shown(tool) for tool in asked.tools or []],
-            "top_p": asked.top_p,
-            "truncation": "disabled",
-        }
-
-    def begun(self) -> dict[str, Any]:
-        return {**self._common, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
-
-    def ended(self, items: list[dict[str, Any]], finish: FinishReason, usage: Usage) -> dict[str, Any]:
-        cut = finish == "length"
-        return {
-            **self._common,
-            "status": "incomplete" if cut else "completed",
-            "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
-            "output": items,
-            "usage": {
-                "input_tokens": usage.prompt,
-                "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
-                "output_tokens": usage.completion,
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": usage.prompt + usage.completion,
-            },
-        }
+async def _keep_end(keep: Keep, stream: ResponseStream) -> None:
+    await keep(stream.end())

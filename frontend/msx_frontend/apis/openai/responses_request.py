@@ -23,8 +23,6 @@ class ReasoningOptions(msgspec.Struct):
 
 
 class ResponsesRequest(ConversationFields, kw_only=True):
-    """Refuses members that need an earlier response: responses are not stored."""
-
     input: str | list[dict[str, Any]]
     model: str | None = None
     instructions: str | None = None
@@ -48,7 +46,7 @@ class ResponsesRequest(ConversationFields, kw_only=True):
     enable_response_messages: Any = None
     moderation: Any = None
     previous_input_messages: Any = None
-    previous_response_id: Any = None
+    previous_response_id: str | None = None
     prompt: Any = None
 
 
@@ -71,8 +69,10 @@ def response_names(chat: ChatRequest, tools: Tools, given: ResponseTools) -> dic
     return {**names, **client_names(chat, tools, names)}
 
 
-def chat_request(asked: ResponsesRequest, given: ResponseTools, items: ItemReader) -> ChatRequest:
-    """Raises WrongParameter."""
+def chat_request(
+    asked: ResponsesRequest, given: ResponseTools, items: ItemReader, earlier: list[dict[str, Any]]
+) -> ChatRequest:
+    """`earlier` are the items of the conversation that the request goes on with. Raises WrongParameter."""
     _check(asked)
     sampling = {name: getattr(asked, name) for name in ConversationFields.__struct_fields__}
     sampling["n"] = None
@@ -82,9 +82,11 @@ def chat_request(asked: ResponsesRequest, given: ResponseTools, items: ItemReade
     if asked.text is not None and asked.text.format is not None:
         sampling["response_format"] = asked.text.format
     choice, tools = choice_of(asked.tool_choice, given)
+    items.read(earlier, "previous_response_id")
+    items.read(items_of(asked), "input")
     return ChatRequest(
         **sampling,
-        messages=[*_instructions(asked), *items.read(_items(asked))],
+        messages=[*_instructions(asked), *items.messages],
         max_completion_tokens=asked.max_output_tokens,
         tools=tools,
         tool_choice=choice,
@@ -102,12 +104,12 @@ def _check(asked: ResponsesRequest) -> None:
         raise WrongParameter("include", NO_LOGPROBS)
 
 
-def responses_ignored(asked: ResponsesRequest) -> list[str]:
-    """The places of members without effect, beside those of the chat request."""
+def responses_ignored(asked: ResponsesRequest, *, keeps: bool) -> list[str]:
+    """The places of members without effect, beside those of the chat request. `keeps`: the server keeps responses."""
     neutral = {
         "truncation": asked.truncation in (None, "disabled"),
         "context_management": not asked.context_management,
-        "store": not asked.store,
+        "store": not asked.store or keeps,
     }
     return [name for name, is_neutral in neutral.items() if not is_neutral]
 
@@ -116,5 +118,5 @@ def _instructions(asked: ResponsesRequest) -> list[dict[str, Any]]:
     return [{"role": "system", "content": asked.instructions}] if asked.instructions else []
 
 
-def _items(asked: ResponsesRequest) -> list[dict[str, Any]]:
+def items_of(asked: ResponsesRequest) -> list[dict[str, Any]]:
     return [{"role": "user", "content": asked.input}] if isinstance(asked.input, str) else asked.input

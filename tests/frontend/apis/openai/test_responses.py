@@ -124,7 +124,7 @@ def test_a_conversation() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ({"previous_response_id": "x"}, "previous_response_id: responses are not kept"),
+        ({"previous_response_id": "x"}, "previous_response_id: Responses are not kept: responses_store=true in"),
         ({"background": True}, "background: not served"),
         ({"input": [{"type": 3}]}, "input[0].type: expected the type of an item"),
         ({"input": [{}]}, "input[0].type: expected the type of an item"),

@@ -1,0 +1,115 @@
+"""Responses that are kept, each with the conversation that it belongs to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import msgspec
+
+from msx_core.text_limits import TextLimits, too_much
+from msx_frontend.config import ServerConfig
+from msx_frontend.generation.errors import UnknownResponse, WrongParameter
+from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.store.records import Bounds, Record
+from msx_frontend.store.store import Store
+from msx_net.keys import ClientKey
+
+log = logging.getLogger("msx.store")
+
+KIND = "response"
+MOST = 1_000_000
+DAY = 86_400.0
+NOT_KEPT = "Responses are not kept: responses_store=true in the server's config.properties keeps them."
+
+Item = dict[str, Any]
+
+
+def owner_of_key(key: ClientKey | None) -> str:
+    """The owner of what a client makes: the name of its key, so that a key may be replaced; "" for the key that the
+    server has generated, and without keys."""
+    return "" if key is None else key.name
+
+
+class KeptResponses:
+    def __init__(self, store: Store, days: float, size: int, largest: int) -> None:
+        """`size`: bytes of all; `largest`: bytes of a conversation that goes on (max_request_size)."""
+        self._store, self._days, self._largest = store, days, largest
+        self._bounds = Bounds(MOST, size, "responses_store_size", drops_oldest=True)
+
+    @classmethod
+    def of(cls, config: ServerConfig, store: Store) -> KeptResponses:
+        return cls(store, config.responses_store_days, config.responses_store_size, config.max_request_size)
+
+    async def keep(self, response: Item, items: list[Item], owner: str) -> bool:
+        """Write it to the disk, with the items that it answers; False where there is no room for it."""
+        now, id = time.time(), str(response["id"])
+        record = Record(kind=KIND, id=id, owner=owner, created=now, expires=now + self._days * DAY)
+        shown = [_shown(id, number, item) for number, item in enumerate(items)]
+        parts = {"response": msgspec.json.encode(response), "input": msgspec.json.encode(shown)}
+        try:
+            await self._store.add(record, parts, self._bounds)
+        except StoreUnavailable as error:
+            log.error("a response is not kept: %s", error)
+            return False
+        return True
+
+    async def response(self, id: str, owner: str) -> bytes:
+        """The response as JSON. Raises UnknownResponse, StoreUnavailable."""
+        (found,) = await self._parts(id, owner, "response")
+        return found
+
+    async def items(self, id: str, owner: str) -> list[Item]:
+        """The items that it answers, with those of the responses before it. Raises UnknownResponse,
+        StoreUnavailable."""
+        (found,) = await self._parts(id, owner, "input")
+        items: list[Item] = msgspec.json.decode(found)
+        return items
+
+    async def conversation(self, id: str, owner: str, limits: TextLimits) -> list[Item]:
+        """The items that it answers, and its own. Raises WrongParameter, StoreUnavailable."""
+        try:
+            response, given = await self._parts(id, owner, "response", "input")
+        except UnknownResponse as error:
+            raise WrongParameter("previous_response_id", error.message) from None
+        size = len(response) + len(given)
+        if size > self._largest:
+            text = too_much("bytes", size, self._largest, "max_request_size")
+            raise WrongParameter("previous_response_id", f"its conversation: {text}")
+        items: list[Item] = [*msgspec.json.decode(given), *msgspec.json.decode(response)["output"]]
+        if len(items) > limits.max_messages:
+            text = too_much("items", len(items), limits.max_messages, "max_messages")
+            raise WrongParameter("previous_response_id", f"its conversation: {text}")
+        return items
+
+    async def delete(self, id: str, owner: str) -> None:
+        """Raises UnknownResponse, StoreUnavailable."""
+        if not await self._store.delete(KIND, id, owner):
+            raise self._unknown(id)
+
+    async def _parts(self, id: str, owner: str, *names: str) -> list[bytes]:
+        found = await self._store.parts(KIND, id, owner, names)
+        if found is None:
+            raise self._unknown(id)
+        return found
+
+    def _unknown(self, id: str) -> UnknownResponse:
+        return UnknownResponse(
+            f"There is no response {id[:100]!r}: it was not kept, is older than {self._days:g} days "
+            "(responses_store_days), had to make room for newer ones (responses_store_size), or another key made it."
+        )
+
+
+def _shown(id: str, number: int, item: Item) -> Item:
+    """An item of a request as one of the list: it has an id, and the content of a message is a list of parts."""
+    kind = item.get("type") or "message"
+    prefix = "msg" if kind == "message" else "item"
+    shown = {**item, "type": kind, "id": item.get("id") or f"{prefix}_{id.removeprefix('resp_')}_{number}"}
+    if kind == "message" and isinstance(text := item.get("content"), str):
+        said = item.get("role") == "assistant"
+        part = (
+            {"type": "output_text", "text": text, "annotations": []} if said else {"type": "input_text", "text": text}
+        )
+        shown |= {"content": [part], "status": "completed"}
+    return shown

@@ -1,0 +1,1 @@
+"""Durable records of requests, in `store.db` of the state folder."""

@@ -1,0 +1,112 @@
+"""Records of one file, and what bounds them. Every method blocks, within the transaction of its caller."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from msx_frontend.store.errors import StoreUnavailable
+
+OVERHEAD = 512
+"""Bytes that a record counts beside its own: its rows in the tables."""
+AT_ONCE = 200
+"""The most records that one sweep removes: those behind it do not wait for long."""
+_COLUMNS = "kind, id, owner, created, expires, head"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One record. `owner`: the name of the key that made it; `created`, `expires`: seconds since the epoch; `head`:
+    what its kind says of it, read without its parts."""
+
+    kind: str
+    id: str
+    owner: str
+    created: float
+    expires: float
+    head: bytes = b""
+
+
+class Bounds(NamedTuple):
+    """The most records of a kind, and their bytes. `key` names the setting."""
+
+    most: int
+    size: int
+    key: str
+    drops_oldest: bool = False
+    """A new record takes the place of the oldest, of the owner that has the most bytes; else it is refused."""
+
+
+class Records:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def add(self, record: Record, parts: Mapping[str, bytes], bounds: Bounds) -> None:
+        """Raises StoreUnavailable; then nothing is added."""
+        size = len(record.head) + OVERHEAD
+        self._make_room(record.kind, size + sum(map(len, parts.values())), bounds)
+        row = self._db.execute(
+            f"INSERT INTO records ({_COLUMNS}, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
+            (record.kind, record.id, record.owner, record.created, record.expires, record.head, size),
+        )
+        rows = [(row.lastrowid, name, data) for name, data in parts.items()]
+        self._db.executemany("INSERT INTO parts VALUES (?, ?, 0, ?)", rows)
+
+    def find(self, kind: str, id: str, owner: str, now: float) -> Record | None:
+        """None for a record that there is not, that has expired, or that is another owner's."""
+        row = self._db.execute(
+            f"SELECT {_COLUMNS} FROM records WHERE kind = ? AND id = ? AND owner = ? AND expires > ?",  # noqa: S608
+            (kind, id, owner, now),
+        ).fetchone()
+        return None if row is None else Record(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+
+    def part(self, kind: str, id: str, name: str) -> bytes | None:
+        row = self._db.execute(
+            "SELECT data FROM parts JOIN records ON record = number WHERE kind = ? AND id = ? AND name = ?",
+            (kind, id, name),
+        ).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def delete(self, kind: str, id: str, owner: str) -> bool:
+        """False where there is no such record."""
+        done = self._db.execute("DELETE FROM records WHERE kind = ? AND id = ? AND owner = ?", (kind, id, owner))
+        return done.rowcount > 0
+
+    def sweep(self, now: float) -> int:
+        """Remove some of the records that have expired, and give room back to the disk; returns how many."""
+        done = self._db.execute(
+            "DELETE FROM records WHERE number IN (SELECT number FROM records WHERE expires <= ? LIMIT ?)",
+            (now, AT_ONCE),
+        )
+        self._db.execute("PRAGMA incremental_vacuum(1000)").fetchall()
+        return done.rowcount
+
+    def totals(self) -> dict[str, tuple[int, int]]:
+        """The number of records of each kind, and their bytes."""
+        rows = self._db.execute("SELECT kind, sum(count), sum(bytes) FROM totals GROUP BY kind").fetchall()
+        return {kind: (count, size) for kind, count, size in rows}
+
+    def _make_room(self, kind: str, size: int, bounds: Bounds) -> None:
+        if size > bounds.size:
+            raise StoreUnavailable(
+                f"A record of {size} bytes is larger than {bounds.key} ({bounds.size} bytes): raise it."
+            )
+        while self._is_over(kind, size, bounds):
+            if not bounds.drops_oldest:
+                raise StoreUnavailable(
+                    f"The store is full: {bounds.key} allows {bounds.most} records of {bounds.size} bytes."
+                )
+            self._drop_oldest(kind)
+
+    def _is_over(self, kind: str, size: int, bounds: Bounds) -> bool:
+        count, held = self.totals().get(kind, (0, 0))
+        return count >= bounds.most or held + size > bounds.size
+
+    def _drop_oldest(self, kind: str) -> None:
+        self._db.execute(
+            "DELETE FROM records WHERE number = (SELECT min(number) FROM records WHERE kind = ?1 AND owner ="
+            " (SELECT owner FROM totals WHERE kind = ?1 ORDER BY bytes DESC LIMIT 1))",
+            (kind,),
+        )
