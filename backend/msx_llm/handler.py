@@ -38,9 +38,9 @@ from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
 from msx_llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, execute
 from msx_llm.steps import StartedSteps, StartingRunner
-from msx_llm.text import ChatTemplate, Tokenizer
+from msx_llm.text import Tokenizer
 from msx_llm.text.defaults import sampling_defaults
-from msx_llm.text.parsers import check_parsers
+from msx_llm.text.parsers import check_parsers, read_chat
 from msx_llm.text.prompts import PromptFiles, Prompts
 from msx_llm.text.requests import RequestTexts
 from msx_sdk import Context
@@ -188,7 +188,7 @@ class TextGenerator(TextGenerationHandler):
     async def _start(self) -> None:
         await self.context.run(self._load)
         self.tokenizer = Tokenizer.from_folder(self.context.model_dir)
-        self.chat = ChatTemplate.from_folder(self.context.model_dir)
+        self.chat = read_chat(self.context, self.yaml)
         tokens = special_tokens(tokenizer_config(self.context.model_dir))
         self.templates = RequestTemplates(tokens) if self.yaml.request_chat_template else None
         self.texts = self._texts()

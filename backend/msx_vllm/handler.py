@@ -13,6 +13,7 @@ from msx_core.config.vllm_section import vllm_arguments
 from msx_core.generation.counts import texts_asked
 from msx_core.mindspore.options import read_options
 from msx_core.tool_calls import DEFAULT, format_of_template
+from msx_core.tool_calls.unread import warn_of_unread_calls
 from msx_sdk import Context
 from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 from msx_sdk.generation import (
@@ -73,6 +74,7 @@ class VllmHandler(TextGenerationHandler):
         context.report_progress("starting vLLM")
         self.llm = await self._started()
         self.tokens = TokenTexts(self.llm.tokenizer)
+        warn_of_unread_calls(context.model_name, self.llm.prompts.template or "", self.yaml.tool_parser)
         self._running = 0
         context.report_progress("warming up")
         await self.llm.begin()

@@ -352,3 +352,16 @@ def batch() -> Any:
 
     requests = [InferenceRequest("r", {}, operation="generate")]
     return Batch(requests, _Collector(requests))
+
+
+def test_a_model_whose_calls_nobody_reads_says_so(
+    stub: None, here: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from vllm.tokenizers.hf import HfTokenizer
+
+    monkeypatch.setattr(HfTokenizer, "chat_template", "{% for tool in tools %}<|call|>{{ tool }}{% endfor %}")
+    with LocalModel(VllmHandler, here, config=CONFIG):
+        assert "nobody here reads the calls that it asks for" in caplog.text
+    caplog.clear()
+    with LocalModel(VllmHandler, here, config={**CONFIG, "toolParser": "hermes"}):
+        assert "nobody here reads" not in caplog.text

@@ -1,10 +1,10 @@
 """The way from a text as it grows to what a chat client sees of it: reasoning, content, and calls of tools."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from msx_core.generation import Capabilities, MessageDelta, ParseOptions
 from msx_core.reasoning import FORMATS as REASONING
-from msx_core.reasoning import ReasoningFirst
 from msx_core.tool_calls import DEFAULT, WHOLE, ToolCallFormat
 from msx_core.tool_calls import FORMATS as TOOL_CALLS
 from msx_core.tool_calls.json_calls import JsonCalls
@@ -12,10 +12,13 @@ from msx_core.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, To
 from msx_frontend.generation.tools import Tools
 
 
-def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = None) -> ToolCallReader:
+def reader_of(
+    tools: Tools, offered: Capabilities, values: Mapping[str, Any] | None = None, *, reasoning: bool | None = None
+) -> ToolCallReader:
     """Calls that must be made are read from the JSON that the text is held to: nothing else can come before them.
 
-    `reasoning`: False leaves out what the model thought. What the handler parses comes to the reader as content alone.
+    `values`: what the request gives the chat template. `reasoning`: False leaves out what the model thought. What the
+    handler parses comes to the reader as content alone.
     """
     if tools.mode == "named":
         return NamedCall(tools.named)
@@ -28,11 +31,8 @@ def reader_of(tools: Tools, offered: Capabilities, *, reasoning: bool | None = N
         answer = format_of(offered).reader(tools.schemas if tools.mode == "auto" else {}, parallel=tools.parallel)
     elif tools.mode == "auto":
         answer = format_of(offered).reader(tools.schemas, parallel=tools.parallel)
-    inside = REASONING.get(offered.reasoning_parser)
-    if reads_all or inside is None or offered.parses_reasoning:
-        told = answer
-    else:
-        told = ReasoningFirst(answer, inside=inside)
+    form = REASONING.get(offered.reasoning_parser)
+    told = answer if reads_all or form is None or offered.parses_reasoning else form.reader(answer, values)
     return Unreasoned(told) if reasoning is False else told
 
 
@@ -43,6 +43,9 @@ def format_of(offered: Capabilities) -> ToolCallFormat:
 
 def keeps_special(tools: Tools, offered: Capabilities) -> bool:
     """Whether the text must keep special tokens for its reader."""
+    form = REASONING.get(offered.reasoning_parser)
+    if form is not None and form.special and not offered.parses_reasoning and tools.mode in ("auto", "none"):
+        return True
     read = offered.tool_parser in WHOLE or tools.mode == "auto"
     return read and not offered.parses_calls and format_of(offered).NEEDS_SPECIAL_TOKENS
 

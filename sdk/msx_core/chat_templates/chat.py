@@ -27,7 +27,9 @@ class ChatTemplate:
         if DEFAULT not in self._templates:
             raise HandlerLoadError(f"None of the chat templates {sorted(sources)} is called {DEFAULT!r}")
         self._tokens = dict(tokens)
-        self.tool_parser = format_of_template(sources.get(TOOLS, sources[DEFAULT]))
+        self.with_tools = sources.get(TOOLS, sources[DEFAULT])
+        """The source of the template for requests with tools."""
+        self.tool_parser = format_of_template(self.with_tools)
         """The name of the tool parser: the format in which the model was trained to write calls."""
         self.variables = tuple(
             sorted(set().union(*map(variables_of, sources.values())) - {"messages", "tools", *tokens})

@@ -6,7 +6,21 @@ A module has NAME, TEMPLATE_MARKS (what a chat template contains whose model wri
 
 from typing import Protocol
 
-from msx_core.tool_calls import glm4, gpt_oss, hermes, mistral, phi4_mini, pythonic, qwen3_coder
+from msx_core.tool_calls import (
+    deepseek_v3,
+    glm4,
+    glm45,
+    gpt_oss,
+    granite,
+    hermes,
+    internlm,
+    kimi_k2,
+    minimax_m2,
+    mistral,
+    phi4_mini,
+    pythonic,
+    qwen3_coder,
+)
 from msx_core.tool_calls.parts import Schemas, ToolCallReader
 
 
@@ -20,7 +34,22 @@ class ToolCallFormat(Protocol):
 
 DEFAULT: ToolCallFormat = hermes
 FORMATS: dict[str, ToolCallFormat] = {
-    it.NAME: it for it in (qwen3_coder, mistral, pythonic, glm4, phi4_mini, gpt_oss, hermes)
+    it.NAME: it
+    for it in (
+        qwen3_coder,
+        glm45,
+        minimax_m2,
+        deepseek_v3,
+        kimi_k2,
+        internlm,
+        mistral,
+        pythonic,
+        glm4,
+        phi4_mini,
+        granite,
+        gpt_oss,
+        hermes,
+    )
 }
 """Formats by name; a template with marks of several formats belongs to the first of them."""
 
@@ -30,5 +59,10 @@ WHOLE = frozenset({gpt_oss.NAME})
 
 def format_of_template(template: str) -> str:
     """The name of the format that a chat template asks for."""
+    return marked_format(template) or DEFAULT.NAME
+
+
+def marked_format(template: str) -> str | None:
+    """The same; None where the template has no mark of a format."""
     found = (it.NAME for it in FORMATS.values() if any(mark in template for mark in it.TEMPLATE_MARKS))
-    return next(found, DEFAULT.NAME)
+    return next(found, None)

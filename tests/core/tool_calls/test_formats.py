@@ -33,6 +33,35 @@ a <b>
 </tool_call>"""
 G = ("g", "{}")
 
+V3 = '<｜tool▁call▁begin｜>function<｜tool▁sep｜>{}\n```json\n{{"a": "}}{{"}}\n```<｜tool▁call▁end｜>'
+V31 = '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a": 1}<｜tool▁call▁end｜>'
+K2 = '<|tool_call_begin|>functions.{}:{}<|tool_call_argument_begin|>{{"a": {{}}}}<|tool_call_end|>'
+INTERN = '<|action_start|><|plugin|>\n{"name": "f", "parameters": {"a": "<|action_end|>"}}<|action_end|>'
+GLM = """<tool_call>f
+<arg_key>text</arg_key>
+<arg_value>a < b</arg_value>
+<arg_key>days</arg_key>
+<arg_value>3</arg_value>
+</tool_call>"""
+MINIMAX = """<minimax:tool_call>
+<invoke name="f">
+<parameter name="text">a
+b</parameter>
+<parameter name="days">3</parameter>
+</invoke>
+<invoke name="g">
+</invoke>
+</minimax:tool_call>"""
+
+
+def deepseek(*calls: str) -> str:
+    return f"<｜tool▁calls▁begin｜>{chr(10).join(calls)}<｜tool▁calls▁end｜>"
+
+
+def kimi(*calls: str) -> str:
+    return f"<|tool_calls_section_begin|>{''.join(calls)}<|tool_calls_section_end|>"
+
+
 CASES: list[tuple[str, str, str, Calls]] = [
     ("hermes", "hello", "hello", []),
     ("hermes", "a { b }", "a { b }", []),
@@ -138,6 +167,80 @@ CASES: list[tuple[str, str, str, Calls]] = [
         [("f", '{"a": 1}'), G],
     ),
     ("phi4_mini", 'Yes. functools[{"name": "g", "arguments": {}}]', "Yes.", [G]),
+    (
+        "deepseek_v3",
+        f"Well.\n\n{deepseek(V3.format('f'), V3.format('g'))}",
+        "Well.",
+        [("f", '{"a": "}{"}'), ("g", '{"a": "}{"}')],
+    ),
+    ("deepseek_v3", f"{deepseek(V31)} Done.", " Done.", [("f", '{"a": 1}')]),
+    ("deepseek_v3", deepseek(V31, V31.replace("f<", "g<")), "", [("f", '{"a": 1}'), ("g", '{"a": 1}')]),
+    ("deepseek_v3", V31 + "\n" + V31, "", [("f", '{"a": 1}')] * 2),
+    ("deepseek_v3", deepseek(V31)[:-20], "", [("f", '{"a": 1}')]),
+    ("deepseek_v3", '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"a"', "", [("f", '{"a"')]),
+    ("deepseek_v3", deepseek(V31.replace("f<", "h<")), deepseek(V31.replace("f<", "h<")), []),
+    ("deepseek_v3", deepseek(V31, "x"), "\nx<｜tool▁calls▁end｜>", [("f", '{"a": 1}')]),
+    ("deepseek_v3", "<｜tool▁calls▁begin｜>\nno", "<｜tool▁calls▁begin｜>\nno", []),
+    ("deepseek_v3", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", "<｜tool▁calls▁begin｜><｜tool▁calls▁end｜>", []),
+    ("deepseek_v3", "<｜tool▁call▁begin｜>function<｜tool▁se", "<｜tool▁call▁begin｜>function<｜tool▁se", []),
+    ("deepseek_v3", "<think>a</think>\n" + deepseek(V31), "<think>a</think>", [("f", '{"a": 1}')]),
+    (
+        "kimi_k2",
+        f"Look: {kimi(K2.format('f', 0), K2.format('g', 1))}",
+        "Look:",
+        [("f", '{"a": {}}'), ("g", '{"a": {}}')],
+    ),
+    ("kimi_k2", f"{kimi(K2.format('f', 12))}\nSo.", "\nSo.", [("f", '{"a": {}}')]),
+    ("kimi_k2", K2.format("f", 0), "", [("f", '{"a": {}}')]),
+    ("kimi_k2", "<|tool_call_begin|>f<|tool_call_argument_begin|>{}", "", [("f", "{}")]),
+    ("kimi_k2", kimi(K2.format("h", 0)), kimi(K2.format("h", 0)), []),
+    (
+        "kimi_k2",
+        kimi(K2.format("f", 0), K2.format("h", 1)),
+        f"{K2.format('h', 1)}<|tool_calls_section_end|>",
+        [("f", '{"a": {}}')],
+    ),
+    ("kimi_k2", "<|tool_calls_section_begin|>", "<|tool_calls_section_begin|>", []),
+    ("kimi_k2", "a <|tool_call", "a <|tool_call", []),
+    ("internlm", f"I ask.\n{INTERN}", "I ask.", [("f", '{"a": "<|action_end|>"}')]),
+    ("internlm", INTERN + INTERN, "", [("f", '{"a": "<|action_end|>"}')] * 2),
+    ("internlm", f"{INTERN}\nDone", "\nDone", [("f", '{"a": "<|action_end|>"}')]),
+    ("internlm", '<|action_start|><|plugin|>{"name": "f", "parameters": {"a"', "", [("f", '{"a"')]),
+    ("internlm", "<|action_start|><|plugin|>no<|action_end|>", "<|action_start|><|plugin|>no<|action_end|>", []),
+    ("internlm", "<|action_start|><|interpreter|>\n1", "<|action_start|><|interpreter|>\n1", []),
+    ("granite", '<|tool_call|>[{"name": "f", "arguments": {"a": 1}}, {"name": "g"}]', "", [("f", '{"a": 1}'), G]),
+    ("granite", 'So: <|tool_call|> {"name": "g"} and', "So:and", [G]),
+    ("granite", '[{"name": "g", "arguments": {}}]', "", [G]),
+    ("granite", "<|tool_call|>[1]", "<|tool_call|>[1]", []),
+    ("granite", '<|tool_call|>[{"name": "f", "arguments": {"a": 1', "", [("f", '{"a": 1')]),
+    ("glm45", f"I look.\n{GLM}", "I look.", [("f", '{"text": "a < b", "days": 3}')]),
+    ("glm45", f"{GLM}\n{GLM}", "", [("f", '{"text": "a < b", "days": 3}')] * 2),
+    ("glm45", f"{GLM} Done", " Done", [("f", '{"text": "a < b", "days": 3}')]),
+    ("glm45", "<tool_call>g\n</tool_call>", "", [G]),
+    ("glm45", "<tool_call>g<arg_key>a</arg_key><arg_value>[1]</arg_value></tool_call>", "", [("g", '{"a": [1]}')]),
+    ("glm45", GLM.replace("<tool_call>f", "<tool_call>h"), GLM.replace("<tool_call>f", "<tool_call>h"), []),
+    ("glm45", '<tool_call>{"name": "f"}</tool_call>', '<tool_call>{"name": "f"}</tool_call>', []),
+    ("glm45", "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>ab", "", [("f", '{"text": "ab')]),
+    ("glm45", "<tool_call>f\n<arg_key>text</arg_key>nothing", "", [("f", "{")]),
+    ("glm45", "<tool_call>f <b>", "<b>", [("f", "{}")]),
+    ("glm45", "a < b", "a < b", []),
+    ("minimax_m2", f"I look.\n{MINIMAX}", "I look.", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    ("minimax_m2", f"{MINIMAX} Done", " Done", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    ("minimax_m2", MINIMAX[:-12], "", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    (
+        "minimax_m2",
+        '<minimax:tool_call>\n<invoke name="h"></invoke>',
+        '<minimax:tool_call>\n<invoke name="h"></invoke>',
+        [],
+    ),
+    ("minimax_m2", "<minimax:tool_call>no", "<minimax:tool_call>no", []),
+    ("minimax_m2", '<invoke name="f"><parameter name="text">ab', "", [("f", '{"text": "ab')]),
+    (
+        "hermes",
+        '<response>\nhi\n</response>\n<tool_call>\n{"name": "g"}\n</tool_call>\n',
+        "<response>\nhi\n</response>",
+        [G],
+    ),
     ("phi4_mini", "functools[1] is Python", "functools[1] is Python", []),
     ("phi4_mini", "<|tool_call|>no<|/tool_call|>", "<|tool_call|>no<|/tool_call|>", []),
 ]
@@ -151,6 +254,12 @@ def reader(name: str, *, parallel: bool = True) -> ToolCallReader:
 def test_whole_and_letter_by_letter(name: str, text: str, content: str, calls: Calls) -> None:
     assert read(reader(name), text) == (content, calls)
     assert read(reader(name), *text) == (content, calls)
+
+
+@pytest.mark.parametrize(("name", "text", "content", "calls"), CASES)
+def test_in_two_pieces_at_every_place(name: str, text: str, content: str, calls: Calls) -> None:
+    for place in range(len(text)):
+        assert read(reader(name), text[:place], text[place:]) == (content, calls)
 
 
 @given(case=st.sampled_from(CASES), cuts=st.lists(st.integers(0, 120), max_size=6))
@@ -178,6 +287,12 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         "gpt_oss": '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"text": "abc',
         "pythonic": '[f(text="abc",',
         "qwen3_coder": "<tool_call><function=f><parameter=text>\nabc",
+        "glm45": "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>abc",
+        "minimax_m2": '<minimax:tool_call>\n<invoke name="f">\n<parameter name="text">abc',
+        "deepseek_v3": '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"text": "abc',
+        "kimi_k2": '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"text": "abc',
+        "internlm": '<|action_start|><|plugin|>{"name": "f", "parameters": {"text": "abc',
+        "granite": '<|tool_call|>[{"name": "f", "arguments": {"text": "abc',
     }
     parts = list(reader(name).feed(texts[name]))
     assert all(isinstance(part, ToolCall) for part in parts)
@@ -193,6 +308,12 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         ("qwen3_coder", CODER),
         ("glm4", "f\n{}\n"),
         ("phi4_mini", 'functools[{"name": "f"}]'),
+        ("deepseek_v3", deepseek(V31)),
+        ("kimi_k2", kimi(K2.format("f", 0))),
+        ("internlm", INTERN),
+        ("granite", '<|tool_call|>[{"name": "f"}]'),
+        ("glm45", GLM),
+        ("minimax_m2", MINIMAX),
     ],
 )
 def test_one_call_where_the_client_wants_one(name: str, text: str) -> None:
@@ -208,6 +329,11 @@ def test_mistrals_ids_are_what_its_templates_demand() -> None:
     assert call.id.isalnum()
 
 
+def test_kimis_ids_are_those_that_it_writes() -> None:
+    parts = [*reader("kimi_k2").feed(kimi(K2.format("f", 3), K2.format("g", 4)))]
+    assert [part.id for part in parts if isinstance(part, ToolCall) and part.id] == ["functions.f:3", "functions.g:4"]
+
+
 @pytest.mark.parametrize(
     ("template", "name"),
     [
@@ -219,6 +345,12 @@ def test_mistrals_ids_are_what_its_templates_demand() -> None:
         ("# 可用工具 … 请使用 Json 格式表示调用的参数。", "glm4"),
         ("{{ message['content'] + '<|tool|>' + message['tools'] + '<|/tool|>' }}", "phi4_mini"),
         ("", "hermes"),
+        ("{{ '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + tool['type'] }}", "deepseek_v3"),
+        ("<|tool_calls_section_begin|>{%- for call in calls -%}<|tool_call_begin|>", "kimi_k2"),
+        ("{{ '<|action_start|><|plugin|>' }}", "internlm"),
+        ("<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "granite"),
+        ("<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>", "glm45"),
+        ("{%- set begin = '<minimax:tool_call>' -%}", "minimax_m2"),
     ],
 )
 def test_the_template_tells_the_format(template: str, name: str) -> None:

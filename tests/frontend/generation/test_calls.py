@@ -93,6 +93,20 @@ def test_reasoning_is_told_apart_where_the_model_says_so() -> None:
     assert read(reader(tools("required"), reasoning_parser="deepseek_r1"), '[{"name": "f"}]') == ("", [F])
 
 
+def test_reasoning_may_follow_from_what_the_template_was_given() -> None:
+    offered = Capabilities(reasoning_parser="deepseek_v3")
+    assert read(reader_of(tools("none"), offered, {"thinking": True}), "hm</think>Yes.") == ("«hm»Yes.", [])
+    assert read(reader_of(tools("none"), offered), "hm</think>Yes.") == ("hm</think>Yes.", [])
+
+
+def test_marks_of_reasoning_that_are_special_tokens_are_kept() -> None:
+    offered = Capabilities(reasoning_parser="mistral")
+    assert keeps_special(tools("none"), offered)
+    assert not keeps_special(tools("required"), offered)
+    assert not keeps_special(tools("none"), Capabilities(reasoning_parser="qwen3"))
+    assert not keeps_special(tools("none"), Capabilities(reasoning_parser="mistral", parses_reasoning=True))
+
+
 def test_what_a_handler_parses_is_not_read_again() -> None:
     calls, thoughts = Capabilities(parses_calls=True), Capabilities(parses_reasoning=True, reasoning_parser="qwen3")
     assert read(reader_of(tools(), calls), CALL) == (CALL, [])

@@ -33,7 +33,7 @@ def messages(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     generated = chat_generation(chat.request, version, chat.tools, images, adapter)
     request.ignored = [*chat_ignored(chat.request, chat.tools, version), *chat.ignored]
     generation = Generation(version, [generated], request.api.limits)
-    reader = reader_of(chat.tools, offered, reasoning=asked.thinks)
+    reader = reader_of(chat.tools, offered, chat.request.template_values, reasoning=asked.thinks)
     head = {"id": f"msg_{request.id}", "type": "message", "role": "assistant", "model": name}
     own = [(REQUEST_ID, request.id)]
     if asked.stream:

@@ -47,7 +47,7 @@ def chat(request: TextRequest) -> CohereStream | CompleteTextReply:
     message = chat_generation(body, version, tools, images, adapter, temperature=TEMPERATURE)
     request.ignored = [*asked.without_effect(), *chat_ignored(body, tools, version)]
     generation = Generation(version, [message], request.api.limits)
-    reader = reader_of(tools, offered, reasoning=asked.thinks)
+    reader = reader_of(tools, offered, body.template_values, reasoning=asked.thinks)
     if asked.stream:
         return CohereStream(generation, ChatEvents(request.id, generation, reader, told=bool(asked.logprobs)))
 

@@ -115,7 +115,8 @@ def _reply(
     request: TextRequest, asked: AskedText, found: Found, message: GenerateRequest, tools: Tools
 ) -> LinesReply | CompleteTextReply:
     generation = Generation(found.version, [message], request.api.limits)
-    reader: ToolCallReader = reader_of(tools, found.offered, reasoning=asked.thinks)
+    values = message.chat_template_kwargs
+    reader: ToolCallReader = reader_of(tools, found.offered, values, reasoning=asked.thinks)
     part = chat_part if isinstance(asked, OllamaChat) else generate_part
     shape = OllamaShape(asked.model, part, reader, generation)
     if asked.stream:

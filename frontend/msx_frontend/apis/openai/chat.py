@@ -98,7 +98,7 @@ class _ChatShape:
 
     def reader(self) -> ToolCallReader:
         offered = self._version.schema.capabilities or Capabilities()
-        return reader_of(self.tools, offered, reasoning=self._asked.include_reasoning)
+        return reader_of(self.tools, offered, self._asked.template_values, reasoning=self._asked.include_reasoning)
 
     def choice(self, index: int, text: Text) -> dict[str, Any]:
         content, calls, reasoning = message_of(text, self.reader())

@@ -54,7 +54,8 @@ class Responses:
         request.ignored = [*chat_ignored(chat, tools, version), *own, *images.ignored]
         request.session = asked.prompt_cache_key or ""
         generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
-        reader = reader_of(tools, version.schema.capabilities or Capabilities(), reasoning=asked.include_reasoning)
+        offered = version.schema.capabilities or Capabilities()
+        reader = reader_of(tools, offered, chat.template_values, reasoning=asked.include_reasoning)
         keep = self._keep_of(request, asked, [*earlier, *items_of(asked)])
         shape = ResponseShape(asked, request.id if keep is None else new_request_id(), name, kept=keep is not None)
         if asked.stream:

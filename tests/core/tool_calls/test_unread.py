@@ -1,0 +1,30 @@
+"""Warnings about models whose calls come as content."""
+
+from __future__ import annotations
+
+import pytest
+
+from msx_core.tool_calls.unread import warn_of_unread_calls
+
+COHERE = '{% if tools %}Action: ```json[{"tool_name": title, "parameters": dict}]```{% endif %}'
+
+
+@pytest.mark.parametrize(
+    ("template", "parser", "warns"),
+    [
+        (COHERE, None, True),
+        (COHERE, "hermes", False),
+        ("{% for tool in tools %}<|call|>{{ tool }}{% endfor %}", None, True),
+        ("{{ messages[0].content }}", None, False),
+        ("{{ tools }} <tool_call>", None, False),
+        ('{{ tools }} Respond as {"name": function name, "parameters": dictionary}', None, False),
+        ('{{ tools }} {{- "{\\"name\\": \\"" + call.name + "\\", \\"arguments\\": " }}', None, False),
+        ("", None, False),
+    ],
+)
+def test_what_nobody_reads_is_told(
+    template: str, parser: str | None, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_unread_calls("m", template, parser)
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * warns
+    assert ("m: the chat template takes tools, and nobody here reads the calls" in caplog.text) == warns
