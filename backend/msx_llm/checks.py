@@ -28,13 +28,13 @@ def limit_of(params: SamplingParams, prompt: int, limits: EngineLimits) -> int:
     """The most tokens of prompt and text together. Raises InvalidInput."""
     if params.max_tokens is None:
         return limits.context
-    if prompt + params.max_tokens > limits.context:
+    if prompt + params.max_tokens > limits.context and not params.fit_context:
         raise ContextLengthExceeded(
             f"max_tokens: This model's maximum context length is {limits.context} tokens (maxTotalTokens); "
             f"{prompt} of the prompt and {params.max_tokens} to be generated are {prompt + params.max_tokens}. "
             f"At most {limits.context - prompt} can be generated."
         )
-    return prompt + params.max_tokens
+    return min(prompt + params.max_tokens, limits.context)
 
 
 def _check_ids(tokens: Sequence[int], vocab_size: int) -> None:

@@ -37,16 +37,19 @@ def check_sampling(params: SamplingParams, *, drafts: bool, adapts: bool) -> Non
         )
 
 
-def check_room(params: SamplingParams, prompt: int, context: int) -> None:
-    """Whether prompt and text fit the model's context. Raises ContextLengthExceeded."""
+def room_of(params: SamplingParams, prompt: int, context: int) -> int | None:
+    """`max_tokens` as the context holds it with the prompt; None: all that it holds. Raises ContextLengthExceeded."""
     if prompt >= context:
         raise ContextLengthExceeded(too_long(prompt, context - 1))
-    if params.max_tokens is not None and prompt + params.max_tokens > context:
+    if params.max_tokens is None:
+        return None
+    if prompt + params.max_tokens > context and not params.fit_context:
         raise ContextLengthExceeded(
             f"max_tokens: This model's maximum context length is {context} tokens ({LIMIT}); {prompt} of the prompt "
             f"and {params.max_tokens} to be generated are {prompt + params.max_tokens}. At most {context - prompt} can "
             "be generated."
         )
+    return min(params.max_tokens, context - prompt)
 
 
 def too_long(tokens: int | None, limit: int) -> str:

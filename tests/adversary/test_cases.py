@@ -63,26 +63,33 @@ def _peak(rig: Rig) -> int:
     return int(line.split()[1]) << 10
 
 
-REFUSED_TEXTS = [
-    ("stop", "x" * 40_000, "max_stop_length"),
-    ("stop", ["x"] * 1000, "max_stop_sequences"),
-    ("n", 1 << 20, "n"),
-    ("prompt", ["x"] * 100_000, "max_texts_per_request"),
-    ("logit_bias", {str(token): 1 for token in range(20_000)}, "logit_bias"),
+SAID = [{"role": "user", "content": "x"}]
+COMPLETION = ("/v1/completions", {"prompt": "x"})
+MESSAGE = ("/v1/messages", {"messages": SAID, "max_tokens": 1})
+OLLAMA = ("/api/chat", {"messages": SAID})
+REFUSED_TEXTS: list[tuple[tuple[str, dict[str, Any]], dict[str, Any], str]] = [
+    (COMPLETION, {"stop": "x" * 40_000}, "max_stop_length"),
+    (COMPLETION, {"stop": ["x"] * 1000}, "max_stop_sequences"),
+    (COMPLETION, {"n": 1 << 20}, "n"),
+    (COMPLETION, {"prompt": ["x"] * 100_000}, "max_texts_per_request"),
+    (COMPLETION, {"prompt": ["x"] * 2048, "n": 128}, "max_texts_per_request"),
+    (COMPLETION, {"logit_bias": {str(token): 1 for token in range(20_000)}}, "logit_bias"),
+    (MESSAGE, {"stop_sequences": ["x" * 40_000]}, "max_stop_length"),
+    (MESSAGE, {"stop_sequences": ["x"] * 1000}, "max_stop_sequences"),
+    (MESSAGE, {"messages": SAID * 20_000}, "max_messages"),
+    (OLLAMA, {"options": {"stop": ["x" * 40_000]}}, "max_option_size"),
+    (OLLAMA, {"options": {"stop": ["x"] * 1000}}, "options.stop: at most 4 sequences"),
+    (OLLAMA, {"messages": SAID * 20_000}, "max_messages"),
+    (("/api/embed", {}), {"input": ["x"] * 100_000}, "max_texts_per_request"),
 ]
+"""A request of each API, what is too much in it, and words of the refusal."""
 
 
 def test_members_of_requests_for_text_are_bounded(rig: Rig) -> None:
     with watched(rig):
-        for member, value, limit in REFUSED_TEXTS:
-            assert limit in refused(rig, **{"prompt": "x", member: value})
-        assert "max_texts_per_request" in refused(rig, prompt=["x"] * 2048, n=128)
-
-
-def refused(rig: Rig, **members: Any) -> str:
-    reply = rig.server.inference.post("/v1/completions", json={"model": "parrot", **members})
-    assert reply.status_code == 400, reply.text
-    return reply.text
+        for (path, body), members, limit in REFUSED_TEXTS:
+            reply = rig.server.inference.post(path, json={"model": "parrot", **body, **members})
+            assert (reply.status_code, limit in reply.text) == (400, True), f"{path}: {reply.text[:500]}"
 
 
 def test_a_million_chunks_of_a_byte_leave_turns_to_others(rig: Rig) -> None:

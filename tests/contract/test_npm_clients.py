@@ -12,7 +12,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 pytestmark = [pytest.mark.e2e, pytest.mark.contract, pytest.mark.long, pytest.mark.timeout(900)]
 """Seconds: the first run installs packages."""
 
-FILES = {"langchain": "langchain", "cohere": "cohere"}
+FILES = {"langchain": "langchain", "cohere": "cohere", "anthropic": "anthropic", "ollama": "ollama"}
 """Each with its environment."""
 
 

@@ -201,6 +201,14 @@ def test_what_might_have_become_a_stop_string_is_shown_at_the_end(stream: bool) 
     play(scene)
 
 
+def test_a_text_that_may_be_cut_ends_where_the_context_does() -> None:
+    async def scene(harness: EngineHarness) -> None:
+        deltas = await answer(harness, request(range(60), 128_000, fit_context=True, ignore_eos=True))
+        assert (len(ids(deltas)), deltas[-1].finish_reason) == (4, "length")
+
+    play(scene)
+
+
 def test_a_text_may_fill_the_context() -> None:
     async def scene(harness: EngineHarness) -> None:
         deltas = await answer(harness, request(range(10), None))

@@ -67,7 +67,7 @@ class Parrot(TextGenerationHandler):
     async def said(self, request):
         params, prompt = request.params, self.text_of(request)
         ids = self.split(prompt)
-        if len(ids) + (params.max_tokens or 1) > CONTEXT:
+        if len(ids) + (1 if params.fit_context else params.max_tokens or 1) > CONTEXT:
             raise InvalidInput(f"max_tokens: {len(ids)} tokens of prompt leave no room for {params.max_tokens}")
         order = prompt.split()[0] if prompt.split() else ""
         if order == "full":

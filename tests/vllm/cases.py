@@ -154,6 +154,12 @@ COMPUTED = [
         {"beam_search": BeamSearch(), "n": 2, "max_tokens": 4, "ignore_eos": True},
         lambda it: text(it) != text(it, 1) and used(it).completion == 8 and len(ends(it)) == 2,
     ),
+    Case(
+        "a text that ends where the context does",
+        WHOLE,
+        {"max_tokens": 99_999, "fit_context": True, "ignore_eos": True},
+        lambda it: 0 < used(it).completion < 99_999 and it[-1].finish_reason == "length",
+    ),
     Case("a long prompt", LONG, GREEDY, lambda it: 140 < used(it).prompt < 240),
     Case("its beginning is in the cache", LONG, GREEDY, lambda it: 0 < used(it).cached < used(it).prompt),
     Case(

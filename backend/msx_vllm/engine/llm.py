@@ -21,7 +21,7 @@ from msx_sdk.generation import (
     SamplingDefaults,
     SamplingParams,
 )
-from msx_vllm.checks import check_room, check_sampling
+from msx_vllm.checks import check_sampling, room_of
 from msx_vllm.cores import WorkerShare
 from msx_vllm.deltas import ParsesTexts
 from msx_vllm.engine.arguments import engine_arguments
@@ -127,8 +127,8 @@ class Llm:
         """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
         PredictionError."""
         with told(self.longest, constrained=request.params.constraint is not None):
-            prompt, options = await self._prepared(request)
-            asked = sampling_params(request.params, texts, stream=request.stream, backend=self._constrained_by)
+            prompt, most, options = await self._prepared(request)
+            asked = sampling_params(request.params, texts, most, stream=request.stream, backend=self._constrained_by)
             if parsing is not None and parsing.keeps_special:
                 asked.skip_special_tokens = False
             async with aclosing(self._engine.generate(prompt, asked, id, **options)) as outputs:
@@ -142,22 +142,23 @@ class Llm:
         if request.images:
             raise InvalidInput("use_beam_search: not together with images; leave one of them out")
         with told(self.longest):
-            prompt, options = await self._prepared(request)
+            prompt, most, options = await self._prepared(request)
             ids = tuple(prompt["prompt_token_ids"])
-            begun = BeamPrompt(ids, request.params.max_tokens or self.context - len(ids), options)
+            begun = BeamPrompt(ids, most or self.context - len(ids), options)
             async for delta in self._beams.search(request, begun, id):
                 if parsing is not None:
                     delta.message = parsing.message(BeamText.of(delta), list(ids), stream=False)
                 yield delta
 
-    async def _prepared(self, request: GenerateRequest) -> tuple[Any, dict[str, Any]]:
-        """The prompt, and what vLLM is told with it. Raises InvalidInput and PredictionError."""
+    async def _prepared(self, request: GenerateRequest) -> tuple[Any, int | None, dict[str, Any]]:
+        """The prompt, the most tokens of its text, and what vLLM is told with it. Raises InvalidInput and
+        PredictionError."""
         check_sampling(request.params, drafts=self._drafts, adapts=self._adapts)
         adapter = await self.loras.chosen(request)
         prompt = await self.prompts.render(request)
-        check_room(request.params, len(prompt["prompt_token_ids"]), self.context)
+        most = room_of(request.params, len(prompt["prompt_token_ids"]), self.context)
         priority = request.priority if self._has_priorities else 0
-        return prompt, {"lora_request": adapter, "priority": priority}
+        return prompt, most, {"lora_request": adapter, "priority": priority}
 
     @property
     def unheld_keywords(self) -> tuple[str, ...]:

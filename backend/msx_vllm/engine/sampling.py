@@ -16,9 +16,9 @@ GUIDANCE = "guidance"
 LENIENT = '"x-guidance": {"lenient": true}'
 
 
-def sampling_params(asked: Asked, texts: int, *, stream: bool, backend: str) -> Any:
-    """Parameters for so many texts; of greedy texts vLLM makes one. `backend`: of structured outputs. Raises
-    InvalidInput, and what vLLM raises."""
+def sampling_params(asked: Asked, texts: int, most: int | None, *, stream: bool, backend: str) -> Any:
+    """Parameters for so many texts of `most` tokens; of greedy texts vLLM makes one. `backend`: of structured
+    outputs. Raises InvalidInput, and what vLLM raises."""
     ranked = texts > asked.n and asked.logprobs is None
     prompt_top = max(asked.prompt_top, asked.logprobs or 0) if asked.prompt_logprobs else None
     return SamplingParams(
@@ -40,7 +40,7 @@ def sampling_params(asked: Asked, texts: int, *, stream: bool, backend: str) -> 
         include_stop_str_in_output=asked.keep_stop,
         ignore_eos=asked.ignore_eos,
         min_tokens=asked.min_tokens,
-        max_tokens=asked.max_tokens,
+        max_tokens=most,
         logprobs=0 if ranked else asked.logprobs,
         prompt_logprobs=prompt_top,
         structured_outputs=None if asked.constraint is None else _constraint(asked.constraint, backend),

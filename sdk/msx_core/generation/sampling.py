@@ -65,6 +65,8 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     min_tokens: Natural = 0
     max_tokens: Positive | None = None
     """None: as many as fit the context."""
+    fit_context: bool = False
+    """Lower `max_tokens` to what the context leaves, where that is less; otherwise such a request is refused."""
     n: Annotated[int, Meta(ge=1, le=128)] = 1
     best_of: Annotated[int, Meta(ge=1, le=128)] | None = None
     """Generate this many texts and return the `n` with the highest mean log-probability; not with streaming."""

@@ -1,3 +1,5 @@
+from datetime import datetime
+
 import httpx
 import ollama
 import pytest_free as must
@@ -73,6 +75,28 @@ def check_errors():
     assert must.raises(ollama.ResponseError, lambda: client.pull("crow")).status_code == 400
     stranger = ollama.Client(URL)
     assert must.raises(ollama.ResponseError, lambda: stranger.chat("parrot", user("x"))).status_code == 401
+
+
+def check_what_open_webui_asks():
+    """Its requests, as its source makes them: at its start, of a model that is chosen, and for a chat and its title."""
+    web = httpx.Client(base_url=URL, headers=HEADERS)
+    assert [int(number) for number in web.get("/api/version").json()["version"].split(".")] > [0, 6]
+    (listed,) = web.get("/api/tags").json()["models"]
+    assert (listed["name"], listed["model"]) == ("parrot:latest", "parrot:latest")
+    (loaded,) = web.get("/api/ps").json()["models"]
+    assert datetime.fromisoformat(loaded["expires_at"]).timestamp() > 0
+    assert web.post("/api/show", json={"model": "parrot:latest"}).json()["model_info"]["general.architecture"]
+    asked = {"model": "parrot:latest", "messages": user("one two"), "options": {"num_ctx": 2048}}
+    with web.stream("POST", "/api/chat", json={**asked, "stream": True}) as reply:
+        assert (reply.status_code, reply.headers["content-type"]) == (200, "application/x-ndjson")
+        assert len([*reply.iter_lines()]) == 3
+    title = web.post("/api/chat", json={**asked, "stream": False})
+    assert title.headers["content-type"] == "application/json"
+    assert title.json()["message"]["content"] == "one two"
+    unload = web.post("/api/generate", json={"model": "parrot:latest", "keep_alive": 0, "prompt": ""})
+    assert unload.status_code == 200
+    refused = httpx.get(f"{URL}/api/tags")
+    assert (refused.status_code, type(refused.json()["error"])) == (401, str)
 
 
 def check_a_failure_in_a_stream():

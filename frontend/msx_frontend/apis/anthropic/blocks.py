@@ -46,10 +46,11 @@ def usage_of(usage: Usage) -> dict[str, int]:
     }
 
 
-def stop_of(finish: FinishReason, stop: str | int | None, *, called: bool) -> dict[str, str | None]:
-    """Why the message ended. `stop`: the sequence that matched, or a token's id."""
+def stop_of(finish: FinishReason, stop: str | int | None, *, called: bool, full: bool) -> dict[str, str | None]:
+    """Why the message ended. `stop`: the sequence that matched, or a token's id. `full`: it has fewer tokens than it
+    might have had."""
     if finish == "length":
-        return {"stop_reason": "max_tokens", "stop_sequence": None}
+        return {"stop_reason": "model_context_window_exceeded" if full else "max_tokens", "stop_sequence": None}
     if called:
         return {"stop_reason": "tool_use", "stop_sequence": None}
     if finish == "stop" and isinstance(stop, str):

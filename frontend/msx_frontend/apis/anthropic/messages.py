@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply, Usage
+from msgspec.structs import replace
+
+from msx_core.generation import (
+    GENERATE,
+    TOKENIZE,
+    Capabilities,
+    FinishReason,
+    GenerateRequest,
+    TokenizeReply,
+    Usage,
+)
 from msx_core.tool_calls.parts import ToolCallReader
 from msx_frontend.apis.anthropic.blocks import BlockEvents, blocks_of, stop_of, usage_of
 from msx_frontend.apis.anthropic.chat import NAMES, chat_of
@@ -30,17 +40,18 @@ def messages(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     offered, images = version.schema.capabilities or Capabilities(), request.image_finder(version)
     chat = chat_of(asked, tools, images, offered)
     request.names = {**request.names, **client_names(chat.request, chat.tools, request.names)}
-    generated = chat_generation(chat.request, version, chat.tools, images, adapter)
+    generated = _fitting(chat_generation(chat.request, version, chat.tools, images, adapter))
     request.ignored = [*chat_ignored(chat.request, chat.tools, version), *chat.ignored]
     generation = Generation(version, [generated], request.api.limits)
     reader = reader_of(chat.tools, offered, chat.request.template_values, reasoning=asked.thinks)
     head = {"id": f"msg_{request.id}", "type": "message", "role": "assistant", "model": name}
     own = [(REQUEST_ID, request.id)]
     if asked.stream:
-        return StreamedTextReply(generation, _MessageStream(head, generation, reader), own)
+        return StreamedTextReply(generation, _MessageStream(head, asked.max_tokens, generation, reader), own)
 
     def write(texts: list[Text]) -> JsonReply:
-        return JsonReply({**head, **_ended(texts[0], reader), "usage": usage_of(generation.usage)}, own)
+        full = generation.usage.completion < asked.max_tokens
+        return JsonReply({**head, **_ended(texts[0], reader, full), "usage": usage_of(generation.usage)}, own)
 
     return CompleteTextReply(generation, write)
 
@@ -68,15 +79,21 @@ def _read_tools(request: TextRequest, asked: ConversationRequest) -> AskedTools:
     return tools
 
 
-def _ended(text: Text, reader: ToolCallReader) -> dict[str, Any]:
+def _fitting(request: GenerateRequest) -> GenerateRequest:
+    """The same, with a text that ends where the context does. `max_tokens` has to be sent, so clients that do not know
+    the model send the most that any has."""
+    return replace(request, params=replace(request.params, fit_context=True))
+
+
+def _ended(text: Text, reader: ToolCallReader, full: bool) -> dict[str, Any]:
     message = message_of(text, reader)
-    stop = stop_of(text.finish_reason, text.stop_reason, called=bool(message.calls))
+    stop = stop_of(text.finish_reason, text.stop_reason, called=bool(message.calls), full=full)
     return {"content": list(blocks_of(message)), **stop}
 
 
 class _MessageStream:
-    def __init__(self, head: dict[str, Any], generation: Generation, reader: ToolCallReader) -> None:
-        self._head, self._generation, self._reader = head, generation, reader
+    def __init__(self, head: dict[str, Any], most: int, generation: Generation, reader: ToolCallReader) -> None:
+        self._head, self._most, self._generation, self._reader = head, most, generation, reader
         self._blocks, self._begun = BlockEvents(), False
         self._finish: FinishReason = "stop"
         self._stop: str | int | None = None
@@ -90,7 +107,8 @@ class _MessageStream:
 
     def last_events(self) -> bytes:
         last = [*self._blocks.parts(self._reader.finish()), *self._blocks.close()]
-        stop = stop_of(self._finish, self._stop, called=self._blocks.called)
+        full = self._generation.usage.completion < self._most
+        stop = stop_of(self._finish, self._stop, called=self._blocks.called, full=full)
         ended = {"type": "message_delta", "delta": stop, "usage": usage_of(self._generation.usage)}
         return b"".join([*last, event(ended, "message_delta"), event({"type": "message_stop"}, "message_stop")])
 

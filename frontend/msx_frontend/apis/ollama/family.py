@@ -86,7 +86,12 @@ def _routes(models: TextModels) -> Iterator[Route]:
         "GET", "/api/ps", listed.running, summary="Those that answer (Ollama's list)", response_schema=schemas.Tags
     )
     yield Route(
-        "GET", "/api/version", listed.version, key=None, summary="The server's version", response_schema=schemas.Version
+        "GET",
+        "/api/version",
+        listed.version,
+        key=None,
+        summary="The version of Ollama whose API this is",
+        response_schema=schemas.Version,
     )
     yield Route(
         "POST",

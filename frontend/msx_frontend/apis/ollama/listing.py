@@ -10,7 +10,6 @@ import msgspec
 
 from msx_core.generation import Capabilities
 from msx_core.rfc3339 import rfc3339
-from msx_frontend import __version__
 from msx_frontend.apis.ollama.request import LATEST, ShowModel, plain_name
 from msx_frontend.generation.directory import Directory
 from msx_frontend.generation.errors import WrongParameter
@@ -24,12 +23,16 @@ NEVER = "9999-12-31T23:59:59Z"
 """When a model is unloaded."""
 
 
+SPOKEN = "0.12.6"
+"""Version of Ollama whose API this is. Clients read three numbers, and refuse those of before what they need."""
+
+
 class OllamaModels:
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
 
     async def version(self, request: Request) -> Reply:
-        return _json({"version": __version__})
+        return _json({"version": SPOKEN})
 
     async def tags(self, request: Request) -> Reply:
         return _json({"models": [_listed(*one) for one in self._named(request)]})

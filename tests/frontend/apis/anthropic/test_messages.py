@@ -67,17 +67,20 @@ def test_the_reply_has_the_id_that_clients_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "stop", "reason"),
+    ("finish", "stop", "most", "reason"),
     [
-        ("length", None, ("max_tokens", None)),
-        ("stop", "x", ("stop_sequence", "x")),
-        ("stop", 7, ("end_turn", None)),
-        ("eos", None, ("end_turn", None)),
+        ("length", None, 1, ("max_tokens", None)),
+        ("length", None, 128_000, ("model_context_window_exceeded", None)),
+        ("stop", "x", 9, ("stop_sequence", "x")),
+        ("stop", 7, 9, ("end_turn", None)),
+        ("eos", None, 9, ("end_turn", None)),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_why_it_ended(finish: Any, stop: Any, reason: tuple[str, str | None], stream: bool) -> None:
-    exchange = exchanged(Speaker([words("a", finish=finish, stop_reason=stop)]), stream=stream)
+def test_why_it_ended(finish: Any, stop: Any, most: int, reason: tuple[str, str | None], stream: bool) -> None:
+    speaker = Speaker([words("a", finish=finish, stop_reason=stop)])
+    exchange = exchanged(speaker, stream=stream, max_tokens=most)
+    assert speaker.asked[0].params.fit_context  # clients that do not know the model send the most that any has
     told = events(exchange)[-2]["delta"] if stream else exchange.json
     assert (told["stop_reason"], told["stop_sequence"]) == reason
 
