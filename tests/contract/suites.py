@@ -5,6 +5,7 @@
 | LAYOUTS | `one`, and the same model over ranks | tests/e2e/test_llama_parallel.py | tests/vllm/test_clients.py |
 | MEMBERS | `llama`, `taught` | tests/long/test_llm_clients.py | the same file |
 | ALONE | the default one | tests/long/test_alone.py | the same file |
+| PARROT | `parrot`, a service of the tests | tests/long/test_parrot_clients.py | – |
 | ADAPTED | `adapted`, and families by their names | tests/long/test_family_clients.py | the same file |
 """
 
@@ -44,6 +45,11 @@ MEMBERS = (
     Suite("langchain_long", "openai"),
     Suite("pydantic_ai_long", "openai"),
     Suite("litellm_long", "litellm"),
+)
+PARROT = (
+    Suite("cohere_client", "cohere"),
+    Suite("reflection_client", "grpc"),
+    Suite("semantic_kernel_client", "semantic_kernel"),
 )
 ALONE = (Suite("text_generation_long", "litellm"),)
 ADAPTED = (Suite("families_openai", "openai"), Suite("families_litellm", "litellm"), Suite("families_hub"))

@@ -101,6 +101,7 @@ def test_the_prompts_of_a_model(model: LocalModel, files: dict[str, Any]) -> Non
     assert vector(model, input="ab", normalize=False)[0] == 1 + len("text: ab")
     assert vector(model, input="ab", normalize=False, prompt_name="query")[0] == 1 + len("q: ab")
     assert vector(model, input=(97,), normalize=False)[0] == 1
+    assert model.handler.owner.capabilities().prompts == ("query", "passage")
     with pytest.raises(InvalidInput, match="prompt_name: the model has no prompt 'x'; it has passage, query"):
         vector(model, input="ab", prompt_name="x")
     with pytest.raises(InvalidInput, match="prompt_name: only before a text, not before token ids"):

@@ -39,6 +39,7 @@ def _without_graphs() -> Iterator[None]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = write_checkpoint(tmp_path_factory.mktemp("bert"))
     write_modules(folder, max_length=48, pooling_mode_cls_token=True)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "the "}}))
     return folder
 
 
@@ -144,6 +145,7 @@ def test_what_it_announces(model: LocalModel) -> None:
         "model_type": "bert",
         "max_input_tokens": 48,
         "embedding_size": HIDDEN,
+        "prompts": ["query"],
     }
 
 
