@@ -228,7 +228,7 @@ def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack
 
 
 def _open_store(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> Store | None:
-    if not config.responses_store:
+    if not (config.responses_store or config.jobs):
         return None
     store = Store(folder.store)
     parts.callback(store.close)

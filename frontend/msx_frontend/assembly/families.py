@@ -10,6 +10,7 @@ from msx_frontend.apis.cluster.family import cluster_api
 from msx_frontend.apis.cohere.family import cohere
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
+from msx_frontend.apis.jobs.family import jobs_api
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -35,6 +36,7 @@ from msx_frontend.apis.traffic.family import traffic
 from msx_frontend.apis.vllm.family import vllm
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
 from msx_frontend.config import ServerConfig
+from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.metrics import ServerMetrics
@@ -70,6 +72,7 @@ class Parts(NamedTuple):
     cluster: Report | None = None
     console: ServerConsole | None = None
     store: Store | None = None
+    jobs: DeferredJobs | None = None
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -82,7 +85,7 @@ def families(parts: Parts) -> Sequence[Family]:
         probes.management(),
         workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
-        openai(parts.texts, None if parts.store is None else KeptResponses.of(config, parts.store)),
+        openai(parts.texts, KeptResponses.of(config, parts.store)),
         openai_of_models(parts.texts),
         anthropic(parts.texts),
         ollama(parts.texts),
@@ -99,6 +102,7 @@ def families(parts: Parts) -> Sequence[Family]:
         aliases(parts.models),
         adapters_api(parts.registry, parts.adapters),
         sleep(parts.models),
+        jobs_api(parts.jobs),
         llm_serving(parts.texts),  # behind management, whose routes of the same paths win
     ]
     if parts.console is not None:

@@ -19,18 +19,24 @@ from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
+from msx_frontend.config import ServerConfig
 from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.tls_listeners import HTTP
+from msx_frontend.deferred.accepting import Acceptance
+from msx_frontend.deferred.book import JobBook
+from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.text_models import TextModels
-from msx_frontend.keys.key import KINDS
+from msx_frontend.keys.key import KINDS, Key
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.schemas.body import body_schemas
+from msx_frontend.store.store import Store
 from msx_frontend.workflows.api import WorkflowApi
 from msx_net.http.cors import Cors
+from msx_net.http.direct import Direct
 from msx_net.http.exchange import Exchange
 from msx_net.http.family import Family, ListenerName
 from msx_net.http.router import Router
@@ -62,12 +68,14 @@ class HttpFront:
         self._held = context.held
         limit_to(config.max_request_elements)
         self._http2: dict[str, RestHttp2] = {}
+        self._directs: dict[str, Direct] = {}
         self.predictions = Predictions(
             registry.submit, registry.find, registry, sent_packed=not config.decompress_requests
         )
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         self.console = self._console(context, models) if config.enable_console else None
+        self.jobs = _jobs(config, context.store, self._tokens)
         self.families = families(
             Parts(
                 config=config,
@@ -90,6 +98,7 @@ class HttpFront:
                 cluster=models.cluster_report,
                 console=self.console,
                 store=context.store,
+                jobs=self.jobs,
             )
         )
 
@@ -109,7 +118,7 @@ class HttpFront:
         try:
             for name, exchange in self._exchanges(names).items():
                 address = getattr(config, f"{name}_address")
-                direct = exchange.direct()
+                direct = self._directs[name] = exchange.direct()
                 tls = None if self._tls is None else self._tls.of(name)
                 http2 = self._http2[name] = RestHttp2(exchange, direct, limits, config.max_request_size)
                 bound.append(Listener(name, address, exchange, tls, direct, http2=http2, context=context))
@@ -118,6 +127,16 @@ class HttpFront:
                 listener.close()
             raise
         return bound
+
+    async def begin_jobs(self) -> None:
+        """Run what was deferred, as requests of the inference listener."""
+        if self.jobs is not None and (direct := self._directs.get("inference")) is not None:
+            await self.jobs.begin(direct)
+
+    async def end_jobs(self) -> None:
+        """Start no further jobs: they run after the next start."""
+        if self.jobs is not None:
+            await self.jobs.close()
 
     def answer_calls(self, calls_of: Callable[[Collection[str]], PortCalls]) -> Iterator[PortCalls]:
         """Each listener answers the gRPC services of its own kind, or kinds; yields them."""
@@ -169,6 +188,7 @@ class HttpFront:
             held=self._held.public if listeners == ("metrics",) else self._held,
             guard=self.guard,
             heartbeats=self._heartbeats,
+            defers=None if self.jobs is None or "inference" not in listeners else Acceptance(self.jobs),
         )
 
     def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:
@@ -190,3 +210,15 @@ class HttpFront:
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:
     """The kinds of keys that may ask for what is not there: TorchServe asks for a key first."""
     return tuple(kind for kind in KINDS if kind in listeners)
+
+
+def _jobs(config: ServerConfig, store: Store | None, tokens: Tokens | None) -> DeferredJobs | None:
+    """None where requests are not deferred."""
+    if store is None or not config.jobs:
+        return None
+    book = JobBook(store, config.jobs_days, config.max_jobs, config.jobs_size)
+
+    def key_of(owner: str) -> Key | None:
+        return tokens.named(owner) if tokens is not None and owner else None
+
+    return DeferredJobs(book, config.jobs_at_once, config.max_response_size, key_of)

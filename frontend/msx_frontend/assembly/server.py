@@ -108,6 +108,8 @@ async def start_server(
     await context.state.commit()
     for listener in http:
         await listener.start()
+    await front.begin_jobs()
+    parts.push_async_callback(front.end_jobs)
     if (console := front.console) is not None:
         console.start({listener.name: str(listener.address) for listener in http})
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends

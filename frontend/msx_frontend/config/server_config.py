@@ -251,6 +251,11 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     max_images: Positive = 16
     max_image_size: Positive = 6553500
     image_fetch_timeout: UpToAnHour = 10.0
+    jobs: Switch = False
+    jobs_at_once: Positive = 16
+    jobs_days: Days = 1.0
+    jobs_size: Positive = 1 << 30
+    max_jobs: Positive = 100_000
     responses_store: Switch = False
     responses_store_days: Days = 30.0
     responses_store_size: Positive = 1 << 30

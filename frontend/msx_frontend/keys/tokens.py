@@ -57,6 +57,13 @@ class Tokens:
             raise InvalidKey(_REFUSED.format("Authorization"))
         return key
 
+    def named(self, name: str) -> Key:
+        """The operator's key of this name. Raises InvalidKey."""
+        key = next((key for key in self._given if key.name == name), None)
+        if key is None or self._clock() >= key.until:
+            raise InvalidKey(f'The key "{name}" was withdrawn.')
+        return key
+
     def regenerate(self, kind: str | None, authorization: str | None) -> Key:
         """Replace the generated key of this kind. The header must have an API key, which is returned.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,7 +60,7 @@ class Records:
             f"SELECT {_COLUMNS} FROM records WHERE kind = ? AND id = ? AND owner = ? AND expires > ?",  # noqa: S608
             (kind, id, owner, now),
         ).fetchone()
-        return None if row is None else Record(**dict(zip(_COLUMNS.split(", "), row, strict=True)))
+        return None if row is None else _record(row)
 
     def part(self, kind: str, id: str, name: str) -> bytes | None:
         row = self._db.execute(
@@ -68,6 +68,31 @@ class Records:
             (kind, id, name),
         ).fetchone()
         return None if row is None else bytes(row[0])
+
+    def lasting(self, kind: str, end: float) -> list[Record]:
+        """The records of a kind that expire at `end`, the oldest first."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM records WHERE kind = ? AND expires = ? ORDER BY number",  # noqa: S608 - constants
+            (kind, end),
+        ).fetchall()
+        return [_record(row) for row in rows]
+
+    def change(self, kind: str, id: str, head: bytes, expires: float) -> None:
+        """Give a record another head and end. A record that is gone is not an error."""
+        values = head, expires, kind, id
+        self._db.execute("UPDATE records SET head = ?, expires = ? WHERE kind = ? AND id = ?", values)
+
+    def add_part(self, kind: str, id: str, name: str, data: bytes) -> None:
+        """A record that is gone is not an error. What an accepted record grows by is not bounded."""
+        self._db.execute(
+            "INSERT INTO parts SELECT number, ?, 0, ? FROM records WHERE kind = ? AND id = ?", (name, data, kind, id)
+        )
+
+    def drop_part(self, kind: str, id: str, name: str) -> None:
+        self._db.execute(
+            "DELETE FROM parts WHERE name = ? AND record = (SELECT number FROM records WHERE kind = ? AND id = ?)",
+            (name, kind, id),
+        )
 
     def delete(self, kind: str, id: str, owner: str) -> bool:
         """False where there is no such record."""
@@ -110,3 +135,7 @@ class Records:
             " (SELECT owner FROM totals WHERE kind = ?1 ORDER BY bytes DESC LIMIT 1))",
             (kind,),
         )
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    return Record(**dict(zip(_COLUMNS.split(", "), row, strict=True)))

@@ -43,5 +43,8 @@ TABLES = """
     CREATE TRIGGER part_came AFTER INSERT ON parts BEGIN
         UPDATE records SET bytes = bytes + length(NEW.data) WHERE number = NEW.record;
     END;
+    CREATE TRIGGER part_went AFTER DELETE ON parts BEGIN
+        UPDATE records SET bytes = bytes - length(OLD.data) WHERE number = OLD.record;
+    END;
 """
 """`totals` is kept by triggers: bounds are checked without a look at each record."""

@@ -51,11 +51,11 @@ class Store:
 
     async def add(self, record: Record, parts: Mapping[str, bytes], bounds: Bounds) -> None:
         """Raises StoreUnavailable where a bound or the disk has no room for it."""
-        await self._call(lambda records: records.add(record, parts, bounds))
+        await self.run(lambda records: records.add(record, parts, bounds))
 
     async def find(self, kind: str, id: str, owner: str) -> Record | None:
         """None for a record that there is not, that has expired, or that is another owner's."""
-        return await self._call(lambda records: records.find(kind, id, owner, self._clock()))
+        return await self.run(lambda records: records.find(kind, id, owner, self._clock()))
 
     async def parts(self, kind: str, id: str, owner: str, names: Sequence[str]) -> list[bytes] | None:
         """The parts of these names; None where there is no such record."""
@@ -65,19 +65,19 @@ class Store:
                 return None
             return [records.part(kind, id, name) or b"" for name in names]
 
-        return await self._call(read)
+        return await self.run(read)
 
     async def delete(self, kind: str, id: str, owner: str) -> bool:
         """False where there is no such record."""
-        return await self._call(lambda records: records.delete(kind, id, owner))
+        return await self.run(lambda records: records.delete(kind, id, owner))
 
     async def totals(self) -> dict[str, tuple[int, int]]:
         """The number of records of each kind, and their bytes."""
-        return await self._call(lambda records: records.totals())
+        return await self.run(lambda records: records.totals())
 
     async def sweep(self) -> int:
         """Remove records that have expired; returns how many. The thread does so by itself, too."""
-        return await self._call(lambda records: records.sweep(self._clock()))
+        return await self.run(lambda records: records.sweep(self._clock()))
 
     def close(self) -> None:
         """Waits for what was called. May be called again."""
@@ -86,7 +86,8 @@ class Store:
             self._thread.join()
         self._db.close()
 
-    async def _call(self, work: Callable[[Records], T]) -> T:
+    async def run(self, work: Callable[[Records], T]) -> T:
+        """Run `work` in the thread, as one change. Raises what it raises; then nothing is changed."""
         if self._calls.qsize() >= MOST_WAITING or not self._thread.is_alive():
             raise StoreUnavailable(f"{self.path} has {MOST_WAITING} calls waiting. Try again later.")
         loop = asyncio.get_running_loop()

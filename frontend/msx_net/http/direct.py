@@ -18,7 +18,7 @@ from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model, check_priority
 from msx_net.http.asgi_request import SocketAddress
 from msx_net.http.cors import Cors, is_preflight
-from msx_net.http.family import JobRoute, JobTemplate, ReplySink, give_key
+from msx_net.http.family import Defers, JobRoute, JobTemplate, ReplySink, give_key
 from msx_net.http.head import Head
 from msx_net.http.known_head import KnownHead
 from msx_net.http.router import Match, Router, has_encoded_slash
@@ -65,8 +65,9 @@ class Direct:
         *,
         guard: PageGuard | None = None,
         heartbeats: StreamHeartbeats = OFF,
+        defers: Defers | None = None,
     ) -> None:
-        self._router, self._tokens = router, tokens
+        self._router, self._tokens, self._defers = router, tokens, defers
         self._guard, self.heartbeats = guard, heartbeats
         self.write_entry = access_log.write_entry
         """Logs a reply by what was asked, its id, when its request arrived and when it was answered."""
@@ -115,7 +116,9 @@ class Direct:
         head = Head(target.method, target.path, target.raw_path, target.query, headers, version)
         if is_preflight(head, match):
             return None
-        known = KnownHead(head, match, _template(target, head), self._cors_of(head), client, self._epoch)
+        later = self._defers.template(head, match.family) if self._defers is not None and head.prefer else None
+        template = later or _template(target, head)
+        known = KnownHead(head, match, template, self._cors_of(head), client, self._epoch)
         known.checked = self._tokens is not None and bool(match.kinds)
         known.refusal = self._refusal(head, match, server)
         return known

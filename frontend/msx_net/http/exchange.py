@@ -16,7 +16,7 @@ from msx_net.http.compression import accepted, compress, compressed_headers, dec
 from msx_net.http.cors import Cors, is_preflight
 from msx_net.http.direct import Direct
 from msx_net.http.failures import failure_event, failure_reply, no_route, reported
-from msx_net.http.family import Answer, AppRoute, Family, JobRoute, Reply
+from msx_net.http.family import Answer, AppRoute, Defers, Family, JobRoute, Reply
 from msx_net.http.request import Request
 from msx_net.http.response_head import ResponseHead
 from msx_net.http.router import Match, Router
@@ -56,12 +56,13 @@ class Exchange:
         held: HeldBytes | None = None,
         guard: PageGuard | None = None,
         heartbeats: StreamHeartbeats = OFF,
+        defers: Defers | None = None,
     ) -> None:
         self._router, self._access_log = router, access_log
         self._limit, self._tokens = limit, tokens
         self._cors = cors or Cors()
         self._held = held or HeldBytes()
-        self._guard, self._heartbeats = guard, heartbeats
+        self._guard, self._heartbeats, self._defers = guard, heartbeats, defers
 
     def direct(self) -> Direct:
         """Rules for connections that answer jobs by themselves: the same."""
@@ -74,6 +75,7 @@ class Exchange:
             self._limit,
             guard=self._guard,
             heartbeats=self._heartbeats,
+            defers=self._defers,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -99,6 +99,13 @@ class JobRoute(NamedTuple):
     template: Callable[[Head, Names], JobTemplate]
 
 
+class Defers(Protocol):
+    """Decides which requests are accepted now and answered later."""
+
+    def template(self, head: Head, family: Family) -> JobTemplate | None:
+        """Makes what accepts requests with this head; None where they are answered now."""
+
+
 Answer = Callable[[Request], Awaitable[Reply]]
 AnswersAsgi = Callable[[AsgiRequest, Receive, Send], Awaitable[int]]
 """Returns the status of the reply. May raise ServiceError before it has begun, and StreamBroken behind that."""

@@ -19,6 +19,7 @@ class Head:
         "keeps_alive",
         "method",
         "path",
+        "prefer",
         "query",
         "raw_headers",
         "raw_path",
@@ -38,6 +39,8 @@ class Head:
         """The header of this name, or a key in `x-api-key`, as Anthropic's clients send it."""
         self.keeps_alive = http_version != "1.0"
         self.given_id: bytes | None = None
+        self.prefer = b""
+        """The preferences of RFC 7240, of all headers of this name."""
         self._texts: list[tuple[str, str]] | None = None
         for name, value in headers:
             self._read(name, value)
@@ -58,6 +61,8 @@ class Head:
             self.keeps_alive = self.keeps_alive and b"close" not in value.lower()
         elif name == b"x-request-id":
             self.given_id = value
+        elif name == b"prefer":
+            self.prefer = b"%b,%b" % (self.prefer, value) if self.prefer else value
 
     def headers(self) -> list[tuple[str, str]]:
         if self._texts is None:

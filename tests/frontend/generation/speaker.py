@@ -16,6 +16,7 @@ from msx_core.service_errors import ModelNotFound, ServiceError
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits
 from msx_frontend.apis.anthropic.family import anthropic
 from msx_frontend.apis.cohere.family import cohere
+from msx_frontend.apis.jobs.family import jobs_api
 from msx_frontend.apis.kserve.family import kserve_generate
 from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.ollama.family import ollama
@@ -25,6 +26,8 @@ from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.apis.vllm.family import vllm
+from msx_frontend.deferred.accepting import Acceptance
+from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.text_models import DEFAULT_IMAGE_LIMITS, TextModels
 from msx_frontend.job import Job
@@ -129,6 +132,7 @@ class Speaker:
     image_limits: ImageLimits = DEFAULT_IMAGE_LIMITS
     held: HeldBytes = field(default_factory=HeldBytes)
     kept: KeptResponses | None = None
+    jobs_of: DeferredJobs | None = None
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -151,15 +155,17 @@ class Speaker:
             kserve_generate(texts),
             llm_serving(texts),
         )
-        self.router = Router(families, TORCHSERVE)
+        every = *families, jobs_api(self.jobs_of)
+        self.router = Router(every, TORCHSERVE)
         tokens = None if self.check_token is None else cast(ChecksKeys, self)
         self.app = exchange_of(
-            *families,
+            *every,
             log=cast(AccessLog, self.log),
             limit=self.size,
             tokens=tokens,
             held=self.held,
             heartbeats=self.heartbeats,
+            defers=None if self.jobs_of is None else Acceptance(self.jobs_of),
         )
 
     # -- as the server's keys --

@@ -159,7 +159,7 @@ def test_too_many_calls_are_refused(store: Store, monkeypatch: pytest.MonkeyPatc
 def test_a_bug_fails_its_call_alone(store: Store) -> None:
     async def test() -> None:
         with pytest.raises(ZeroDivisionError):
-            await store._call(lambda _: 1 // 0)
+            await store.run(lambda _: 1 // 0)
         await store.add(record("a"), {}, BOUNDS)
 
     run(test())

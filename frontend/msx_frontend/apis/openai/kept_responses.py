@@ -39,7 +39,10 @@ class KeptResponses:
         self._bounds = Bounds(MOST, size, "responses_store_size", drops_oldest=True)
 
     @classmethod
-    def of(cls, config: ServerConfig, store: Store) -> KeptResponses:
+    def of(cls, config: ServerConfig, store: Store | None) -> KeptResponses | None:
+        """None where the server keeps no responses."""
+        if store is None or not config.responses_store:
+            return None
         return cls(store, config.responses_store_days, config.responses_store_size, config.max_request_size)
 
     async def keep(self, response: Item, items: list[Item], owner: str) -> bool:

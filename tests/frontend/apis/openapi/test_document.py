@@ -114,6 +114,8 @@ def test_replies_have_schemas() -> None:
         "get /api-description",
         "get /cluster",
         "get /health",
+        "get /jobs/{id}/events",
+        "get /jobs/{id}/result",
         "get /metrics",
         "get /token",
     }

@@ -1,0 +1,195 @@
+"""Answers of `/jobs`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Literal
+
+import msgspec
+
+from msx_core.replies.stream_heartbeat import is_event_stream
+from msx_core.service_errors import BadRequest, ResourceNotFound
+from msx_frontend.deferred.book import DAY, Kept
+from msx_frontend.deferred.entry import Entry
+from msx_frontend.deferred.errors import NO_JOBS, JobGone, UnknownJob
+from msx_frontend.deferred.records import LateReply, created_of
+from msx_frontend.deferred.runner import DeferredJobs
+from msx_net.http.family import JSON, Reply
+from msx_net.http.request import Request
+from msx_net.http.wire import JSON_HEADERS
+
+LONGEST_WAIT = 60.0
+"""Seconds."""
+AGAIN = "1"
+"""Seconds after which a client may ask again for a result."""
+EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
+LAST_EVENT = b"last-event-id"
+END = b"\n\n"
+
+
+class JobStatus(msgspec.Struct):
+    """Times in seconds since the epoch."""
+
+    id: str
+    path: str
+    state: Literal["queued", "running", "done", "cancelled"]
+    place: int
+    """How many jobs run before it, at most."""
+    created: float
+    started: float | None
+    ended: float | None
+    expires: float | None
+    """The end of its reply."""
+    status: int | None
+    """The status of its reply."""
+
+
+class RemovedJob(msgspec.Struct):
+    id: str
+    state: Literal["cancelled", "forgotten"]
+
+
+class JobAnswers:
+    """`runner` is None where requests are not deferred. Methods raise UnknownJob, JobGone and StoreUnavailable."""
+
+    def __init__(self, runner: DeferredJobs | None) -> None:
+        self._runner = runner
+
+    async def show(self, request: Request) -> Reply:
+        id, owner = request.names["id"], owner_of_request(request)
+        wait = _wait(request.query.get("wait", "0"))
+        if wait and (entry := self._jobs.find(id, owner)) is not None:
+            await _until_ended(entry, wait)
+        return _json(await self._status(id, owner))
+
+    async def result(self, request: Request) -> Reply:
+        id, owner = request.names["id"], owner_of_request(request)
+        if self._jobs.find(id, owner) is not None:
+            reply = _json(await self._status(id, owner))
+            return reply._replace(status=202, headers=[*JSON, ("retry-after", AGAIN)])
+        late = await self._reply(id, owner)
+        return Reply(late.body, late.status, late.headers)
+
+    async def events(self, request: Request) -> Reply:
+        id, owner = request.names["id"], owner_of_request(request)
+        last = _last_event(request.call.header(LAST_EVENT))
+        entry = self._jobs.find(id, owner)
+        if entry is None:
+            late = await self._reply(id, owner)
+            _check_events(is_event_stream(late.headers))
+            return Reply(b"".join(_numbered(late.body, last)[0]), 200, EVENT_STREAM)
+        while entry.is_open and entry.sink is None:
+            await entry.wait()
+        return Reply(self._grow(entry, last), 200, EVENT_STREAM)
+
+    async def remove(self, request: Request) -> Reply:
+        id, owner = request.names["id"], owner_of_request(request)
+        if (entry := self._jobs.find(id, owner)) is not None:
+            await self._jobs.cancel(entry)
+            return _json(RemovedJob(id, "cancelled"))
+        if not await self._jobs.book.delete(id, owner):
+            raise self._missing(id)
+        return _json(RemovedJob(id, "forgotten"))
+
+    @property
+    def _jobs(self) -> DeferredJobs:
+        if self._runner is None:
+            raise ResourceNotFound(NO_JOBS)
+        return self._runner
+
+    async def _status(self, id: str, owner: str) -> JobStatus:
+        kept = await self._kept(id, owner)
+        entry = self._jobs.find(id, owner)
+        head, place = (kept.head, 0) if entry is None else (entry.head, self._jobs.place(entry))
+        expires = kept.expires if kept.has_ended else None
+        return JobStatus(id, head.path, head.state, place, kept.created, head.started, head.ended, expires, head.status)
+
+    async def _kept(self, id: str, owner: str) -> Kept:
+        kept = await self._jobs.book.find(id, owner)
+        if kept is None:
+            raise self._missing(id)
+        return kept
+
+    async def _reply(self, id: str, owner: str) -> LateReply:
+        """The reply of a job that has ended."""
+        kept = await self._kept(id, owner)
+        if kept.head.state == "cancelled":
+            raise JobGone("The job was cancelled.")
+        reply = await self._jobs.book.reply(id, owner)
+        if reply is None:
+            raise self._missing(id)
+        return reply
+
+    def _missing(self, id: str) -> UnknownJob | JobGone:
+        created, days = created_of(id), self._jobs.book.days
+        if created is not None and created + days * DAY < time.time():
+            return JobGone(f"The reply of the job was kept for {days:g} days (jobs_days).")
+        return UnknownJob(id)
+
+    async def _grow(self, entry: Entry, last: int) -> AsyncIterator[bytes]:
+        """The events of a stream behind number `last`, while it grows."""
+        known, read, number = entry.sink, 0, 0
+        while True:
+            is_open = entry.is_open
+            if entry.sink is not None and entry.sink is not known:  # it runs again
+                known, read, last, number = entry.sink, 0, max(last, number), 0
+            data = bytes(known.data[read:]) if known is not None and known.is_events else b""
+            found, size = _numbered(data, last, number)
+            number += data.count(END)
+            read += size
+            if found:
+                yield b"".join(found)
+            if not is_open:
+                return
+            await entry.wait()
+
+
+def owner_of_request(request: Request) -> str:
+    """The name of the key that asks; "" for the generated key, and without keys."""
+    return "" if request.call.key is None else request.call.key.name
+
+
+async def _until_ended(entry: Entry, wait: float) -> None:
+    async def ended() -> None:
+        while entry.is_open:
+            await entry.wait()
+
+    try:
+        await asyncio.wait_for(ended(), wait)
+    except asyncio.TimeoutError:
+        return
+
+
+def _wait(text: str) -> float:
+    try:
+        wait = float(text)
+    except ValueError:
+        wait = -1.0
+    if not 0 <= wait <= LONGEST_WAIT:
+        raise BadRequest(f"wait: expected seconds from 0 to {LONGEST_WAIT:g}, not {text[:20]!r}.")
+    return wait
+
+
+def _last_event(text: str) -> int:
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise BadRequest(f"Last-Event-ID: expected the number of an event, not {text[:20]!r}.")
+    return int(text or 0)
+
+
+def _check_events(is_events: bool) -> None:
+    if not is_events:
+        raise BadRequest("The reply of this job is not a stream of events: ask for its result.")
+
+
+def _numbered(data: bytes, last: int, before: int = 0) -> tuple[list[bytes], int]:
+    """The whole events in `data` behind number `last`, each with its number, and the bytes of all whole ones. `before`
+    is the number of events before them."""
+    *events, rest = data.split(END)
+    found = [b"id: %d\n%b%b" % (number, event, END) for number, event in enumerate(events, before + 1) if number > last]
+    return found, len(data) - len(rest)
+
+
+def _json(value: JobStatus | RemovedJob) -> Reply:
+    return Reply(msgspec.json.encode(value), 200, JSON_HEADERS)

@@ -1,0 +1,140 @@
+"""The jobs of the store, each change on the disk before it is told."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+from msx_frontend.deferred.errors import KeyOfAnotherBody
+from msx_frontend.deferred.records import (
+    IDEMPOTENCY,
+    KIND,
+    REPLY,
+    REQUEST,
+    Deferred,
+    JobHead,
+    LateReply,
+    body_digest,
+    decode_head,
+    decode_reply,
+    decode_request,
+    encode,
+    idempotency_id,
+    new_job_id,
+)
+from msx_frontend.store.records import Bounds, Record, Records
+from msx_frontend.store.store import Store
+
+ENDLESS = 1e12
+"""The end of a record that no sweep removes, in seconds since the epoch: a job that has not run."""
+DAY = 86_400.0
+
+
+class Kept(NamedTuple):
+    """A job as it is on the disk. `created` and `expires` in seconds since the epoch."""
+
+    id: str
+    owner: str
+    created: float
+    expires: float
+    head: JobHead
+
+    @property
+    def has_ended(self) -> bool:
+        return self.expires < ENDLESS
+
+
+class Accepted(NamedTuple):
+    """`is_new` is False where the same request was accepted before."""
+
+    job: Kept
+    is_new: bool
+
+
+class JobBook:
+    """Methods raise StoreUnavailable."""
+
+    def __init__(self, store: Store, days: float, most: int, size: int) -> None:
+        """`days` for which a reply is kept; `most` jobs of `size` bytes."""
+        self._store, self.days = store, days
+        self._bounds = Bounds(most, size, "jobs_size")
+
+    async def accept(self, asked: Deferred, path: str, owner: str, key: str) -> Accepted:
+        """Write the request to the disk. `key`: its Idempotency-Key, or "". Raises StoreFull, KeyOfAnotherBody."""
+        record, parts = _record(path, owner), {REQUEST: encode(asked)}
+        digest = body_digest(asked.body)
+        twin = idempotency_id(owner, asked.target, key) if key else ""
+
+        def write(records: Records) -> Accepted:
+            if twin and (known := self._known(records, twin, owner, digest)) is not None:
+                return Accepted(known, is_new=False)
+            records.add(record, parts, self._bounds)
+            if twin:
+                note = Record(
+                    kind=IDEMPOTENCY,
+                    id=twin,
+                    owner=owner,
+                    created=record.created,
+                    expires=record.created + self.days * DAY,
+                    head=digest + record.id.encode(),
+                )
+                records.delete(IDEMPOTENCY, twin, owner)
+                records.add(note, {}, self._bounds)
+            return Accepted(_kept(record), is_new=True)
+
+        return await self._store.run(write)
+
+    async def find(self, id: str, owner: str) -> Kept | None:
+        found = await self._store.find(KIND, id, owner)
+        return None if found is None else _kept(found)
+
+    async def request(self, id: str, owner: str) -> Deferred | None:
+        found = await self._store.parts(KIND, id, owner, [REQUEST])
+        return decode_request(found[0]) if found and found[0] else None
+
+    async def reply(self, id: str, owner: str) -> LateReply | None:
+        found = await self._store.parts(KIND, id, owner, [REPLY])
+        return decode_reply(found[0]) if found and found[0] else None
+
+    async def end(self, id: str, head: JobHead, reply: LateReply | None) -> float:
+        """Write how it ended, and forget what was asked; returns until when that is kept."""
+        expires = time.time() + self.days * DAY
+
+        def write(records: Records) -> None:
+            records.change(KIND, id, encode(head), expires)
+            records.drop_part(KIND, id, REQUEST)
+            if reply is not None:
+                records.add_part(KIND, id, REPLY, encode(reply))
+
+        await self._store.run(write)
+        return expires
+
+    async def delete(self, id: str, owner: str) -> bool:
+        return await self._store.delete(KIND, id, owner)
+
+    async def open_jobs(self) -> list[Kept]:
+        """Jobs that have not ended, the oldest first."""
+        found = await self._store.run(lambda records: records.lasting(KIND, ENDLESS))
+        return [_kept(record) for record in found]
+
+    def _known(self, records: Records, twin: str, owner: str, digest: bytes) -> Kept | None:
+        """The job of an earlier request with this Idempotency-Key."""
+        now = time.time()
+        note = records.find(IDEMPOTENCY, twin, owner, now)
+        if note is None:
+            return None
+        if note.head[: len(digest)] != digest:
+            raise KeyOfAnotherBody
+        found = records.find(KIND, note.head[len(digest) :].decode(), owner, now)
+        return None if found is None else _kept(found)
+
+
+def _record(path: str, owner: str) -> Record:
+    now = time.time()
+    return Record(
+        kind=KIND, id=new_job_id(), owner=owner, created=now, expires=ENDLESS, head=encode(JobHead(path=path))
+    )
+
+
+def _kept(record: Record) -> Kept:
+    return Kept(record.id, record.owner, record.created, record.expires, decode_head(record.head))

@@ -1,0 +1,36 @@
+"""One job that has not ended, in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from msx_frontend.deferred.records import JobHead
+
+if TYPE_CHECKING:
+    from msx_frontend.deferred.sink import LateSink
+
+
+class Entry:
+    """`number` counts the jobs of this server; `created` is in seconds since the epoch."""
+
+    __slots__ = ("_changed", "created", "head", "id", "number", "owner", "sink", "tries")
+
+    def __init__(self, id: str, owner: str, created: float, head: JobHead, number: int) -> None:
+        self.id, self.owner, self.created, self.head, self.number = id, owner, created, head, number
+        self.sink: LateSink | None = None
+        self.tries = 0
+        self._changed = asyncio.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self.head.state in ("queued", "running")
+
+    def changed(self) -> None:
+        """Wake those who wait."""
+        waited, self._changed = self._changed, asyncio.Event()
+        waited.set()
+
+    async def wait(self) -> None:
+        """Returns at the next change."""
+        await self._changed.wait()

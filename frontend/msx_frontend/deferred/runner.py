@@ -1,0 +1,193 @@
+"""Runs jobs: those that wait, some at a time, and each again that a full or stopping server did not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from msx_core.service_errors import DeadlineExceeded, ResourceNotFound, ServiceError, ServiceUnavailable, WorkerDied
+from msx_frontend.deferred.book import DAY, JobBook, Kept
+from msx_frontend.deferred.entry import Entry
+from msx_frontend.deferred.records import CANCELLED, LateReply
+from msx_frontend.deferred.sink import LateSink
+from msx_frontend.store.errors import StoreUnavailable
+from msx_net.http.direct import Direct
+from msx_net.http.failures import reported
+from msx_net.http.job_reply import begin
+from msx_net.http.known_head import KnownHead
+from msx_net.keys import ClientKey
+
+log = logging.getLogger("msx.jobs")
+
+AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
+"""Seconds until a job is tried again that found no room: the first time, and after many."""
+MOST_DEATHS = 3
+"""How often a job may end a worker: the reply of the last time is its own."""
+CLIENT = "job"
+"""Stands for the client's address in the access log."""
+
+
+class DeferredJobs:
+    def __init__(self, book: JobBook, at_once: int, limit: int, key_of: Callable[[str], ClientKey | None]) -> None:
+        """`limit`: bytes of a stream that is kept; `key_of` the name of a key is that key, or None where none is
+        asked for; it raises InvalidKey."""
+        self.book = book
+        self._at_once, self._limit, self._key_of = at_once, limit, key_of
+        self._direct: Direct | None = None
+        self._entries: dict[str, Entry] = {}
+        self._waiting: deque[Entry] = deque()
+        self._running = 0
+        self._number = self._started = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def begin(self, direct: Direct) -> None:
+        """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
+        self._direct = direct
+        for kept in await self.book.open_jobs():
+            self.add(kept)
+
+    async def close(self) -> None:
+        """Start no further jobs; those that have not ended run after the next start. Idempotent."""
+        self._direct = None
+        for entry in list(self._entries.values()):
+            if entry.sink is not None and entry.sink.job is not None:
+                entry.sink.job.cancel(ServiceUnavailable("The server is shutting down."))
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def add(self, kept: Kept) -> Entry:
+        """A job that was accepted."""
+        self._number += 1
+        entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head, self._number)
+        entry.head.state = "queued"
+        self._queue(entry)
+        return entry
+
+    def find(self, id: str, owner: str) -> Entry | None:
+        """None for a job that has ended, that there is not, or that is another owner's."""
+        entry = self._entries.get(id)
+        return entry if entry is not None and entry.owner == owner else None
+
+    def place(self, entry: Entry) -> int:
+        """How many jobs run before it, at most."""
+        return max(entry.number - self._started - 1, 0) if entry.head.state == "queued" else 0
+
+    async def cancel(self, entry: Entry) -> None:
+        """Raises StoreUnavailable; then it goes on."""
+        head = entry.head
+        was, head.state, head.ended, head.status = head.state, "cancelled", time.time(), CANCELLED
+        try:
+            await self.book.end(entry.id, head, None)
+        except StoreUnavailable:
+            head.state = was
+            raise
+        sink, entry.sink = entry.sink, None
+        if sink is not None and sink.job is not None:
+            sink.job.cancel()
+        self._forget(entry)
+
+    # -- one job --
+
+    def _queue(self, entry: Entry) -> None:
+        self._waiting.append(entry)
+        self._next()
+
+    def _next(self) -> None:
+        while self._waiting and self._running < self._at_once and self._direct is not None:
+            entry = self._waiting.popleft()
+            if entry.is_open:
+                self._running += 1
+                self._started = max(self._started, entry.number)
+                self._spawn(self._run(entry, self._direct))
+
+    async def _run(self, entry: Entry, direct: Direct) -> None:
+        try:
+            await self._begin(entry, direct)
+        except StoreUnavailable as error:
+            self._over(entry, error)
+        except Exception as error:
+            log.error("the job %s cannot be run: %s", entry.id, error)
+            reply = LateReply(500, [], b"")
+            self._spawn(self._end(entry, reply))
+
+    async def _begin(self, entry: Entry, direct: Direct) -> None:
+        asked = await self.book.request(entry.id, entry.owner)
+        if asked is None or not entry.is_open:
+            self._over(entry, None)
+            return
+        entry.head.state, entry.head.started = "running", time.time()
+        known = direct.know(b"POST", asked.target, asked.headers, CLIENT, ("", 0), "1.1")
+        if known is None:
+            raise ResourceNotFound(f"No model answers {entry.head.path} any more.")
+
+        def ended(reply: LateReply, error: ServiceError | None) -> None:
+            direct.write_entry(((*known.asked[:-1], reply.status), entry.id, sink.started, time.monotonic()))
+            self._ended(entry, reply, error)
+
+        sink = entry.sink = LateSink(entry.id, known, direct.held.hold(), self._limit, ended, entry.changed)
+        entry.changed()
+        self._submit(entry, sink, known, asked.body)
+
+    def _submit(self, entry: Entry, sink: LateSink, known: KnownHead, body: bytes) -> None:
+        try:
+            if time.time() > entry.created + self.book.days * DAY:
+                raise DeadlineExceeded(f"The job could not be run for {self.book.days:g} days (jobs_days).")
+            if known.refusal is not None:
+                raise known.refusal
+            sink.hold(len(body))
+            known.use(self._key_of(entry.owner))
+        except Exception as error:
+            sink.fail(reported(error, entry.id))
+        else:
+            begin(known.template, entry.id, body, sink)
+
+    def _ended(self, entry: Entry, reply: LateReply, error: ServiceError | None) -> None:
+        if not entry.is_open:
+            self._running -= 1
+            self._next()
+        elif isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and entry.tries < MOST_DEATHS - 1):
+            self._over(entry, error)
+        else:
+            self._spawn(self._end(entry, reply))
+
+    def _over(self, entry: Entry, error: ServiceError | None) -> None:
+        """Give its turn to another; with an error it is tried again."""
+        self._running -= 1
+        entry.sink, entry.head.state = None, "queued" if entry.is_open else entry.head.state
+        if error is not None and entry.is_open and self._direct is not None:
+            wait = min(AGAIN_AFTER * 2 ** min(entry.tries, 10), AGAIN_AT_MOST)
+            entry.tries += 1
+            asyncio.get_running_loop().call_later(wait, self._queue, entry)
+        self._next()
+
+    async def _end(self, entry: Entry, reply: LateReply) -> None:
+        """Write the reply to the disk, where need be when there is room again: its turn lasts until then."""
+        wait = AGAIN_AFTER
+        done = msgspec.structs.replace(entry.head, state="done", ended=time.time(), status=reply.status)
+        while entry.is_open:
+            try:
+                await self.book.end(entry.id, done, reply)
+                entry.head = done if entry.is_open else entry.head
+            except StoreUnavailable as error:
+                log.error("the reply of the job %s waits to be kept: %s", entry.id, error)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, AGAIN_AT_MOST)
+        self._running -= 1
+        self._forget(entry)
+        self._next()
+
+    def _forget(self, entry: Entry) -> None:
+        self._entries.pop(entry.id, None)
+        entry.changed()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,363 @@
+"""Requests that are deferred, to models that answer by a script."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
+from msx_frontend.deferred.book import DAY, JobBook
+from msx_frontend.deferred.runner import DeferredJobs
+from msx_frontend.store.store import Store
+from msx_net.keys import ClientKey
+from tests.frontend.generation.speaker import Speaker, say, say_so_far, words
+from tests.frontend.keys.some import some_key
+from tests.loops import run
+from tests.net.http.client import Exchange
+
+PATH = "/v1/completions"
+ASKED = {"prompt": "hi"}
+SECRET = "Bearer ann-has-a-secret"
+KEYS = {SECRET: some_key("ann"), "Bearer bob": some_key("bob")}
+
+
+class Served:
+    def __init__(self, speaker: Speaker, runner: DeferredJobs, store: Store) -> None:
+        self.speaker, self.runner, self.store = speaker, runner, store
+
+    async def defer(self, body: Any = ASKED, status: int = 202, path: str = PATH, **headers: str) -> str:
+        """The id of the job."""
+        exchange = await self.post(body, path, **headers)
+        assert exchange.status == status, exchange.body
+        return str(exchange.json["id"]) if status == 202 else exchange.body.decode()
+
+    async def post(self, body: Any = ASKED, path: str = PATH, **headers: str) -> Exchange:
+        return await self.speaker.begin(path, body, **{"prefer": "respond-async", **headers}).finish()
+
+    async def get(self, path: str, method: str = "GET", **headers: str) -> Exchange:
+        return await self.speaker.begin(f"/jobs/{path}", None, method, **headers).finish()
+
+    async def ended(self, id: str, **headers: str) -> Any:
+        """How the job stands when it has ended."""
+        status = (await self.get(f"{id}?wait=60", **headers)).json
+        assert status["state"] in ("done", "cancelled"), status
+        return status
+
+
+def key_of(owner: str) -> ClientKey | None:
+    if not owner:
+        return None
+    found = next((key for key in KEYS.values() if key.name == owner), None)
+    if found is None:
+        raise InvalidKey("The key was withdrawn.")
+    return found
+
+
+@asynccontextmanager
+async def serving(
+    folder: Path, *script: Any, begins: bool = True, at_once: int = 4, most: int = 100, size: int = 1 << 20, **more: Any
+) -> AsyncIterator[Served]:
+    store = Store(folder / "store.db")
+    runner = DeferredJobs(JobBook(store, 1.0, most, size), at_once, 10_000, key_of)
+    speaker = Speaker(list(script), jobs_of=runner, **more)
+    if begins:
+        await runner.begin(speaker.app.direct())
+    try:
+        yield Served(speaker, runner, store)
+    finally:
+        await runner.close()
+        store.close()
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_frontend.deferred.runner.AGAIN_AFTER", 0.0)
+
+
+def test_a_reply_comes_later_as_it_would_have_been(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            now = await served.speaker.ask(PATH, ASKED)
+            accepted = await served.post()
+            id = accepted.json["id"]
+            assert (accepted.status, accepted.headers["preference-applied"]) == (202, "respond-async")
+            assert accepted.headers["location"] == f"/jobs/{id}"
+            status = await served.ended(id)
+            assert (status["path"], status["status"], status["place"]) == (PATH, 200, 0)
+            assert status["created"] <= status["started"] <= status["ended"] < status["expires"]
+            later = await served.get(f"{id}/result")
+            assert (later.status, later.headers["content-type"]) == (200, now.headers["content-type"])
+            assert {**later.json, "id": "", "created": 0} == {**now.json, "id": "", "created": 0}
+            assert (f"POST {PATH}", 202) in served.speaker.log.lines
+            assert (f"POST {PATH}", 200) in served.speaker.log.lines
+
+    run(test())
+
+
+def test_a_refusal_is_a_reply_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            id = await served.defer({"prompt": 3})
+            assert (await served.ended(id))["status"] == 400
+            later = await served.get(f"{id}/result")
+            assert (later.status, later.json["error"]["param"]) == (400, "prompt")
+
+    run(test())
+
+
+def test_a_job_that_has_not_ended(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1) as served:
+            ids = [await served.defer() for _ in range(3)]
+            await served.speaker.next_job()
+            states = [(await served.get(id)).json for id in ids]
+            assert [(one["state"], one["place"]) for one in states] == [("running", 0), ("queued", 0), ("queued", 1)]
+            early = await served.get(f"{ids[0]}/result")
+            assert (early.status, early.headers["retry-after"], early.json["state"]) == (202, "1", "running")
+            assert (await served.get(f"{ids[0]}?wait=0.001")).json["state"] == "running"
+
+    run(test())
+
+
+def test_events_come_while_it_runs_and_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.defer({**ASKED, "stream": True})
+            job = await served.speaker.next_job()
+            live = served.speaker.begin(f"/jobs/{id}/events", None, "GET")
+            first, *rest = words("a", "b")
+            say_so_far(job, first)
+            await live.until_chunks(1)
+            assert b'"text":"a"' in live.body
+            assert live.body.startswith(b"id: 1\ndata: {")
+            say(job, *rest)
+            await live.finish()
+            await served.ended(id)
+            again = await served.get(f"{id}/events")
+            assert again.body == live.body
+            assert again.headers["content-type"].startswith("text/event-stream")
+            assert again.body.endswith(b"data: [DONE]\n\n")
+            behind = await served.get(f"{id}/events", last_event_id="1")
+            assert behind.body == again.body[again.body.index(b"id: 2\n") :]
+            result = await served.get(f"{id}/result")
+            assert b"id: " not in result.body
+            assert result.body.count(b"\n\n") == again.body.count(b"\n\n")
+
+    run(test())
+
+
+def test_a_stream_that_fails_ends_with_its_error(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.defer({**ASKED, "stream": True})
+            for number in range(3):
+                say_so_far(await served.speaker.next_job(number), words("a")[0], WorkerDied("it did"))
+            await served.ended(id)
+            assert b'data: {"error":{"message":"Worker died. it did"' in (await served.get(f"{id}/events")).body
+
+    run(test())
+
+
+def test_a_whole_reply_has_no_events(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            id = await served.defer()
+            await served.ended(id)
+            refused = await served.get(f"{id}/events")
+            assert (refused.status, refused.json["message"]) == (
+                400,
+                "The reply of this job is not a stream of events: ask for its result.",
+            )
+
+    run(test())
+
+
+def test_a_job_outlives_the_server(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as first:
+            ids = [await first.defer({"prompt": f"{number}"}) for number in range(3)]
+        async with serving(tmp_path, at_once=1) as second:
+            say(await second.speaker.next_job(0), *words("a"))
+            await second.speaker.next_job(1)  # it runs when the server ends
+        async with serving(tmp_path, words("b")) as third:
+            for id in ids:
+                assert (await third.ended(id))["status"] == 200
+            assert [one.prompt for one in third.speaker.asked] == ["1", "2"]
+            assert (await third.get(f"{ids[0]}/result")).json["choices"][0]["text"] == "a"
+
+    run(test())
+
+
+def test_a_job_without_room_is_tried_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a"), refusal=Overloaded("full")) as served:
+            id = await served.defer()
+            entry = served.runner.find(id, "")
+            assert entry is not None
+            while entry.tries < 3:
+                await asyncio.sleep(0.001)
+            assert (await served.get(f"{id}/result")).status == 202
+            served.speaker.refusal = None
+            assert (await served.ended(id))["status"] == 200
+
+    run(test())
+
+
+def test_a_job_that_ends_workers_is_not_tried_for_ever(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, [WorkerDied("it did")]) as served:
+            id = await served.defer()
+            assert (await served.ended(id))["status"] == 503
+            assert len(served.speaker.jobs) == 3
+            assert "Worker died" in (await served.get(f"{id}/result")).json["error"]["message"]
+
+    run(test())
+
+
+def test_a_job_is_cancelled(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1) as served:
+            running, queued = await served.defer(), await served.defer()
+            job = await served.speaker.next_job()
+            for id in (queued, running):
+                assert (await served.get(id, "DELETE")).json == {"id": id, "state": "cancelled"}
+                assert (await served.get(id)).json["state"] == "cancelled"
+                gone = await served.get(f"{id}/result")
+                assert (gone.status, gone.json["message"]) == (410, "The job was cancelled.")
+            assert job.done
+            third = await served.defer()
+            say(await served.speaker.next_job(1), *words("a"))
+            assert (await served.ended(third))["status"] == 200
+            assert (await served.get(third, "DELETE")).json["state"] == "forgotten"
+            assert (await served.get(third)).status == 404
+
+    run(test())
+
+
+def test_a_job_is_its_keys(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a"), check_token=lambda given: KEYS[given or ""]) as served:
+            id = await served.defer(authorization=SECRET)
+            await served.ended(id, authorization=SECRET)
+            for path, method in ((id, "GET"), (f"{id}/result", "GET"), (f"{id}/events", "GET"), (id, "DELETE")):
+                assert (await served.get(path, method, authorization="Bearer bob")).status == 404
+            assert (await served.get(f"{id}/result", authorization=SECRET)).status == 200
+        assert b"has-a-secret" not in (tmp_path / "store.db").read_bytes()
+
+    run(test())
+
+
+def test_a_job_of_a_key_that_was_withdrawn_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        keys = {SECRET: some_key("gone")}
+        async with serving(tmp_path, words("a"), check_token=lambda given: keys[given or ""]) as served:
+            id = await served.defer(authorization=SECRET)
+            assert (await served.ended(id, authorization=SECRET))["status"] == 401
+            assert served.speaker.jobs == []
+
+    run(test())
+
+
+def test_the_same_idempotency_key_is_the_same_job(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            first = await served.defer(idempotency_key="k")
+            assert await served.defer(idempotency_key="k") == first
+            await served.ended(first)
+            assert await served.defer(idempotency_key="k") == first
+            assert await served.defer(idempotency_key="other") != first
+            other = "/openai" + PATH
+            assert await served.defer(path=other, idempotency_key="k") != first
+            refused = await served.post({"prompt": "other"}, idempotency_key="k")
+            assert refused.status == 422
+            assert "was sent with another body before" in refused.body.decode()
+            assert (await served.post(idempotency_key="k" * 256)).status == 400
+            assert len(served.speaker.jobs) == 3
+
+    run(test())
+
+
+def test_an_idempotency_key_in_flight_is_a_conflict(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            exchanges = await asyncio.gather(*(served.post(idempotency_key="k") for _ in range(2)))
+            assert sorted(one.status for one in exchanges) == [202, 409]
+
+    run(test())
+
+
+def test_a_full_store_refuses(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False, most=1) as served:
+            await served.defer()
+            assert "The store is full" in await served.defer(status=503)
+        async with serving(tmp_path, words("a")) as again:
+            assert [await again.ended(one.id) for one in [*again.runner._entries.values()]]
+
+    run(test())
+
+
+def test_a_packed_body_is_kept_as_it_is_read(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            packed = gzip.compress(msgspec.json.encode(ASKED))
+            id = await served.defer(packed, content_encoding="gzip")
+            assert (await served.ended(id))["status"] == 200
+
+    run(test())
+
+
+def test_unknown_and_old_jobs(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            for id in ("x", "job_zzzzzzzz" + 32 * "0", f"job_ffffffff{32 * '0'}"):
+                assert (await served.get(id)).status == 404
+                assert (await served.get(f"{id}/result")).status == 404
+            old = await served.get(f"job_00000001{32 * '0'}/result")
+            assert (old.status, old.json["message"]) == (410, "The reply of the job was kept for 1 days (jobs_days).")
+            for wait in ("-1", "61", "x", "nan"):
+                assert (await served.get(f"x?wait={wait}")).status == 400
+            assert (await served.get("x/events", last_event_id="x")).status == 400
+
+    run(test())
+
+
+@pytest.mark.parametrize("prefer", ["", "wait=10", "respond-asynchronously"])
+def test_other_preferences_change_nothing(tmp_path: Path, prefer: str) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            exchange = await served.speaker.ask(PATH, ASKED, prefer=prefer)
+            assert exchange.status == 200
+
+    run(test())
+
+
+def test_without_jobs_prefer_has_no_effect() -> None:
+    async def test() -> None:
+        speaker = Speaker([words("a")])
+        exchange = await speaker.ask(PATH, ASKED, prefer="respond-async, wait=5")
+        assert (exchange.status, exchange.headers.get("preference-applied")) == (200, None)
+        for path in ("x", "x/result", "x/events"):
+            refused = await speaker.ask(f"/jobs/{path}", None, "GET")
+            assert (refused.status, "jobs=true" in refused.json["message"]) == (404, True)
+
+    run(test())
+
+
+def test_a_job_waits_for_its_models_days_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as first:
+            id = await first.defer()
+        monkeypatch.setattr("msx_frontend.deferred.runner.DAY", -DAY)
+        async with serving(tmp_path, words("a")) as second:
+            assert (await second.ended(id))["status"] == 504
+            assert second.speaker.jobs == []
+
+    run(test())
