@@ -4,8 +4,16 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
-from msx_core.generation import BeamSearch, Capabilities, Constraint, SamplingDefaults, SamplingParams
+from msx_core.generation import (
+    BeamSearch,
+    Capabilities,
+    Constraint,
+    GenerateRequest,
+    SamplingDefaults,
+    SamplingParams,
+)
 from msx_core.generation.wire import MOST_INTEGER, Integer, Natural, Positive, Tokens, Words
 from msx_frontend.generation.constraint import StructuredOutputs, constraint_name, constraint_of, held_schemas
 from msx_frontend.generation.errors import WrongParameter
@@ -198,3 +206,9 @@ def _min_tokens(least: int, most: int | None) -> int:
 def _first(asked: N | None, models: N | None, otherwise: N) -> N:
     """The value of the request, else of the model, else of the API."""
     return asked if asked is not None else otherwise if models is None else models
+
+
+def fitting(request: GenerateRequest) -> GenerateRequest:
+    """The same, with a text that ends where the context does: for APIs whose clients send a limit without knowing the
+    model."""
+    return replace(request, params=replace(request.params, fit_context=True))

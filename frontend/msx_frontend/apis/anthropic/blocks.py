@@ -47,8 +47,8 @@ def usage_of(usage: Usage) -> dict[str, int]:
 
 
 def stop_of(finish: FinishReason, stop: str | int | None, *, called: bool, full: bool) -> dict[str, str | None]:
-    """Why the message ended. `stop`: the sequence that matched, or a token's id. `full`: it has fewer tokens than it
-    might have had."""
+    """Why the message ended. `stop`: the sequence that matched, or a token's id. `full`: it has fewer tokens than
+    were asked for."""
     if finish == "length":
         return {"stop_reason": "model_context_window_exceeded" if full else "max_tokens", "stop_sequence": None}
     if called:

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec.structs import replace
-
-from msx_core.generation import (
-    GENERATE,
-    TOKENIZE,
-    Capabilities,
-    FinishReason,
-    GenerateRequest,
-    TokenizeReply,
-    Usage,
-)
+from msx_core.generation import GENERATE, TOKENIZE, Capabilities, FinishReason, TokenizeReply, Usage
 from msx_core.tool_calls.parts import ToolCallReader
 from msx_frontend.apis.anthropic.blocks import BlockEvents, blocks_of, stop_of, usage_of
 from msx_frontend.apis.anthropic.chat import NAMES, chat_of
@@ -25,6 +15,7 @@ from msx_frontend.generation.chat_request import chat_generation, chat_ignored, 
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event
+from msx_frontend.generation.sampling import fitting
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.written_message import message_of
 
@@ -40,7 +31,7 @@ def messages(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     offered, images = version.schema.capabilities or Capabilities(), request.image_finder(version)
     chat = chat_of(asked, tools, images, offered)
     request.names = {**request.names, **client_names(chat.request, chat.tools, request.names)}
-    generated = _fitting(chat_generation(chat.request, version, chat.tools, images, adapter))
+    generated = fitting(chat_generation(chat.request, version, chat.tools, images, adapter))
     request.ignored = [*chat_ignored(chat.request, chat.tools, version), *chat.ignored]
     generation = Generation(version, [generated], request.api.limits)
     reader = reader_of(chat.tools, offered, chat.request.template_values, reasoning=asked.thinks)
@@ -77,12 +68,6 @@ def _read_tools(request: TextRequest, asked: ConversationRequest) -> AskedTools:
     tools = asked_tools(asked.tools)
     request.names = {**tools.names, **NAMES}
     return tools
-
-
-def _fitting(request: GenerateRequest) -> GenerateRequest:
-    """The same, with a text that ends where the context does. `max_tokens` has to be sent, so clients that do not know
-    the model send the most that any has."""
-    return replace(request, params=replace(request.params, fit_context=True))
 
 
 def _ended(text: Text, reader: ToolCallReader, full: bool) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from msx_net.http.request import Request
 
 NEVER = "9999-12-31T23:59:59Z"
 """When a model is unloaded."""
-
-
 SPOKEN = "0.12.6"
 """Version of Ollama whose API this is. Clients read three numbers, and refuse those of before what they need."""
 

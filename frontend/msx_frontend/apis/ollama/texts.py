@@ -16,7 +16,7 @@ from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.images.finder import ImageFinder
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, WholeReply
-from msx_frontend.generation.sampling import sampling_params
+from msx_frontend.generation.sampling import fitting, sampling_params
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.thinking import thinking_values
 from msx_frontend.generation.tools import Tools, tools_of
@@ -114,7 +114,7 @@ def _completion(asked: OllamaGenerate, found: Found) -> GenerateRequest:
 def _reply(
     request: TextRequest, asked: AskedText, found: Found, message: GenerateRequest, tools: Tools
 ) -> LinesReply | CompleteTextReply:
-    generation = Generation(found.version, [message], request.api.limits)
+    generation = Generation(found.version, [fitting(message)], request.api.limits)
     values = message.chat_template_kwargs
     reader: ToolCallReader = reader_of(tools, found.offered, values, reasoning=asked.thinks)
     part = chat_part if isinstance(asked, OllamaChat) else generate_part

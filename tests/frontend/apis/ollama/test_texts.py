@@ -69,6 +69,7 @@ def test_a_whole_chat() -> None:
 def test_a_limit_ends_it() -> None:
     asked, replies = lines("a", finish="length", options={"num_predict": 7})
     assert (asked.params.max_tokens, replies[-1]["done_reason"]) == (7, "length")
+    assert asked.params.fit_context  # Ollama refuses no limit
     assert lines("a", options={"num_predict": -1})[0].params.max_tokens is None
 
 
