@@ -114,10 +114,11 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     apps = _load_apps(config, monitoring)
     tls = server_tls(config)
     folder = state_folder(config)
+    follows = supervisor is not None and supervisor.wait_for_turn()
     instance = _instance(folder, parts, has_pid_file=not script, kept=_kept(supervisor))
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
-    keys = _open_keys(config, folder, registry.aliases.names)
+    keys = _open_keys(config, folder, registry.aliases.names, follows=follows)
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
     traces_of = None if spans is None else spans.traces_of
@@ -210,15 +211,17 @@ def _instance(
     return instance
 
 
-def _open_keys(config: ServerConfig, folder: StateFolder, names: ModelNames | None = None) -> ServerKeys:
+def _open_keys(
+    config: ServerConfig, folder: StateFolder, names: ModelNames | None = None, *, follows: bool = False
+) -> ServerKeys:
     """Servers that run in one current folder, each with a state folder of its own, have each a key file there."""
     usual = in_current_folder(KEY_FILE, folder)
     try:
-        return open_keys(config, usual, os.environ, names)
+        return open_keys(config, usual, os.environ, names, follows=follows)
     except KeyFileTaken:
         if not folder.is_named or usual.parent == folder.path:
             raise
-        return open_keys(config, folder.path / KEY_FILE, os.environ, names)
+        return open_keys(config, folder.path / KEY_FILE, os.environ, names, follows=follows)
 
 
 def _open_state(config: ServerConfig, folder: StateFolder, parts: AsyncExitStack) -> State:

@@ -108,6 +108,10 @@ class GrpcServer:
                 self._started.append(listener)
                 await listener.start()
 
+    async def leave(self, limit: float) -> None:
+        """See `GrpcListener.leave`."""
+        await asyncio.gather(*(listener.leave(limit) for listener in self._started))
+
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
         await asyncio.gather(*(listener.stop(grace) for listener in self._started))

@@ -19,24 +19,44 @@ Start = Callable[[AsyncExitStack], Awaitable[Server]]
 class Lifecycle:
     """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain."""
 
-    def __init__(self, start: Start, drain_limit: float, on_started: Callable[[Server], None]) -> None:
+    def __init__(
+        self,
+        start: Start,
+        drain_limit: float,
+        on_started: Callable[[Server], None],
+        upgrade_limit: float | None = None,
+    ) -> None:
+        """`upgrade_limit`: seconds that running requests have when another frontend follows, as SIGUSR2 says; None
+        where none does."""
         self._start = start
         self._drain_limit = drain_limit
         self._on_started = on_started
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._upgrade_limit, self._leaves = upgrade_limit, False
 
     async def run(self) -> None:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
+        if self._upgrade_limit is not None:
+            loop.add_signal_handler(signal.SIGUSR2, self.leave)
         async with AsyncExitStack() as parts:
             if (server := await self._started(parts)) is not None:
                 await self._stop.wait()
+                await self._hand_over(server)
                 log.info("shutting down: running requests may finish within %g s", self._drain_limit)
                 await self._first_of(server.drain(self._drain_limit), self._hurry.wait())
         log.info("stopped")
+
+    async def _hand_over(self, server: Server) -> None:
+        """Does not return where another frontend takes this one's place."""
+        if self._leaves and self._upgrade_limit is not None:
+            log.info("another frontend follows: running requests may finish within %g s", self._upgrade_limit)
+            await self._first_of(server.hand_over(self._upgrade_limit), self._hurry.wait())
+            log.info("the next frontend takes the workers over")
+            server.leave()
 
     async def _started(self, parts: AsyncExitStack) -> Server | None:
         """None when a signal comes before the server has started."""
@@ -52,6 +72,11 @@ class Lifecycle:
     @property
     def stopping(self) -> bool:
         return self._stop.is_set()
+
+    def leave(self) -> None:
+        """Another frontend waits to take this one's place. Ignored while the server stops."""
+        self._leaves = self._leaves or not self._stop.is_set()
+        self._stop.set()
 
     def stop(self) -> None:
         if self._stop.is_set():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
@@ -23,6 +24,8 @@ from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
+from msx_frontend.assembly.upgrade_orders import NAME as ORDERS
+from msx_frontend.assembly.upgrade_orders import take_orders
 from msx_frontend.assembly.without_keys import what_is_open
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.tls_listeners import GRPC, HTTP
@@ -35,6 +38,7 @@ from msx_net.tls.listeners import ServerTls
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.grpc_server import GrpcServer
+    from msx_net.grpc.direct.port_calls import PortCalls
 
 log = logging.getLogger("msx.server")
 
@@ -53,6 +57,19 @@ class Server:
     models: ServedModels
     front: HttpFront
     grpc: GrpcServer
+    listeners: Sequence[Listener]
+    calls: Sequence[PortCalls]
+    """gRPC on the ports of HTTP."""
+
+    async def hand_over(self, limit: float) -> None:
+        """Accept no more connections, which another frontend does soon; what is here may end for `limit` seconds."""
+        deadline = time.monotonic() + limit
+        if self.front.console is not None:
+            await self.front.console.close()  # whose streams do not end by themselves
+        for calls in self.calls:
+            calls.end_watches()
+        await asyncio.gather(*(listener.leave(limit) for listener in self.listeners), self.grpc.leave(limit))
+        await self._until_idle(deadline)
 
     async def why_not_ready(self, limit: float) -> list[str]:
         """Wait up to `limit` seconds for the models of the start; returns why some do not serve."""
@@ -64,9 +81,21 @@ class Server:
         self.models.refuse_new()
         apps = self.models.context.apps
         apps.draining = True
-        deadline = time.monotonic() + limit
+        await self._until_idle(time.monotonic() + limit)
+
+    async def _until_idle(self, deadline: float) -> None:
+        apps = self.models.context.apps
         while (self.models.busy() or apps.busy) and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
             await asyncio.sleep(0.05)
+
+    def leave(self) -> NoReturn:
+        """End at once, and leave all to the frontend that follows: workers, sockets, files."""
+        context = self.models.context
+        context.access_log.flush()
+        logging.shutdown()
+        if context.supervisor is not None:
+            context.supervisor.leave()
+        os._exit(0)
 
 
 async def start_server(
@@ -97,7 +126,8 @@ async def start_server(
         front.predictions.only_model = models.only_model()
         grpc = await _start_grpc(context, front, models, parts, listeners)
         parts.push_async_exit(ports.pop_all())
-    for calls in front.answer_calls(grpc.calls_of):
+    port_calls = [*front.answer_calls(grpc.calls_of)]
+    for calls in port_calls:
         parts.push_async_callback(calls.stop)
         parts.callback(calls.end_watches)
     parts.callback(models.cancel_all, ServiceUnavailable(UNFINISHED))
@@ -115,9 +145,10 @@ async def start_server(
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends
     _watch(context, info, parts)
     if context.supervisor is not None:
+        take_orders(context.supervisor, context.folder.path / ORDERS)
         context.supervisor.started()
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
-    return Server(info, models.health, models, front, grpc)
+    return Server(info, models.health, models, front, grpc, http, port_calls)
 
 
 async def _stop(listeners: list[Listener]) -> None:

@@ -48,7 +48,7 @@ class StatusSocket:
     async def start(self, describe: Describe) -> bool:
         """Returns False, and logs a warning, if the folder cannot have a socket."""
         try:
-            bound = _bind(self.path)
+            bound = bind_private(self.path)
         except OSError as error:
             reason = error.strerror or error
             log.warning("%s cannot be made: %s. msx-serve --status shows no models of this server.", self.path, reason)
@@ -74,7 +74,7 @@ async def _answer(describe: Describe, reader: asyncio.StreamReader, writer: asyn
 def ask(path: Path) -> Status:
     """Raises OSError, or ValueError for an empty answer or one that is not from a server."""
     answer = bytearray()
-    with socket.socket(socket.AF_UNIX) as connection, _short(path) as short:
+    with socket.socket(socket.AF_UNIX) as connection, short_name(path) as short:
         connection.settimeout(LIMIT)
         connection.connect(short)
         while piece := connection.recv(1 << 16):
@@ -84,13 +84,13 @@ def ask(path: Path) -> Status:
     return msgspec.json.decode(answer, type=Status)
 
 
-def _bind(path: Path) -> socket.socket:
+def bind_private(path: Path) -> socket.socket:
     """Bind with mode 0600 from the beginning. An existing file was left by a killed server."""
     path.unlink(missing_ok=True)
     sock = socket.socket(socket.AF_UNIX)
     try:
         os.fchmod(sock.fileno(), 0o600)  # of the socket, from which Linux takes the mode of the file
-        with _short(path) as short:
+        with short_name(path) as short:
             sock.bind(short)
         sock.listen()
     except OSError:
@@ -101,7 +101,7 @@ def _bind(path: Path) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _short(path: Path) -> Iterator[str]:
+def short_name(path: Path) -> Iterator[str]:
     """A shorter name of the file, because the name of a socket may have at most 107 bytes."""
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -103,6 +103,7 @@ async def _serve(settings: GivenSettings, options: Options, parent: _WaitingComm
 
     over = time.monotonic() + options.wait_timeout
     config = settings.config
+    upgrade_limit = config.upgrade_timeout if FRONTEND_FD in os.environ else None
     mode = file_mode(config.log_file_mode)
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ), file_mode=mode)
     for notice in settings.notices:
@@ -124,7 +125,7 @@ async def _serve(settings: GivenSettings, options: Options, parent: _WaitingComm
             parent.started(server.info)
 
     try:
-        await Lifecycle(start, config.drain_timeout, started).run()
+        await Lifecycle(start, config.drain_timeout, started, upgrade_limit).run()
     finally:
         for task in tasks:
             task.cancel()

@@ -51,16 +51,19 @@ class _GeneratedKey:
 class GeneratedKeys:
     """One key for each kind. Not thread-safe; `renew` and `close` write to the disk."""
 
-    def __init__(self, path: Path, lifetime: float, clock: Callable[[], float], *, keep: bool) -> None:
+    def __init__(
+        self, path: Path, lifetime: float, clock: Callable[[], float], *, keep: bool, follows: bool = False
+    ) -> None:
         """`lifetime` in seconds, infinite for keys that never expire. With `keep` the file stays when the server
-        ends, and the next server uses its valid keys again.
+        ends, and the next server uses its valid keys again. `follows`: this one takes another one's place, whose keys
+        are used in any case.
 
         Raises TokenFileError.
         """
         self.path = path.absolute()
         self._lifetime = lifetime
         self._clock = clock
-        self._keep = keep
+        self._keep, self._takes = keep, keep or follows
         self._made: Mapping[KeyKind, _GeneratedKey] = {}
         self._file = LockedFile(self.path, self._first_text)
         self.keys: dict[KeyKind, Key] = {kind: one.key() for kind, one in self._made.items()}
@@ -79,8 +82,8 @@ class GeneratedKeys:
         self._file.close(keep=self._keep)
 
     def _first_text(self, left: bytes | None) -> str:
-        kept = _read(left) if self._keep and left is not None else {}
-        if self._keep and left is not None and (lost := [kind for kind in ALL if kind not in kept]):
+        kept = _read(left) if self._takes and left is not None else {}
+        if self._takes and left is not None and (lost := [kind for kind in ALL if kind not in kept]):
             log.warning(
                 "keep_tokens: %s has no key for %s that can be used (%s): a new one is made, and clients with the "
                 "earlier one are refused",

@@ -35,14 +35,19 @@ class ServerKeys(NamedTuple):
 
 
 def open_keys(
-    config: ServerConfig, made: Path, env: MutableMapping[str, str], names: ModelNames | None = None
+    config: ServerConfig,
+    made: Path,
+    env: MutableMapping[str, str],
+    names: ModelNames | None = None,
+    *,
+    follows: bool = False,
 ) -> ServerKeys:
-    """Generated keys are written to `made`; MSX_API_KEY is removed from `env`; `names` has the aliases of models.
-    Raises StartError."""
+    """Generated keys are written to `made`; MSX_API_KEY is removed from `env`; `names` has the aliases of models;
+    `follows`: see GeneratedKeys. Raises StartError."""
     if config.disable_token_authorization:
         _check_unset(env)
         return ServerKeys(tokens=None, given=None)
-    tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens, names=names)
+    tokens = Tokens(made, config.token_expiration_min, keep=config.keep_tokens, follows=follows, names=names)
     try:
         return ServerKeys(tokens=tokens, given=OperatorKeys(config.api_keys_file, env, tokens.give))
     except BaseException:

@@ -30,14 +30,15 @@ class Tokens:
         clock: Callable[[], float] = time.time,
         *,
         keep: bool = False,
+        follows: bool = False,
         names: ModelNames | None = None,
     ) -> None:
-        """Writes keys to `path`; `expiration_min` is 0 for never, `keep`: see GeneratedKeys; `names` has aliases, by
-        which the operator's keys know their models, too. Raises TokenFileError."""
+        """Writes keys to `path`; `expiration_min` is 0 for never, `keep` and `follows`: see GeneratedKeys; `names` has
+        aliases, by which the operator's keys know their models, too. Raises TokenFileError."""
         self._clock = clock
         self._names = names or ModelNames()
         self._change = threading.Lock()
-        self._made = GeneratedKeys(path, expiration_min * 60 or math.inf, clock, keep=keep)
+        self._made = GeneratedKeys(path, expiration_min * 60 or math.inf, clock, keep=keep, follows=follows)
         self._given: list[Key] = []
         self._keys: dict[bytes, Key] = {}
         self._index()

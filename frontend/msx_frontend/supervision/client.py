@@ -10,6 +10,7 @@ from typing import Any
 from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
 from msx_frontend.supervision.frontend_process import FRONTEND_FD
+from msx_frontend.supervision.program import program
 from msx_frontend.supervision.wire import VERSION, Message, receive, send
 
 PATIENCE = 30.0
@@ -28,12 +29,32 @@ class SupervisorClient:
         self._connection = connection
         connection.settimeout(PATIENCE)
         try:
-            hello, _ = self._ask("hello", version=VERSION)
+            hello, _ = self._ask("hello", version=VERSION, program=list(program()))
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self.pid: int = hello["pid"]
-        self.kept: list[dict[str, Any]] = hello["kept"]
-        """Notes of the workers that wait for a frontend, with their `pid`."""
+        self.kept: list[dict[str, Any]] = []
+        """Notes of the workers that wait for this frontend, with their `pid`; see `wait_for_turn`."""
+
+    def wait_for_turn(self) -> bool:
+        """Wait until no other frontend has the state folder any more. Returns whether there was one. Raises
+        SupervisorError."""
+        self._connection.settimeout(None)
+        try:
+            answer, _ = self._ask("turn")
+        except OSError as error:
+            raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
+        self._connection.settimeout(PATIENCE)
+        self.kept = answer["kept"]
+        return bool(answer["follows"])
+
+    def take_orders(self, listening: socket.socket) -> None:
+        """Let the supervisor take the orders of commands that connect there. Raises OSError."""
+        self._ask("orders", [listening.fileno()])
+
+    def leave(self) -> None:
+        """This frontend ends now, and the next one takes all over. Raises OSError."""
+        self._ask("leave")
 
     def start(
         self,

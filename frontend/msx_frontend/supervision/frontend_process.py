@@ -3,8 +3,9 @@
 import os
 import socket
 import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from msx_frontend.supervision.program import Program
 
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
@@ -15,15 +16,19 @@ class FrontendProcess:
     """One frontend and the connection to it. It has a session of its own, so that Ctrl-C reaches it once: through the
     supervisor."""
 
-    def __init__(self, arguments: Sequence[str], handed_on: Sequence[int] = ()) -> None:
-        """`handed_on`: descriptors of the command that has started the server. Raises OSError."""
+    def __init__(self, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> None:
+        """`handed_on`: descriptors that it inherits, by the variable that names each. Raises OSError."""
         self.connection, end = socket.socketpair()
         self.started = False
+        self.leaves = False
+        """It leaves its workers to the next one."""
+        self.program: Program | None = None
+        """Program that it runs, as it has told."""
         with end:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", COMMAND, *arguments],
-                env={**os.environ, FRONTEND_FD: str(end.fileno())},
-                pass_fds=[end.fileno(), *handed_on],
+                [python, "-m", COMMAND, *arguments],
+                env={**os.environ, **{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())},
+                pass_fds=[end.fileno(), *handed_on.values()],
                 start_new_session=True,
             )
 

@@ -1,11 +1,14 @@
 """Answers to what a frontend asks of its supervisor."""
 
 import os
+import socket
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.program import Program, is_overwritten
 from msx_frontend.supervision.wire import VERSION, Message, close_all
 
 
@@ -16,56 +19,91 @@ class Reply(NamedTuple):
     descriptors: list[int]
 
 
+class FrontendEvents(Protocol):
+    """Requests of frontends that concern other frontends."""
+
+    def serving(self) -> FrontendProcess | None:
+        """The frontend that answers clients."""
+
+    def turn_asked(self, frontend: FrontendProcess) -> Message | None:
+        """Answer to a frontend that is ready to start; None: later."""
+
+    def frontend_started(self, frontend: FrontendProcess) -> None: ...
+
+    def takes_orders(self, listening: socket.socket) -> None: ...
+
+
 class SupervisorRequests:
     """One method for each request, by its name. Each takes milliseconds, and is answered before the next one."""
 
-    def __init__(self, children: Children, sockets: KeptSockets, started: Callable[[], None]) -> None:
-        """`started` is called when the frontend answers its clients."""
-        self._children, self._sockets, self._started = children, sockets, started
+    def __init__(self, children: Children, sockets: KeptSockets, events: FrontendEvents) -> None:
+        self._children, self._sockets, self._events = children, sockets, events
 
-    def answer(self, message: Message, descriptors: list[int]) -> Reply:
-        """An error is answered with its number and text; it is the frontend's to say what follows."""
+    def answer(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply | None:
+        """An error is answered with its number and text; it is the frontend's to say what follows. None: later."""
+        reply: Any
         try:
-            method: Callable[[Message, list[int]], Any] = getattr(self, f"on_{message.get('ask')}", self._unknown)
-            reply = method(message, descriptors)
+            name = f"on_{message.get('ask')}"
+            method: Callable[[FrontendProcess, Message, list[int]], Any] = getattr(self, name, self._unknown)
+            reply = method(frontend, message, descriptors)
         except OSError as error:
             reply = {"errno": error.errno or 0, "error": error.strerror or str(error)}
-        message, own = reply if isinstance(reply, tuple) else (reply or {}, [])
-        return Reply(message, own)
+        return reply if reply is None or isinstance(reply, Reply) else Reply(reply, [])
 
-    def on_hello(self, message: Message, descriptors: list[int]) -> Message:
+    def on_hello(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         if message["version"] != VERSION:
             raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {message['version']}")
-        return {"pid": os.getpid(), "kept": self._children.notes()}
+        frontend.program = Program(*message["program"])
+        serving = self._events.serving()
+        if serving is not None and serving.program and is_overwritten(serving.program, frontend.program):
+            raise OSError(
+                f"the installation of {frontend.program.python} was overwritten since the server has started, and "
+                "workers read it still: install the new release beside it, and name its interpreter by --python"
+            )
+        return {"pid": os.getpid()}
 
-    def on_start(self, message: Message, descriptors: list[int]) -> Message:
+    def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message | None:
+        return self._events.turn_asked(frontend)
+
+    def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         return {"pid": self._children.start(message, descriptors)}
 
-    def on_reap(self, message: Message, descriptors: list[int]) -> Message:
+    def on_reap(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         return {"code": self._children.reap(message["pid"])}
 
-    def on_adopt(self, message: Message, descriptors: list[int]) -> tuple[Message, list[int]]:
+    def on_adopt(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
         """The descriptors are the worker's new sockets; those of its output are answered."""
         try:
             child = self._children[message["pid"]]
             child.adopt(descriptors)
         finally:
             close_all(descriptors)
-        return {}, list(child.outputs)
+        return Reply({}, list(child.outputs))
 
-    def on_keep(self, message: Message, descriptors: list[int]) -> None:
+    def on_keep(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         self._sockets.keep(message["name"], descriptors)
+        return {}
 
-    def on_find(self, message: Message, descriptors: list[int]) -> tuple[Message, list[int]]:
-        return {}, self._sockets.find(message["name"])
+    def on_find(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
+        return Reply({}, self._sockets.find(message["name"]))
 
-    def on_drop(self, message: Message, descriptors: list[int]) -> None:
+    def on_drop(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         self._sockets.drop(message["name"])
+        return {}
 
-    def on_started(self, message: Message, descriptors: list[int]) -> None:
+    def on_orders(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        self._events.takes_orders(socket.socket(fileno=descriptors[0]))
+        return {}
+
+    def on_started(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         self._sockets.frontend_started()
-        self._started()
+        self._events.frontend_started(frontend)
+        return {}
 
-    def _unknown(self, message: Message, descriptors: list[int]) -> Message:
+    def on_leave(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        frontend.leaves = True
+        return {}
+
+    def _unknown(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         close_all(descriptors)
         raise OSError(f"the supervisor does not know the request {message.get('ask')!r}")

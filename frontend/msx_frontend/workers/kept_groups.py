@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import fields
 
 from msx_frontend.devices import kept_leases
 from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, socket_pair
 from msx_frontend.workers.worker_process import SupervisedProcess
+from msx_protocol import PROTOCOL_VERSION, Load
 
 log = logging.getLogger("msx.workers")
 
 
 def fingerprint(spec: GroupSpec) -> str:
-    """Equal for two specifications whose groups load the same, by the same program, in the same environment."""
-    ranks = [[rank.load, sorted(rank.env.items()), rank.confinement] for rank in spec.ranks]
-    return hashlib.sha256(msgspec.msgpack.encode([spec.python, ranks], enc_hook=repr)).hexdigest()
+    """Equal for two specifications whose groups load the same in the same environment. The server's version does not
+    count, nor its own interpreter, in which workers go on."""
+    python = "" if spec.python == sys.executable else spec.python
+    ranks = [[_given(rank.load), sorted(rank.env.items()), rank.confinement] for rank in spec.ranks]
+    return hashlib.sha256(msgspec.msgpack.encode([PROTOCOL_VERSION, python, ranks], enc_hook=repr)).hexdigest()
+
+
+def _given(load: Load) -> dict[str, Any]:
+    """Members that are not the usual ones: a later release has more of them."""
+    found = {one.name: (getattr(load, one.name), one.default) for one in fields(load)}
+    return {name: value for name, (value, usual) in found.items() if name != "server_version" and value != usual}
 
 
 def note_of(spec: GroupSpec, rank: int, work_dir: Path) -> dict[str, Any]:
@@ -33,7 +45,13 @@ def note_of(spec: GroupSpec, rank: int, work_dir: Path) -> dict[str, Any]:
     holds."""
     if spec.segments is not None:
         return {}
-    note = {"group": _name(spec), "rank": rank, "fingerprint": fingerprint(spec), "work_dir": str(work_dir)}
+    note = {
+        "group": _name(spec),
+        "rank": rank,
+        "fingerprint": fingerprint(spec),
+        "program": list(program()),
+        "work_dir": str(work_dir),
+    }
     return note if spec.lease is None else {**note, "lease": kept_leases.note_of(spec.lease)}
 
 
@@ -70,7 +88,8 @@ class KeptGroups:
                 log.warning("worker %d: process %d cannot be taken over: %s", spec.worker, note["pid"], error)
         wanted = [(rank, fingerprint(spec)) for rank in range(len(spec.ranks))]
         is_same = len(ranks) == len(found) and [(note["rank"], note["fingerprint"]) for note in found] == wanted
-        return KeptGroup(ranks, is_same) if ranks else None
+        overwritten = any(is_overwritten(Program(*note["program"]), program()) for note in found)
+        return KeptGroup(ranks, is_same and not overwritten) if ranks else None
 
     def _adopted(self, note: dict[str, Any]) -> LocalRank:
         with ExitStack() as ours, ExitStack() as theirs:

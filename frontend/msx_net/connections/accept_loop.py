@@ -79,6 +79,12 @@ class AcceptLoop:
             self._accept_all()
             self.close()
 
+    def leave(self) -> None:
+        """Accept no more; those who connect wait in the kernel for another process that has the sockets."""
+        self._stopped = True
+        self._stop_reading()
+        self.close()
+
     def _accept_all(self) -> None:
         for sock in self._sockets:
             while self._accept(sock):

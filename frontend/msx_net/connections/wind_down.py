@@ -16,14 +16,20 @@ CLOSING = 1.0
 """Seconds that aborted connections have to be gone."""
 
 
-async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections) -> None:
-    """When this returns, all that has connected is accepted, and what stands in sockets is with its protocol."""
+async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections, *, leave: bool = False) -> None:
+    """When this returns, all that has connected is accepted, and what stands in sockets is with its protocol.
+
+    `leave`: another process accepts those that wait.
+    """
     connections.ending = True
     now = asyncio.get_running_loop().time()
     for connection in list(connections):
         if (since := connection.idle_since) is None or may_be_asked(since, now):
             connection.shutdown()  # which tells clients with the next reply
-    await accepting.stop()
+    if leave:
+        accepting.leave()
+    else:
+        await accepting.stop()
     for _ in range(READS):
         await asyncio.sleep(0)
 

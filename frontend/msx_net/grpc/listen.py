@@ -87,3 +87,6 @@ class GrpcListener(Protocol):
 
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they are cancelled."""
+
+    async def leave(self, limit: float) -> None:
+        """Let another process accept; calls that are here may end for `limit` seconds."""

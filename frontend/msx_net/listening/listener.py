@@ -106,6 +106,11 @@ class Listener:
             await self._uvicorn.stop()
         self.close()
 
+    async def leave(self, limit: float) -> None:
+        """Let another process accept; requests that are here may end for `limit` seconds."""
+        await stop_accepting(self._accepting, self._connections, leave=True)
+        await shut_down(self._connections, limit)
+
     def close(self) -> None:
         self._accepting.close()
         if self.address.is_unix:

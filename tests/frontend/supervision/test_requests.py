@@ -17,9 +17,11 @@ import pytest
 from msx_frontend.supervision import client as module
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.client import SupervisorClient, SupervisorError
+from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.requests import SupervisorRequests
-from msx_frontend.supervision.wire import receive, send
+from msx_frontend.supervision.wire import Message, receive, send
 
 CHILD = """
 import socket, sys
@@ -37,22 +39,35 @@ class Bench:
 
     def __init__(self) -> None:
         self.children, self.sockets, self.starts = Children(), KeptSockets(), 0
-        self._requests = SupervisorRequests(self.children, self.sockets, self._started)
+        self.running: FrontendProcess | None = None
+        self._requests = SupervisorRequests(self.children, self.sockets, self)
         self._ends: list[socket.socket] = []
+        self.frontend = FrontendProcess.__new__(FrontendProcess)
 
     def close(self) -> None:
         self.children.end_all()
         for end in self._ends:
             end.close()
 
-    def _started(self) -> None:
+    def serving(self) -> FrontendProcess | None:
+        return self.running
+
+    def turn_asked(self, frontend: FrontendProcess) -> Message:
+        return {"kept": self.children.notes(), "follows": self.running is not None}
+
+    def frontend_started(self, frontend: FrontendProcess) -> None:
         self.starts += 1
+
+    def takes_orders(self, listening: socket.socket) -> None:
+        listening.close()
 
     def client(self) -> SupervisorClient:
         near, far = socket.socketpair()
         self._ends.append(near)
         Thread(target=self._serve, args=[far], daemon=True).start()
-        return SupervisorClient(near)
+        client = SupervisorClient(near)
+        client.wait_for_turn()
+        return client
 
     def pair(self) -> tuple[socket.socket, socket.socket]:
         """Two ends that are closed with all else."""
@@ -65,9 +80,10 @@ class Bench:
         with connection:
             while True:
                 try:
-                    reply = self._requests.answer(*receive(connection))
+                    reply = self._requests.answer(self.frontend, *receive(connection))
                 except (EOFError, OSError):
                     return
+                assert reply is not None
                 send(connection, reply.message, reply.descriptors)
 
 
@@ -160,3 +176,18 @@ def test_a_frontend_of_another_version_is_refused(bench: Bench, monkeypatch: pyt
 def test_an_unknown_request_is_refused(bench: Bench) -> None:
     with pytest.raises(OSError, match=r"the supervisor does not know the request 'nonsense'"):
         bench.client()._ask("nonsense")
+
+
+def test_an_installation_that_was_overwritten_is_refused(bench: Bench) -> None:
+    bench.running = FrontendProcess.__new__(FrontendProcess)
+    bench.running.program = program()._replace(stamp=1)
+    with pytest.raises(SupervisorError, match=r"was overwritten since the server has started"):
+        bench.client()
+    bench.running.program = Program("/opt/older/bin/python", "0.1", 1)
+    bench.client()
+
+
+def test_a_program_elsewhere_is_another_one() -> None:
+    assert not is_overwritten(Program("/a", "1", 1), Program("/a", "1", 1))
+    assert not is_overwritten(Program("/a", "1", 1), Program("/b", "2", 2))
+    assert is_overwritten(Program("/a", "1", 1), Program("/a", "1", 2))

@@ -51,6 +51,10 @@ class AioListener:
         self._on_stop()
         await self._server.stop(grace)
 
+    async def leave(self, limit: float) -> None:
+        """See `GrpcListener.leave`. The port is closed until the other process binds it."""
+        await self.stop(limit)
+
 
 def _credentials(tls: ListenerTls) -> grpc.ServerCredentials:
     """gRPC asks for each handshake, in a thread of its own, whether there is something new."""

@@ -77,6 +77,13 @@ class DirectListener:
         await self._connections.until_empty(CLOSING)
         await abort(self._connections)
 
+    async def leave(self, limit: float) -> None:
+        """See `GrpcListener.leave`."""
+        self._calls.end_watches()
+        if self._accepting is not None:
+            await stop_accepting(self._accepting, self._connections, leave=True)
+            await shut_down(self._connections, limit)
+
 
 def _limits(listen: GrpcListen, largest: int, connections: ConnectionLimits) -> Limits:
     """`largest`: bytes of a message in its stream."""

@@ -64,6 +64,11 @@ class AsgiCycle:
     def over(self) -> bool:
         return self.response_complete or self._left
 
+    @property
+    def promises_more(self) -> bool:
+        """Its head has told the client that the connection goes on."""
+        return self._started and self.keep_alive
+
     async def _finish(self) -> None:
         if self.over:
             return

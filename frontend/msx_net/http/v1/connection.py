@@ -208,7 +208,7 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         elif self.idle_since is not None:
             if not may_be_asked(self._idle_since, self.loop.time()):
                 close_unless_asked(self.transport)
-        elif self._reply is not None and not self._waiting:
+        elif self._reply is not None and not self._waiting and not self._reply.promises_more:
             self._reply.keep_alive = False
 
     def abort(self) -> None:

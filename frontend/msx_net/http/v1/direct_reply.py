@@ -42,12 +42,14 @@ class WritesReplies(Protocol):
 
 
 class Http1Reply(DirectReply):
-    __slots__ = ("_is_chunked", "connection", "keep_alive")
+    __slots__ = ("_has_begun", "_is_chunked", "connection", "keep_alive")
 
     def __init__(self, connection: WritesReplies, direct: Direct, known: KnownHead) -> None:
         super().__init__(direct, known)
         self.connection = connection
         self.keep_alive = known.head.keeps_alive
+        self._has_begun = False
+        """The head of a stream is sent."""
         self._is_chunked = known.head.http_version != "1.0"
         """HTTP/1.0 has no chunks: there the connection's end is the reply's."""
 
@@ -120,7 +122,10 @@ class Http1Reply(DirectReply):
         if head is None and not last and self._is_chunked and len(chunks) == 1 and (data := chunks[0]):
             self.connection.transport.write(b"%x\r\n%b\r\n" % (len(data), data))  # most parts: a token of a text
             return
-        framed = [] if head is None else [self._opening(head, [CHUNKED] if self._is_chunked else [])]
+        framed = []
+        if head is not None:
+            self._has_begun = True
+            framed.append(self._opening(head, [CHUNKED] if self._is_chunked else []))
         if self._is_chunked:
             framed += [b"%x\r\n%b\r\n" % (len(data), data) for data in chunks if data]
             framed += [b"0\r\n\r\n"] if last else []
@@ -139,6 +144,11 @@ class Http1Reply(DirectReply):
     @property
     def writable(self) -> bool:
         return not self.connection.flow.write_paused
+
+    @property
+    def promises_more(self) -> bool:
+        """Its head has told the client that the connection goes on."""
+        return self.keep_alive and self._is_chunked and self._has_begun
 
     def cut(self) -> None:
         self.keep_alive = False

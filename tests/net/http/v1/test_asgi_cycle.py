@@ -250,6 +250,35 @@ def test_a_request_that_was_on_its_way_at_the_shutdown() -> None:
     run(test())
 
 
+def test_a_stream_whose_head_has_promised_more_is_not_the_last() -> None:
+    """Its client sends the next request at once: it is answered, and is the last."""
+
+    async def test() -> None:
+        go_on = asyncio.Event()
+
+        async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"1", "more_body": True})
+            await go_on.wait()
+            await send({"type": "http.response.body", "body": b"2"})
+
+        connection, transport = connect(stream, None)
+        connection.data_received(GET)
+        await turns()
+        connection.shutdown()
+        go_on.set()
+        await turns()
+        connection.shutdown()
+        assert not transport.closed
+        connection.data_received(GET)
+        await turns()
+        assert transport.written.count(b"connection: close") == 1
+        assert transport.closed
+        connection.connection_lost(None)
+
+    run(test())
+
+
 def test_thousands_of_requests_at_once() -> None:
     """They are answered in their order, and few of them wait, read."""
 

@@ -1,0 +1,45 @@
+"""`msx-serve upgrade`: another server in the place of the one that runs, with its workers."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from msx_frontend.assembly.upgrade_orders import NAME, order
+from msx_frontend.cli.subcommands.selection import selected, selects_server
+
+LIMIT = 7200.0
+"""Seconds to wait: the server has `upgrade_timeout` (an hour at most), and a start."""
+WITHOUT = (
+    "this server has no supervisor that could put another one in its place: set supervisor=true, and start it anew."
+)
+
+
+@click.command()
+@click.option(
+    "--python",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Interpreter with the new release, such as /opt/msx-0.3/bin/python. Default: the one that runs.",
+)
+@selects_server
+def upgrade(python: Path | None, **flags: Any) -> None:
+    """Start the server anew, with its configuration as it is now; workers and connections stay.
+
+    Needs supervisor=true. 1 when the new server does not come up: then nothing has changed.
+    """
+    info = selected(**flags)
+    try:
+        answer = order(info.state_folder / NAME, LIMIT, python=str(python.absolute()) if python else None)
+    except (FileNotFoundError, ConnectionRefusedError):
+        sys.exit(_failed(WITHOUT))
+    except (OSError, EOFError) as error:
+        sys.exit(_failed(f"the server has not answered: {error}"))
+    if "refused" in answer:
+        sys.exit(_failed(answer["refused"]))
+    click.echo(f"The new server (pid {answer['pid']}) has taken over.")
+
+
+def _failed(reason: str) -> int:
+    click.echo(f"Not upgraded: {reason}", err=True)
+    return 1

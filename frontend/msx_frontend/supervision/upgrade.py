@@ -1,0 +1,72 @@
+"""A frontend that takes the place of the one that runs, and the command that waits for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+
+from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.wire import Message, send
+
+
+class Upgrade:
+    """Until the new frontend asks for its turn nothing has changed, and it may end."""
+
+    def __init__(
+        self,
+        python: str,
+        arguments: Sequence[str],
+        handed_on: Mapping[str, int],
+        command: socket.socket | None,
+        reports: str,
+    ) -> None:
+        """`reports` is the variable with the descriptor on which the new frontend says why it does not start. Raises
+        OSError."""
+        self.python = python
+        self.waits = False
+        """The new frontend is ready to take over."""
+        self._command = command
+        self._report, write = os.pipe()
+        try:
+            self.frontend = FrontendProcess(python, arguments, {**handed_on, reports: write})
+        except OSError:
+            os.close(self._report)
+            raise
+        finally:
+            os.close(write)
+
+    def succeeded(self) -> None:
+        self._answer({"pid": self.frontend.pid})
+
+    def failed(self, code: int) -> None:
+        """The new frontend has ended."""
+        text = bytearray()
+        while piece := os.read(self._report, 1 << 16):
+            text += piece
+        try:
+            reason = json.loads(text)["error"]
+        except (ValueError, KeyError):
+            reason = f"The new server ended with exit code {code} while starting; its log says why."
+        self._answer({"refused": reason})
+
+    def give_up(self, reason: str) -> None:
+        """End the new frontend, which waits or has not come up."""
+        self.frontend.signal(signal.SIGKILL)
+        self.frontend.process.wait()
+        self.frontend.close()
+        self._answer({"refused": reason})
+
+    def _answer(self, message: Message) -> None:
+        os.close(self._report)
+        if self._command is not None:
+            refuse_or_tell(self._command, message)
+
+
+def refuse_or_tell(command: socket.socket, message: Message) -> None:
+    """Answer a command, which may have been interrupted."""
+    with command, contextlib.suppress(OSError):
+        send(command, message)

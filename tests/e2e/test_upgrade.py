@@ -1,0 +1,167 @@
+"""Another server in the place of the one that runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.e2e.server import (
+    RunningServer,
+    client_of,
+    is_running,
+    new_store,
+    pack_service,
+    run_server,
+    server_environment,
+    wait_until,
+)
+from tests.forked import run_forked
+
+SUPERVISED = "supervisor=true\n"
+
+
+@contextmanager
+def supervised(folder: Path, *models: str, properties: str = "", tokens: bool = False) -> Iterator[RunningServer]:
+    for model in models:
+        pack_service(model, new_store(folder), config="minWorkers: 2\nmaxWorkers: 2\n")
+    given = SUPERVISED + properties
+    with run_server(folder, "--models", "all", properties=given, tokens=tokens, fork=False) as server:
+        yield server
+
+
+def upgrade(server: RunningServer, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "msx_frontend.cli.main", "upgrade", "--state-dir", str(server.state), *flags]
+    return run_forked(command, env=server_environment(server.folder))
+
+
+def frontend(server: RunningServer) -> int:
+    return int(json.loads((server.state / "server.json").read_text())["pid"])
+
+
+class Load:
+    """Clients that ask again and again, each on one connection while the server keeps it."""
+
+    def __init__(self, server: RunningServer, clients: int = 8) -> None:
+        self.answers, self.lost = 0, list[str]()
+        self._address, self._over = server.info["inference"], threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        for thread in self._threads:
+            thread.start()
+
+    def _ask(self) -> None:
+        with client_of(self._address) as client:
+            while not self._over.is_set():
+                try:
+                    reply = client.post("/predictions/echo", content=b"x")
+                    assert (reply.status_code, reply.text) == (200, "x"), reply.text
+                    self.answers += 1
+                except (httpx.TransportError, AssertionError) as error:
+                    self.lost.append(repr(error))
+
+    def end(self) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def test_nobody_notices(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        workers, first = server.worker_pids("echo"), frontend(server)
+        load = Load(server)
+        for _ in range(2):
+            before = frontend(server)
+            done = upgrade(server)
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout == f"The new server (pid {frontend(server)}) has taken over.\n"
+            assert frontend(server) != before
+            wait_until(lambda so_far=load.answers: load.answers > so_far + 20, "it answers")  # type: ignore[misc]
+        load.end()
+        assert load.lost == []
+        assert server.worker_pids("echo") == workers
+        assert not psutil.pid_exists(first)
+
+
+def test_running_requests_end_first(tmp_path: Path) -> None:
+    with supervised(tmp_path, "slow") as server:
+        mark, hold, replies = tmp_path / "mark", tmp_path / "hold", list[httpx.Response]()
+        order = {"seconds": 60, "hold": str(hold), "mark": str(mark)}
+        thread = threading.Thread(target=lambda: replies.append(server.predict("slow", order)))
+        thread.start()
+        wait_until(mark.exists, "the handler works")
+        command = threading.Thread(target=upgrade, args=[server])
+        command.start()
+        wait_until(lambda: "another frontend follows" in server.tail(), "the upgrade waits")
+        hold.touch()
+        thread.join()
+        command.join()
+        assert replies[0].status_code == 200
+        assert server.predict("slow", {"seconds": 0}).status_code == 200
+
+
+def test_what_takes_longer_is_cut(tmp_path: Path) -> None:
+    with supervised(tmp_path, "slow", properties="upgrade_timeout=0.5\n") as server:
+        mark, told = tmp_path / "mark", list[str]()
+
+        def ask() -> None:
+            try:
+                server.predict("slow", {"seconds": 60, "mark": str(mark)})
+            except httpx.TransportError as error:
+                told.append(repr(error))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        wait_until(mark.exists, "the handler works")
+        assert upgrade(server).returncode == 0
+        thread.join()
+        assert len(told) == 1
+        wait_until(lambda: "cancelled" in mark.read_text(), "the handler hears that its client has left")
+        server.wait_serving()
+
+
+def test_a_server_that_does_not_come_up_changes_nothing(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        before, workers = frontend(server), server.worker_pids("echo")
+        config = tmp_path / "config.properties"
+        good = config.read_text()
+        config.write_text(good + "job_queue_size=none\n")
+        done = upgrade(server)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Not upgraded: ")
+        assert "job_queue_size" in done.stderr
+        config.write_text(good + "job_queue_size=7\n")
+        assert upgrade(server).returncode == 0
+        assert frontend(server) != before
+        assert server.worker_pids("echo") == workers
+
+
+def test_keys_stay(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo", tokens=True) as server:
+        assert upgrade(server).returncode == 0
+        assert server.predict("echo", b"x").text == "x"
+    assert not Path(server.info["key_file"]).exists()
+
+
+def test_without_a_supervisor_it_is_refused(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
+        done = upgrade(server)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "set supervisor=true" in done.stderr
+
+
+def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
+    (none := tmp_path / "python").write_text("")
+    with supervised(tmp_path, "echo") as server:
+        done = upgrade(server, "--python", str(none))
+        assert (done.returncode, done.stderr) == (1, f"Not upgraded: {none} cannot be run: Permission denied.\n")
+        done = upgrade(server, "--python", "/bin/false")
+        assert done.returncode == 1
+        assert "The new server ended with exit code 1 while starting" in done.stderr
+        assert is_running(psutil.Process(frontend(server)))
