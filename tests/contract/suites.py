@@ -45,9 +45,11 @@ MEMBERS = (
     Suite("langchain_long", "openai"),
     Suite("pydantic_ai_long", "openai"),
     Suite("litellm_long", "litellm"),
+    Suite("cohere_long", "cohere"),
 )
 PARROT = (
     Suite("cohere_client", "cohere"),
+    Suite("mteb_client", "mteb"),
     Suite("reflection_client", "grpc"),
     Suite("semantic_kernel_client", "semantic_kernel"),
 )

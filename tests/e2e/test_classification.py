@@ -73,6 +73,18 @@ def test_labels(server: RunningServer) -> None:
         assert sum(label["score"] for label in one) == pytest.approx(1, abs=1e-5)
 
 
+def test_vllms_routes(server: RunningServer) -> None:
+    asked = {"model": "ranker", "text_1": QUERY, "text_2": TEXTS, "truncate_prompt_tokens": -1}
+    scored = server.inference.post("/score", json=asked).json()["data"]
+    given = {"model": "ranker", "query": QUERY, "documents": TEXTS}
+    ranked = server.inference.post("/v1/rerank", json=given).json()["results"]
+    scores = {one["index"]: one["relevance_score"] for one in ranked}
+    assert [one["score"] for one in scored] == [pytest.approx(scores[place], abs=1e-5) for place in range(len(TEXTS))]
+    (found,) = server.inference.post("/classify", json={"model": "labels", "input": "the cat"}).json()["data"]
+    assert found["num_classes"] == len(LABELS)
+    assert found["label"] in LABELS
+
+
 def test_what_is_too_long_and_what_is_not_offered(server: RunningServer) -> None:
     long = server.inference.post("/rerank", json={"query": QUERY, "texts": TEXTS})
     assert (long.status_code, "32 tokens (maxInputTokens)" in long.text) == (422, True)

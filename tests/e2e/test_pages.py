@@ -236,6 +236,7 @@ NOT_RUN = {
         "curl http://127.0.0.1:8080/predictions/ranker": "needs a server; tests/e2e/test_classification.py asks one",
         "curl http://127.0.0.1:8080/v1/rerank": "needs a server; tests/e2e/test_classification.py asks one",
     },
+    "docs/vllm-routes.md": {"curl": "needs a server; tests/e2e/test_classification.py asks one"},
     "docs/llm-engine.md": {
         "msx-serve --start --huggingface": "a second server; tests/e2e/test_kserve_runtime.py starts one so"
     },
