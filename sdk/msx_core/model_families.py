@@ -7,6 +7,8 @@ TORCHSERVES_VLLM = ("vllm_handler", "ts.torch_handler.vllm_handler")
 WRITERS = frozenset({GENERATES, "vllm", *TORCHSERVES_VLLM})
 """Handlers that are known to make texts of most models, before a worker has said what it does."""
 
+OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_vl")
+"""Models of pictures and texts, of which MSX's own engine serves the text part."""
 DECODERS = (
     "llama",
     "mistral",
@@ -19,10 +21,22 @@ DECODERS = (
     "gpt_oss",
     "phi3",
     "glm4",
+    "kimi_k2",
+    "olmo2",
+    "smollm3",
+    "granite",
+    "seed_oss",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "glm4_moe",
+    "mixtral",
+    "minimax_m2",
+    "hunyuan_v1_dense",
+    "ministral3",
     "gemma3_text",
-    "gemma3",
+    *OF_PICTURES,
 )
-"""Families that MSX's own engine knows: those of `msx_llm.models`, with the models of which it serves the text part."""
+"""Families that MSX's own engine knows: those of `msx_llm.models`."""
 ENCODERS = ("bert", "roberta", "xlm-roberta", "camembert", "distilbert")
 """Families of `msx_llm.embedding`, beside decoders."""
 

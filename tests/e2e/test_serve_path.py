@@ -99,11 +99,11 @@ def test_a_handler_is_served_and_loaded_again(tmp_path: Path) -> None:
 def test_a_model_that_no_engine_serves(tmp_path: Path) -> None:
     model = tmp_path / "olmo"
     model.mkdir()
-    write(model / "config.json", '{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM"]}')
+    write(model / "config.json", '{"model_type": "falcon_h1", "architectures": ["FalconH1ForCausalLM"]}')
     write(model / "model.safetensors", "")
     with served(tmp_path, "olmo") as server:
         assert server.process.wait(60) == 1
-        assert "MSX's own engine does not know 'olmo2', and no interpreter of this server has vLLM" in server.said
+        assert "MSX's own engine does not know 'falcon_h1', and no interpreter of this server has vLLM" in server.said
         assert "is ready" not in server.said
 
 

@@ -2,7 +2,7 @@
 
     python -m venv hf && hf/bin/pip install torch transformers && hf/bin/python tests/goldens/make_llm.py [NAME …]
 
-Rewrites the folders of tests/goldens/llm and llm_examples, and those of tests/goldens/llm_variants, which have a
+Rewrites the folders of tests/goldens/llm and llm_parts, and those of tests/goldens/llm_variants, which have a
 config.json and logits, and the weights of another one. Neither torch nor transformers is a dependency of the project.
 """
 
@@ -20,7 +20,7 @@ torch: Any = import_module("torch")
 transformers: Any = import_module("transformers")
 
 FOLDER = Path(__file__).parent / "llm"
-DOCUMENTED = Path(__file__).parent / "llm_examples"
+OF_PICTURES = Path(__file__).parent / "llm_parts"
 VARIANTS = Path(__file__).parent / "llm_variants"
 VOCAB, TOKENS = 96, 48
 SIZE = {
@@ -65,6 +65,13 @@ LATENT = {
     "moe_intermediate_size": 16,
     "n_group": 4,
     "topk_group": 2,
+    "first_k_dense_replace": 1,
+}
+EXPERTS_OF_GLM = {
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+    "n_shared_experts": 1,
     "first_k_dense_replace": 1,
 }
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
@@ -143,12 +150,91 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         },
         torch.bfloat16,
     ),
+    "olmo2": ("Olmo2", TOKENS_OF_TEXTS | {"rms_norm_eps": 1e-6}, torch.bfloat16),
+    "smollm3": (
+        "SmolLM3",
+        TOKENS_OF_TEXTS | {"no_rope_layers": [1, 0], "use_sliding_window": True, "sliding_window": 8},
+        torch.bfloat16,
+    ),
+    "granite": (
+        "Granite",
+        TOKENS_OF_TEXTS
+        | {
+            "attention_multiplier": 0.2,
+            "embedding_multiplier": 12.0,
+            "logits_scaling": 4.0,
+            "residual_multiplier": 0.22,
+            "tie_word_embeddings": True,
+        },
+        torch.bfloat16,
+    ),
+    "seed_oss": ("SeedOss", TOKENS_OF_TEXTS | {"head_dim": 16, "attention_out_bias": True}, torch.bfloat16),
+    "ernie4_5": ("Ernie4_5", TOKENS_OF_TEXTS | {"head_dim": 16, "use_bias": True}, torch.bfloat16),
+    "hunyuan": (
+        "HunYuanDenseV1",
+        TOKENS_OF_TEXTS
+        | {
+            "head_dim": 16,
+            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 100.0, "alpha": 8.0, "factor": 1.0},
+        },
+        torch.bfloat16,
+    ),
+    "glm4_moe": (
+        "Glm4Moe",
+        EXPERTS_OF_GLM | {"head_dim": 16, "attention_bias": True, "partial_rotary_factor": 0.5, "use_qk_norm": True},
+        torch.bfloat16,
+    ),
+    "mixtral": ("Mixtral", TOKENS_OF_TEXTS | {"num_local_experts": 5, "sliding_window": 8}, torch.bfloat16),
+    "minimax_m2": (
+        "MiniMaxM2",
+        TOKENS_OF_TEXTS
+        | {"head_dim": 16, "num_local_experts": 5, "num_experts_per_tok": 2, "partial_rotary_factor": 0.5},
+        torch.bfloat16,
+    ),
+    "ernie4_5_moe": (
+        "Ernie4_5_Moe",
+        TOKENS_OF_TEXTS | {"moe_num_experts": 6, "moe_k": 2, "moe_intermediate_size": 16, "moe_num_shared_experts": 2},
+        torch.bfloat16,
+    ),
+    "ministral3": (
+        "Ministral3",
+        TOKENS_OF_TEXTS
+        | {
+            "head_dim": 16,
+            "rope_parameters": YARN
+            | {
+                "original_max_position_embeddings": 64,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+                "llama_4_scaling_beta": 0.1,
+            },
+        },
+        torch.bfloat16,
+    ),
 }
 
-EXAMPLES: dict[str, tuple[str, dict[str, Any], Any]] = {
-    "olmo2": ("Olmo2", TOKENS_OF_TEXTS | {"rms_norm_eps": 1e-6}, torch.bfloat16)
+ROPE_OF_PICTURES = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}
+EYES_OF_QWEN = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "out_hidden_size": 32}
+PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "mistral3": (
+        "Mistral3",
+        {"model_type": "mistral", "head_dim": 12},
+        {
+            "hidden_size": 16,
+            "intermediate_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "image_size": 28,
+        },
+    ),
+    "qwen2_5_vl": ("Qwen2_5_VL", {"rope_parameters": ROPE_OF_PICTURES}, EYES_OF_QWEN | {"fullatt_block_indexes": [0]}),
+    "qwen3_vl": (
+        "Qwen3VL",
+        {"head_dim": 8, "rope_parameters": ROPE_OF_PICTURES | {"mrope_interleaved": True}},
+        EYES_OF_QWEN | {"deepstack_visual_indexes": [0], "num_position_embeddings": 16},
+    ),
 }
-"""The family that docs/families.md adds."""
+"""Models of pictures and texts: a class, and what its parts have."""
 DYNAMIC = {"type": "dynamic", "factor": 2.0}
 CHANGES: dict[str, tuple[str, dict[str, Any], int]] = {
     "scaling_beside_parameters": ("llama", {"rope_scaling": {"rope_type": "linear", "factor": 4.0}}, TOKENS),
@@ -171,14 +257,23 @@ seen at once. What follows is seen token by token, for with dynamic rope that is
 
 
 def main() -> None:
-    for name in sys.argv[1:] or [*CASES, *EXAMPLES, *CHANGES]:
-        if name in CASES or name in EXAMPLES:
-            family, options, dtype = (CASES | EXAMPLES)[name]
-            folder = (FOLDER if name in CASES else DOCUMENTED) / name
+    for name in sys.argv[1:] or [*CASES, *PARTS, *CHANGES]:
+        if name in CASES:
+            family, options, dtype = CASES[name]
+            folder = FOLDER / name
             torch.manual_seed(0)
             config = getattr(transformers, f"{family}Config")(**SIZE | options)
             shutil.rmtree(folder, ignore_errors=True)
             make(folder, getattr(transformers, f"{family.removesuffix('Text')}ForCausalLM")(config), dtype)
+        elif name in PARTS:
+            family, text, eyes = PARTS[name]
+            torch.manual_seed(0)
+            config = getattr(transformers, f"{family}Config")(
+                text_config=SIZE | text, vision_config=eyes, tie_word_embeddings=False
+            )
+            shutil.rmtree(OF_PICTURES / name, ignore_errors=True)
+            made = getattr(transformers, f"{family}ForConditionalGeneration")(config)
+            make(OF_PICTURES / name, made, torch.bfloat16)
         else:
             vary(VARIANTS / name, *CHANGES[name])
 
@@ -213,11 +308,11 @@ def make(folder: Path, model: Any, dtype: Any) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(parameter + torch.randn_like(parameter) * 0.2)  # biases and norms, too
-        for name, buffer in model.named_buffers():
+        for name, buffer in (*model.named_buffers(), *model.named_parameters()):
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn_like(buffer) * 0.2)
         model.to(dtype).save_pretrained(folder, max_shard_size="30KB" if "biased" in folder.name else "1MB")
-        (folder / "generation_config.json").unlink()
+        (folder / "generation_config.json").unlink(missing_ok=True)
         tokens = np.random.default_rng(0).integers(0, VOCAB, TOKENS)
         read = type(model).from_pretrained(folder, dtype=torch.float32).eval()
         logits = read(torch.tensor(tokens)[None]).logits[0].numpy()

@@ -12,9 +12,24 @@ import pytest
 from msx_llm.limits import EngineLimits
 
 GOLDENS = Path(__file__).parents[1] / "goldens" / "llm"
+PARTS = GOLDENS.with_name("llm_parts")
 VARIANTS = GOLDENS.with_name("llm_variants")
 FAMILIES = tuple(sorted(folder.name for folder in GOLDENS.iterdir()))
-LIKE_OTHERS = ("phi3", "glm4", "mistral", "qwen2", "llama_mqa", "llama_biased", "qwen3_moe", "deepseek_v2")
+LIKE_OTHERS = (
+    "phi3",
+    "glm4",
+    "mistral",
+    "qwen2",
+    "llama_mqa",
+    "llama_biased",
+    "qwen3_moe",
+    "deepseek_v2",
+    "seed_oss",
+    "ernie4_5",
+    "ministral3",
+    "smollm3",
+    "granite",
+)
 """Families whose cells are others' on an NPU, with another configuration."""
 
 

@@ -26,6 +26,12 @@ from tests.llm.wide_models import make_wide
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
 CLOSE = 1e-4
+UNDIVIDED = ("olmo2", "minimax_m2")
+"""Families with norms over all heads."""
+OF_2026 = (
+    "smollm3", "granite", "seed_oss", "ernie4_5", "hunyuan", "ministral3", "glm4_moe", "mixtral", "ernie4_5_moe",
+    *UNDIVIDED,
+)  # fmt: skip
 MINDFORMERS = "mindformers"
 """DeepSeek in a file with MindFormers' names."""
 
@@ -60,6 +66,8 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         by_hand("awq", 2, 1, "pp2_quantised"),
         by_hand("packed_8", 1, 2, "tp2_of_channels"),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3", "gpt_oss")),
+        *(by_hand(family, 1, 2, f"{family}_tp2") for family in OF_2026 if family not in UNDIVIDED),
+        *(by_hand(family, 2, 1, f"{family}_pp2") for family in OF_2026),
         by_hand(MINDFORMERS, 1, 2, "tp2_names_of_mindformers"),
         by_hand(MINDFORMERS, 2, 1, "pp2_names_of_mindformers"),
     ],

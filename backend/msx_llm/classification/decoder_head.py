@@ -43,7 +43,7 @@ def read_answers(folder: Path, config: DecoderConfig, tokens: Sequence[int]) -> 
     with Checkpoint(folder, config) as checkpoint:
         name = f"{checkpoint.prefix}embed_tokens.weight" if config.tied else HEAD
         rows = [checkpoint.read(name, slice(token, token + 1)).astype(np.float32) for token in tokens]
-    return _layer(rows[0] - rows[1] if len(rows) > 1 else rows[0])
+    return _layer((rows[0] - rows[1] if len(rows) > 1 else rows[0]) * config.logits_factor)
 
 
 def answer_tokens(folder: Path, tokenizer: Tokenizer, options: ClassificationOptions, vocabulary: int) -> list[int]:

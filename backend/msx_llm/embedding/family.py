@@ -50,7 +50,7 @@ def _encoder(folder: Path, config: EncoderConfig, dtype: str) -> EncoderFamily:
 
 def _decoder(folder: Path, config: DecoderConfig, dtype: str) -> EncoderFamily:
     """A decoder whose head, if the file has one, is not loaded: nothing is generated."""
-    load = partial(_load_decoder, folder, msgspec.structs.replace(config, tied=True), dtype)
+    load = partial(_load_decoder, folder, msgspec.structs.replace(config, tied=True, logits_factor=1.0), dtype)
     context = config.native if config.stretches else config.context
     return EncoderFamily(config.model_type, config.hidden_size, context, config.vocab_size, dtype, load)
 

@@ -28,6 +28,8 @@ NORMS = {
     "attention_norm": "after_attention",
     "post_attention_layernorm": "before_mlp",
     "mlp_norm": "after_mlp",
+    "self_attn.q_norm": "query",
+    "self_attn.k_norm": "key",
 }
 """The engine's names of a layer's norms, and their members in `LayerNorms`."""
 _TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")
@@ -43,6 +45,7 @@ class TensorSource:
     order: Array | None = None
     """The place in the file of each number of a head."""
     offset: float = 0.0
+    factor: float = 1.0
 
     def rows(self, wanted: slice) -> slice:
         """Rows of the file, for rows of the engine's tensor."""
@@ -53,7 +56,9 @@ class TensorSource:
         """Takes whole heads."""
         if self.order is not None:
             array = array.reshape(-1, len(self.order), *array.shape[1:])[:, self.order].reshape(array.shape)
-        return array.astype(np.float32) + np.float32(self.offset) if self.offset else array
+        if not self.offset and self.factor == 1:
+            return array
+        return (array.astype(np.float32) + np.float32(self.offset)) * np.float32(self.factor)
 
 
 def holders(fused: tuple[str, ...]) -> dict[str, str]:
@@ -73,7 +78,13 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
             stored = fused[layer]
             first, taken[stored] = taken[stored], taken[stored] + shape[0]
         turned = orders.get(layer.rpartition(".")[2])
-        yield name, TensorSource(f"{stored}.{kind}", shape, first, turned, offset)
+        yield name, TensorSource(_named(config, f"{stored}.{kind}"), shape, first, turned, offset)
+
+
+def _named(config: DecoderConfig, name: str) -> str:
+    for own, stored in () if config.experts is None else config.experts.names:
+        name = name.replace(own, stored)
+    return name
 
 
 def layer_orders(config: DecoderConfig) -> dict[str, Array]:

@@ -24,6 +24,8 @@ class LayerNorms(msgspec.Struct, frozen=True, kw_only=True):
     after_attention: str | None = None
     before_mlp: str | None = "post_attention_layernorm"
     after_mlp: str | None = None
+    query: str = "self_attn.q_norm"
+    key: str = "self_attn.k_norm"
 
 
 class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Queries and keys are normed for each head."""
     qk_norm_whole: bool = False
     """Queries and keys are normed over all heads at once."""
+    qk_norm_last: bool = False
+    """They are normed behind their turn, not before it."""
     sinks: bool = False
     """Each query head has a number beside its scores that takes a share of the softmax, and has no value."""
     norms: LayerNorms = LayerNorms()
@@ -65,10 +69,13 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     rotary_pairs: bool = False
     """Whether neighbours turn together, in the files; else numbers that are half of those that turn apart."""
     local_rope: dict[str, Any] | None = None
-    """The rope of layers with a window, where theirs is another one."""
+    """The rope of layers with a window, where theirs is another one; an empty one does not turn them."""
+    local_layers: tuple[bool, ...] | None = None
+    """Whether each layer has `local_rope`; None: those with a window have it."""
     attention_scale: float | None = None
     """The factor of the scores; None: one over the root of a head's size."""
     embedding_scale: float = 1.0
+    logits_factor: float = 1.0
     activation: str = "silu"
     """The activation of the MLP's gate: silu or gelu_tanh."""
     fused: tuple[str, ...] = ()
@@ -134,7 +141,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def rope_of(self, layer: int) -> int:
         """The place of the layer's rope in `ropes`."""
-        return int(self.local_rope is not None and self.windows[layer] is not None)
+        local = self.windows[layer] is not None if self.local_layers is None else self.local_layers[layer]
+        return int(self.local_rope is not None and local)
 
     @property
     def turning(self) -> int:

@@ -91,8 +91,9 @@ class Attention(nn.Cell):  # type: ignore[misc]
         projections = {name: Projection(*it) for name, it in outputs.items()}
         self.qkv = linears.projections("self_attn", config.hidden_size, projections, config.qkv_bias)
         self.o_proj = linears.row("self_attn.o_proj", queries, config.hidden_size, parallel, config.o_bias)
-        self.normed = config.qk_norm or config.qk_norm_whole
-        if self.normed:
+        normed = config.qk_norm or config.qk_norm_whole
+        self.normed, self.normed_last = normed and not config.qk_norm_last, normed and config.qk_norm_last
+        if normed:
             widths = (queries, keys) if config.qk_norm_whole else (config.head_dim, config.head_dim)
             self.q_norm, self.k_norm = (kernels.head_norm(width, config.norm_eps) for width in widths)
         self.rotary = kernels.rotary(heads, place.rope)
@@ -111,6 +112,8 @@ class Attention(nn.Cell):  # type: ignore[misc]
         if self.normed:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = self.rotary(q, k, step)
+        if self.normed_last:
+            q, k = self.q_norm(q), self.k_norm(k)
         x = self.attend(q, k, v, step)
         return self.o_proj(x, columns)[0] if self.adapted else self.o_proj(x)
 

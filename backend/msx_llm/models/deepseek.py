@@ -53,13 +53,13 @@ V3_MEMBERS = ConfigMembers(
 def configure_v2(hub: HubConfig) -> DecoderConfig:
     grouped = hub.topk_method == "group_limited_greedy"
     groups = (hub.n_group or 1, hub.topk_group or 1) if grouped else (1, 1)
-    return _configure(hub, _experts(hub, V2_SIZES, groups=groups[0], chosen_groups=groups[1]))
+    return _configure(hub, experts_of(hub, V2_SIZES, groups=groups[0], chosen_groups=groups[1]))
 
 
 def configure_v3(hub: HubConfig) -> DecoderConfig:
     normed = hub.norm_topk_prob is not False
     groups = {"groups": hub.n_group or 8, "chosen_groups": hub.topk_group or 4}
-    return _configure(hub, _experts(hub, V3_SIZES, sigmoid=True, normed=normed, **groups))
+    return _configure(hub, experts_of(hub, V3_SIZES, sigmoid=True, normed=normed, **groups))
 
 
 def _configure(hub: HubConfig, experts: ExpertsConfig) -> DecoderConfig:
@@ -69,7 +69,8 @@ def _configure(hub: HubConfig, experts: ExpertsConfig) -> DecoderConfig:
     return msgspec.structs.replace(made, kv_heads=1, head_dim=latent.turning, attention_scale=scale)
 
 
-def _experts(hub: HubConfig, defaults: Mapping[str, Any], **choice: Any) -> ExpertsConfig:
+def experts_of(hub: HubConfig, defaults: Mapping[str, Any], **choice: Any) -> ExpertsConfig:
+    """Experts behind the first layers, with shared ones. Raises HandlerLoadError."""
     given = {name: getattr(hub, name) for name in defaults}
     sizes = {name: defaults[name] if value is None else value for name, value in given.items()}
     count, inner = hub.n_routed_experts or hub.num_experts or sizes["num_local_experts"], sizes["moe_intermediate_size"]

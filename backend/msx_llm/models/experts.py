@@ -34,6 +34,12 @@ class ExpertKeys(msgspec.Struct, frozen=True, kw_only=True):
     topk_group: Count | None = None
     topk_method: str | None = None
     routed_scaling_factor: float | None = None
+    moe_k: Annotated[int, Meta(ge=1)] = 6
+    moe_num_experts: Annotated[int, Meta(ge=1)] = 64
+    moe_num_shared_experts: Count = 2
+    moe_layer_start_index: Count = 1
+    moe_layer_end_index: Annotated[int, Meta(ge=-1)] = -1
+    moe_layer_interval: Annotated[int, Meta(ge=1)] = 1
     swiglu_alpha: float = 1.702
     swiglu_limit: float = 7.0
 
@@ -60,6 +66,10 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The shared MLP has a gate."""
     sigmoid: bool = False
     """Scores are sigmoids with a bias for the choice; else a softmax."""
+    corrected: bool = False
+    """A softmax has a bias for the choice, too."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Parts of a layer's names here, and what the files have in their place."""
     groups: int = 1
     chosen_groups: int = 1
     """A token's experts are of that many groups."""
@@ -79,8 +89,8 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
             yield from self._clamped_shapes(hidden)
             return
         yield "gate.weight", (self.count, hidden)
-        if self.sigmoid:
-            yield "gate.e_score_correction_bias", (self.count,)
+        if self.sigmoid or self.corrected:
+            yield "gate.e_score_correction_bias", (1, self.count) if self.corrected else (self.count,)
         for expert in range(self.count):
             yield from gated_shapes(f"experts.{expert}", hidden, self.inner)
         if self.shared:

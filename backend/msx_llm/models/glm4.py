@@ -19,7 +19,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
         rope=rope,
         rotary_dim=turning_of(hub, rope, HEAD_DIM, TURNING),
         rotary_pairs=True,
-        qkv_bias=hub.attention_bias,
+        qkv_bias=bool(hub.attention_bias),
         norms=NORMS,
         fused=("mlp.gate_up_proj",),
     )

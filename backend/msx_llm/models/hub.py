@@ -45,9 +45,19 @@ class HubConfig(LatentKeys, frozen=True, kw_only=True):
     partial_rotary_factor: Amount | None = None
     query_pre_attn_scalar: Amount | None = None
     tie_word_embeddings: bool | None = None
+    attention_multiplier: Amount | None = None
+    embedding_multiplier: Amount = 1.0
+    logits_scaling: Amount = 1.0
+    residual_multiplier: Amount = 1.0
     is_causal: bool | None = None
-    attention_bias: bool = False
+    attention_bias: bool | None = None
+    attention_out_bias: bool = False
     mlp_bias: bool = False
+    use_bias: bool = False
+    use_qk_norm: bool = False
+    rotary_dim: Positive | None = None
+    no_rope_layers: list[int] | None = None
+    no_rope_layer_interval: Positive | None = None
     qkv_bias: bool = True
     sliding_window: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
     use_sliding_window: bool = False
@@ -60,9 +70,10 @@ class HubConfig(LatentKeys, frozen=True, kw_only=True):
 
 
 READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - LATENT_KEYS - {
-    "attention_bias", "hidden_activation", "layer_types", "max_window_layers", "mlp_bias", "partial_rotary_factor",
-    "qkv_bias", "query_pre_attn_scalar", "rope_local_base_freq", "sliding_window", "sliding_window_pattern",
-    "use_sliding_window",
+    "attention_bias", "attention_multiplier", "attention_out_bias", "embedding_multiplier", "hidden_activation",
+    "layer_types", "logits_scaling", "max_window_layers", "mlp_bias", "no_rope_layer_interval", "no_rope_layers",
+    "partial_rotary_factor", "qkv_bias", "query_pre_attn_scalar", "residual_multiplier", "rope_local_base_freq",
+    "rotary_dim", "sliding_window", "sliding_window_pattern", "use_bias", "use_qk_norm", "use_sliding_window",
 }  # fmt: skip
 """Keys that every family reads; some families read the others."""
 

@@ -12,5 +12,5 @@ MEMBERS = ConfigMembers(READ | {"attention_bias", "mlp_bias", "layer_types"}, NE
 
 
 def configure(hub: HubConfig) -> DecoderConfig:
-    bias = hub.attention_bias
+    bias = bool(hub.attention_bias)
     return neutral(hub, qkv_bias=bias, o_bias=bias, mlp_bias=hub.mlp_bias, windows=windows_of(hub, None))

@@ -78,15 +78,15 @@ def windows_of(
     return tuple(window if kind == "sliding_attention" else None for kind in kinds)
 
 
-def rope_of(hub: HubConfig) -> dict[str, Any]:
+def rope_of(hub: HubConfig, theta: float = 10000.0) -> dict[str, Any]:
     """Older files have `rope_theta` and `rope_scaling`, newer ones have both in `rope_parameters`. The older key
-    wins."""
+    wins. `theta`: a family's default."""
     key = "rope_scaling" if hub.rope_scaling else "rope_parameters"
     given = dict(hub.rope_scaling or hub.rope_parameters or {})
     if nested := [name for name, value in given.items() if isinstance(value, dict)]:
         raise wrong_key(f"{key}.{nested[0]}", given[nested[0]], "is not supported: all layers have the same angles")
     given = typed_rope(given)
-    given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or 10000.0
+    given["rope_theta"] = given.get("rope_theta") or hub.rope_theta or theta
     if hub.original_max_position_embeddings and given["rope_type"] in ("llama3", "longrope", "yarn"):
         given["original_max_position_embeddings"] = hub.original_max_position_embeddings
     return given

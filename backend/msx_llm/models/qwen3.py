@@ -20,7 +20,7 @@ def configure(hub: HubConfig) -> DecoderConfig:
         kv_heads=KV_HEADS,
         head_dim=HEAD_DIM,
         qk_norm=True,
-        qkv_bias=hub.attention_bias,
-        o_bias=hub.attention_bias,
+        qkv_bias=bool(hub.attention_bias),
+        o_bias=bool(hub.attention_bias),
         windows=windows(hub),
     )

@@ -22,8 +22,8 @@ def configure(hub: HubConfig) -> DecoderConfig:
         hub,
         kv_heads=KV_HEADS,
         qk_norm=True,
-        qkv_bias=hub.attention_bias,
-        o_bias=hub.attention_bias,
+        qkv_bias=bool(hub.attention_bias),
+        o_bias=bool(hub.attention_bias),
         windows=(window_of(hub),) * hub.num_hidden_layers,
         experts=spread_experts(hub, hub.num_hidden_layers, SIZES),
     )

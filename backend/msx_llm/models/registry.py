@@ -11,16 +11,27 @@ import msgspec
 from msx_core.unknown_families import unknown_family
 from msx_llm.models import (
     deepseek,
+    ernie4_5,
+    ernie4_5_moe,
     gemma3,
     glm4,
+    glm4_moe,
     gpt_oss,
+    granite,
+    hunyuan,
     llama,
+    minimax_m2,
+    ministral3,
     mistral,
+    mixtral,
+    olmo2,
     phi3,
     qwen2,
     qwen2_moe,
     qwen3,
     qwen3_moe,
+    seed_oss,
+    smollm3,
 )
 from msx_llm.models.arrangement import holders
 from msx_llm.models.config import DecoderConfig
@@ -52,6 +63,18 @@ FAMILIES: Mapping[str, DecoderFamily] = {
     "phi3": DecoderFamily(phi3.configure, phi3.MEMBERS),
     "glm4": DecoderFamily(glm4.configure, glm4.MEMBERS),
     "gemma3_text": DecoderFamily(gemma3.configure, gemma3.MEMBERS),
+    "kimi_k2": DecoderFamily(deepseek.configure_v3, deepseek.V3_MEMBERS),
+    "olmo2": DecoderFamily(olmo2.configure, olmo2.MEMBERS),
+    "smollm3": DecoderFamily(smollm3.configure, smollm3.MEMBERS),
+    "granite": DecoderFamily(granite.configure, granite.MEMBERS),
+    "seed_oss": DecoderFamily(seed_oss.configure, seed_oss.MEMBERS),
+    "ernie4_5": DecoderFamily(ernie4_5.configure, ernie4_5.MEMBERS),
+    "ernie4_5_moe": DecoderFamily(ernie4_5_moe.configure, ernie4_5_moe.MEMBERS),
+    "glm4_moe": DecoderFamily(glm4_moe.configure, glm4_moe.MEMBERS),
+    "mixtral": DecoderFamily(mixtral.configure, mixtral.MEMBERS),
+    "minimax_m2": DecoderFamily(minimax_m2.configure, minimax_m2.MEMBERS),
+    "hunyuan_v1_dense": DecoderFamily(hunyuan.configure, hunyuan.MEMBERS),
+    "ministral3": DecoderFamily(ministral3.configure, ministral3.MEMBERS),
 }
 
 

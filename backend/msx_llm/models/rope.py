@@ -59,7 +59,13 @@ def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
 
 def tables_of_all(config: DecoderConfig, length: int) -> list[tuple[Array, Array]]:
     """Tables of each of `config.ropes`."""
-    return [rope_tables(replace(config, rope=rope), length) for rope in config.ropes]
+    return [
+        rope_tables(replace(config, rope=rope), length) if rope else _still(config, length) for rope in config.ropes
+    ]
+
+
+def _still(config: DecoderConfig, length: int) -> tuple[Array, Array]:
+    return _turned(config, np.zeros((length, config.turning // 2)), 1.0)
 
 
 def dynamic_rows(config: DecoderConfig, positions: Array, lengths: Array) -> tuple[Array, Array]:

@@ -49,9 +49,10 @@ class Checkpoint(Weights):
         """The prefix of all names but the head's; empty for models that were saved without a head."""
         self._sources = dict(sources(config, self.prefix))
         self._blocks = config.scaled_blocks
-        self._further = tuple([f"{self.prefix}layers.{config.layers}."] if config.latent else [])
+        guesses = config.latent is not None or (config.experts is not None and config.experts.sigmoid)
+        self._further: tuple[str, ...] = (f"{self.prefix}layers.{config.layers}.",) if guesses else ()
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
-        self._further += (*passed, *(OTHERS if self.prefix in PREFIXES else ()))
+        self._further += (*passed, *OTHERS)
         self._quantised = config.quantised
         stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
         further |= {own for one in self._assembled.values() for own in one.names}
@@ -164,7 +165,12 @@ def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
             yield f"{prefix}layers.{layer}.{name}", shape
     yield f"{prefix}norm.weight", (config.hidden_size,)
     if not config.tied:
-        yield HEAD, (config.vocab_size, config.hidden_size)
+        yield _head(prefix), (config.vocab_size, config.hidden_size)
+
+
+def _head(prefix: str) -> str:
+    """The head's name: it stands beside the body, whose prefix may be that of a text part."""
+    return prefix.removesuffix("model.") + HEAD if prefix == PREFIXES[0] else HEAD
 
 
 def _file_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
@@ -179,8 +185,10 @@ def _file_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
 
 def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSource]]:
     """Where the engine's tensors are, if files have them otherwise."""
+    if not config.tied:
+        yield HEAD, TensorSource(_head(prefix), (config.vocab_size, config.hidden_size))
     norm = f"{prefix}norm.weight"
-    yield norm, TensorSource(norm, (config.hidden_size,), offset=config.norm_offset)
+    yield norm, TensorSource(norm, (config.hidden_size,), offset=config.norm_offset, factor=config.logits_factor)
     for layer in range(config.layers):
         place = f"{prefix}layers.{layer}."
         for name, source in layer_sources(config, layer_shapes(config, layer)):
@@ -197,7 +205,7 @@ def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
         yield from _attention(config)
     yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
     for name, place in NORMS.items():
-        if getattr(config.norms, place):
+        if not name.startswith("self_attn.") and getattr(config.norms, place):
             yield f"{name}.weight", (hidden,)
 
 

@@ -21,12 +21,12 @@ def write_folder(folder: Path, model_type: str) -> str:
 
 def test_each_folder_and_its_engine(tmp_path: Path) -> None:
     vllm = stub_interpreter(tmp_path / "python", packages={"vllm": "0.32.0"})
-    given = tuple(f"{kind}={write_folder(tmp_path / kind, kind)}" for kind in ("llama", "olmo2"))
+    given = tuple(f"{kind}={write_folder(tmp_path / kind, kind)}" for kind in ("llama", "falcon_h1"))
     here = {"model_store": tmp_path, "huggingface": (*given, f"none={tmp_path}")}
     own, other = check_engines(Machine(config_of(tmp_path, **here, pythons=(f"vllm={vllm}",))))
     assert (own.level, own.found) == (Level.OK, "llama: served by MSX's own engine: it knows 'llama'")
     assert other.found == (
-        "olmo2: served by vLLM 0.32.0 of the interpreter vllm: MSX's own engine does not know 'olmo2'"
+        "falcon_h1: served by vLLM 0.32.0 of the interpreter vllm: MSX's own engine does not know 'falcon_h1'"
     )
     own, other = check_engines(Machine(config_of(tmp_path, **here)))
     assert (own.level, other.level) == (Level.OK, Level.FAILED)

@@ -191,6 +191,70 @@ def test_a_glm_turns_half_of_each_head(tmp_path: Path) -> None:
     assert read(tmp_path, "glm4", rope_parameters={"partial_rotary_factor": 1.0}).turning == 128
 
 
+def test_granites_states_are_divided_by_what_a_sublayer_is_multiplied_by(tmp_path: Path) -> None:
+    factors = {"embedding_multiplier": 12, "logits_scaling": 8, "residual_multiplier": 0.25}
+    config = read(tmp_path, "granite", rms_norm_eps=1e-5, **factors)
+    assert (config.embedding_scale, config.norm_eps, config.logits_factor) == (48, 1.6e-4, 0.125)
+    assert config.attention_scale == 1
+    assert read(tmp_path, "granite", attention_multiplier=0.1).attention_scale == 0.1
+
+
+def test_layers_of_smollm3_that_do_not_know_positions(tmp_path: Path) -> None:
+    assert read(tmp_path, "smollm3", num_hidden_layers=4).local_layers == (False, False, False, True)
+    windowed = {"use_sliding_window": True, "sliding_window": 16, "no_rope_layer_interval": 2}
+    config = read(tmp_path, "smollm3", **windowed)
+    assert (config.local_layers, config.windows) == ((False, True, False), (None, 16, None))
+    assert [config.ropes[config.rope_of(layer)].get("rope_theta") for layer in range(3)] == [2e6, None, 2e6]
+    assert config.tied
+
+
+def test_alpha_of_hunyuan_turns_all_texts_slower(tmp_path: Path) -> None:
+    config = read(
+        tmp_path, "hunyuan_v1_dense", rope_theta=100.0, rope_scaling={"type": "dynamic", "alpha": 4, "factor": 1}
+    )
+    assert config.rope == {"rope_type": "default", "rope_theta": 100 * 4 ** (8 / 6)}
+    assert not config.stretches
+
+
+@pytest.mark.parametrize(("beta", "context"), [(0.1, 64), (0, 512)])
+def test_texts_of_ministral_3_end_where_queries_begin_to_grow(tmp_path: Path, beta: float, context: int) -> None:
+    rope = {"rope_type": "yarn", "rope_theta": 1e6, "factor": 8.0, "original_max_position_embeddings": 64}
+    config = read(tmp_path, "ministral3", rope_parameters={**rope, "llama_4_scaling_beta": beta})
+    assert config.context == context
+    assert read(tmp_path, "ministral3", max_position_embeddings=262144).context == 16384
+
+
+def test_kimi_k2_is_a_deepseek_v3(tmp_path: Path) -> None:
+    sizes = {"n_group": 1, "topk_group": 1, "n_routed_experts": 16}
+    kimi, deepseek = read(tmp_path, "kimi_k2", **sizes), read(tmp_path, "deepseek_v3", **sizes)
+    assert msgspec.structs.replace(kimi, model_type="deepseek_v3") == deepseek
+
+
+def test_layers_of_ernie_with_experts(tmp_path: Path) -> None:
+    places = {"num_hidden_layers": 6, "moe_layer_start_index": 1, "moe_layer_end_index": 4, "moe_layer_interval": 2}
+    experts = read(tmp_path, "ernie4_5_moe", **places).experts
+    assert experts is not None
+    assert experts.layers == (False, True, False, True, False, False)
+    assert (experts.count, experts.chosen, experts.shared) == (64, 6, 2 * 1536)
+
+
+def test_a_part_of_minimaxs_heads_turns(tmp_path: Path) -> None:
+    config = read(tmp_path, "minimax_m2", rotary_dim=64, num_local_experts=8)
+    assert (config.head_dim, config.turning, config.rope["rope_theta"]) == (128, 64, 5e6)
+
+
+def test_seed_oss_has_biases_unless_it_says_otherwise(tmp_path: Path) -> None:
+    assert read(tmp_path, "seed_oss").qkv_bias
+    assert not read(tmp_path, "seed_oss", attention_bias=False).qkv_bias
+
+
+def test_keys_of_pictures_in_older_files_are_passed_over(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rope = {"type": "mrope", "mrope_section": [2, 1, 1]}
+    config = read(tmp_path, "qwen2_5_vl", vision_config={"depth": 1}, image_token_id=5, rope_scaling=rope)
+    assert (config.model_type, config.rope) == ("qwen2", {"rope_type": "default", "rope_theta": 10000.0})
+    assert caplog.text == ""
+
+
 def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
     config = msgspec.structs.replace(read(tmp_path), qk_norm_whole=True)
     check_division(config, Parallel())
@@ -216,6 +280,15 @@ def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide num_attention_heads: 8"),
         ({"num_attention_heads": 10}, "num_attention_heads: 10 does not divide hidden_size: 64"),
         ({"head_dim": 7}, "head_dim: 7 is odd"),
+        (
+            {"model_type": "smollm3", "rope_scaling": {"type": "dynamic", "factor": 2.0}},
+            "rope_type: dynamic is not supported beside layers without positions",
+        ),
+        ({"model_type": "smollm3", "no_rope_layers": [1]}, "no_rope_layers: [1] has 1 entries for 3 layers"),
+        (
+            {"model_type": "mixtral", "quantization_config": {"quant_method": "awq", "bits": 4}},
+            "quantization_config: awq is not supported for this family",
+        ),
         ({"hidden_act": "gelu"}, "hidden_act: gelu is not supported"),
         (
             {"quantization_config": {"quant_method": "bitsandbytes"}},

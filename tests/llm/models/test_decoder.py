@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests.llm.runners import (
     FAMILIES,
     GOLDENS,
+    PARTS,
     VARIANTS,
     all_logits,
     expected,
@@ -37,6 +39,15 @@ def test_logits_are_those_of_transformers(family: str) -> None:
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16, 13, 12)), logits, atol=1e-4)
 
 
+def test_kimi_k2_has_the_logits_of_a_deepseek_v3(tmp_path: Path) -> None:
+    shutil.copytree(GOLDENS / "deepseek_v3", tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"model_type": "kimi_k2"}))
+    tokens, logits = expected("deepseek_v3")
+    runner = make_runner("kimi_k2", limits(), folder=tmp_path / "model")
+    np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16,)), logits, atol=1e-4)
+
+
 DISTINCT = ("glm4", "gemma3", "gpt_oss", "qwen2_moe", "deepseek_v3")
 """Families that have all kinds of cells between them; test_runner has llama's graphs, embedding/test_network those of
 qwen3."""
@@ -48,6 +59,14 @@ def test_a_graph_has_the_logits_of_transformers(family: str) -> None:
     tokens, logits = expected(family)
     runner = make_runner(family, limits(), graphs=True)
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=()), logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", sorted(folder.name for folder in PARTS.iterdir()))
+def test_text_parts_have_the_logits_of_transformers(model: str) -> None:
+    golden = np.load(PARTS / model / "expected.npz")
+    runner = make_runner(model, limits(), folder=PARTS / model)
+    found = all_logits(runner, golden["tokens"].tolist(), slot=1, chunks=(16, 13))
+    np.testing.assert_allclose(found, golden["logits"], atol=1e-4)
 
 
 @pytest.mark.parametrize("variant", sorted(folder.name for folder in VARIANTS.iterdir()))

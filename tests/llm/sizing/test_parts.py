@@ -102,6 +102,8 @@ def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards:
     from msx_sdk.mindspore import collectives
 
     config = read_config(GOLDENS / family)
+    if config.qk_norm_whole and shards > 1:
+        pytest.skip("norms over all heads are not divided")
     targets = adaptable(config)
     shape = AdapterShape(2, 8, targets) if targets else None
     for rank in range(stages * shards):

@@ -44,6 +44,18 @@ class ChoiceRouter(nn.Cell):  # type: ignore[misc]
         return self.choice(logits)
 
 
+class CorrectedRouter(ChoiceRouter):
+    """A softmax with a bias for the choice, for which there is no operator."""
+
+    def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
+        super().__init__(hidden, experts, dtype)
+        zeros = initializer("zeros", (1, experts.count), ms.float32)
+        self.e_score_correction_bias = Parameter(zeros, name="e_score_correction_bias")
+
+    def choose(self, logits: Any) -> Any:
+        return self.choice(logits, self.e_score_correction_bias)
+
+
 class SoftmaxRouter(ChoiceRouter):
     """`MoeGatingTopKSoftmax()(logits, None, k)` -> weights, numbers, and a result that nobody reads."""
 
@@ -90,6 +102,8 @@ class SigmoidRouter(ChoiceRouter):
 def router_of(hidden: int, experts: ExpertsConfig, dtype: Any) -> Any:
     if experts.clamp is not None:
         return BiasedRouter(hidden, experts, dtype)
+    if experts.corrected:
+        return CorrectedRouter(hidden, experts, dtype)
     kind = SigmoidRouter if experts.sigmoid else ChoiceRouter if experts.groups > 1 else SoftmaxRouter
     return kind(hidden, experts, dtype)
 

@@ -21,9 +21,10 @@ class ExpertRouter(nn.Cell):  # type: ignore[misc]
     def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
         super().__init__()
         self.weight = Parameter(initializer("zeros", (hidden, experts.count), dtype), name="weight")
-        self.biased, self.shifted, self.dtype = experts.sigmoid, experts.clamp is not None, dtype
+        self.biased, self.shifted, self.dtype = experts.sigmoid or experts.corrected, experts.clamp is not None, dtype
         if self.biased:
-            self.bias = Parameter(initializer("zeros", (experts.count,), ms.float32), name="e_score_correction_bias")
+            shape = (1, experts.count) if experts.corrected else (experts.count,)
+            self.bias = Parameter(initializer("zeros", shape, ms.float32), name="e_score_correction_bias")
         if self.shifted:
             self.shift = Parameter(initializer("zeros", (experts.count,), dtype), name="shift")
         self.matmul, self.choice, self.add = ops.MatMul(), ExpertChoice(experts), ops.BiasAdd()

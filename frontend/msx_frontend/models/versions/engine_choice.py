@@ -11,7 +11,7 @@ from msx_archiver.errors import PackError
 from msx_archiver.linked_checkpoint import CONFIG, read_config
 from msx_core.config import ModelConfig
 from msx_core.manifest import CHOSEN_BY_SERVER
-from msx_core.model_families import TORCHSERVES_VLLM, own_families
+from msx_core.model_families import OF_PICTURES, TORCHSERVES_VLLM, own_families
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.management_errors import InvalidModel
@@ -91,12 +91,21 @@ class EngineChoice:
         family = await asyncio.to_thread(_family, model)
         if family not in (known := own_families(model.handler)):
             return await self._of_unknown(model, family, known)
+        if family in OF_PICTURES and (found := await self._for_pictures(model, family)) is not None:
+            return found
         own, python = _own(model, f"it knows {family!r}"), model.config.python
         packages = {} if self._clustered else await self._packages(model, python)
         has_neither = python is not None and not _version(packages, VLLM_PACKAGES)
         if self._clustered or has_neither or _version(packages, FRAMEWORK):
             return own
         return await self._with_vllm(model, "MindSpore is not installed") or own
+
+    async def _for_pictures(self, model: OpenModel, family: str) -> ChosenEngine | None:
+        """vLLM's engine where it is: the other one serves the text part alone."""
+        python = model.config.python
+        if self._clustered or (python and not _version(await self._packages(model, python), VLLM_PACKAGES)):
+            return None
+        return await self._with_vllm(model, f"MSX's own engine knows the text part of {family!r} alone")
 
     async def _of_unknown(self, model: OpenModel, family: str, known: Iterable[str]) -> ChosenEngine:
         unknown = f"MSX's own engine does not know {family!r}"

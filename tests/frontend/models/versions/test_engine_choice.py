@@ -67,17 +67,20 @@ class Bench:
     ("keys", "own", "others", "handler", "python"),
     [
         ({}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
-        ({"model_type": "gemma3"}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
+        ({"model_type": "gemma3"}, MINDSPORE, {"vllm": VLLM}, "vllm", "vllm"),
+        ({"model_type": "qwen3_vl"}, MINDSPORE, {"other": MINDSPORE}, "text_generation", None),
+        ({"model_type": "qwen3_vl", "engine": "msx"}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
+        ({"model_type": "qwen3_vl", "cluster_address": "auto"}, {}, {"vllm": VLLM}, "text_generation", None),
         ({"model_type": "bert", "handler": "embedding"}, MINDSPORE, {"vllm": VLLM}, "embedding", None),
         ({"model_type": "bert"}, MINDSPORE, {"vllm": VLLM}, "vllm", "vllm"),
-        ({"model_type": "olmo2"}, MINDSPORE, {"other": MINDSPORE, "gone": None, "vllm": VLLM}, "vllm", "vllm"),
-        ({"model_type": "olmo2"}, VLLM, {"vllm": VLLM}, "vllm", None),
+        ({"model_type": "falcon_h1"}, MINDSPORE, {"other": MINDSPORE, "gone": None, "vllm": VLLM}, "vllm", "vllm"),
+        ({"model_type": "falcon_h1"}, VLLM, {"vllm": VLLM}, "vllm", None),
         ({}, {}, {"vllm": VLLM}, "vllm", "vllm"),
         ({}, {}, {}, "text_generation", None),
         ({"engine": "vllm"}, MINDSPORE, {"vllm": VLLM}, "vllm", "vllm"),
         ({"engine": "vllm", "asked": "auto"}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
         ({"asked": "vllm"}, MINDSPORE, {"vllm": VLLM}, "vllm", "vllm"),
-        ({"engine": "msx", "model_type": "olmo2"}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
+        ({"engine": "msx", "model_type": "falcon_h1"}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
         ({"engine": "vllm", "packed": True}, MINDSPORE, {"vllm": VLLM}, "text_generation", None),
         ({"cluster_address": "auto"}, {}, {"vllm": VLLM}, "text_generation", None),
         ({"cluster_address": "auto", "engine": "vllm"}, {}, {}, "vllm", None),
@@ -128,7 +131,7 @@ def test_arguments_of_vllm_ask_for_it(tmp_path: Path) -> None:
 def test_an_interpreter_that_the_model_names_is_taken(tmp_path: Path) -> None:
     config, _ = parse_model_config({"python": "second"})
     bench = Bench(tmp_path, MINDSPORE, vllm=VLLM, second=VLLM)
-    for model_type in ("llama", "olmo2"):
+    for model_type in ("llama", "falcon_h1"):
         settled = bench.settled(model_type, config)
         assert (settled.handler, settled.config.python) == ("vllm", "second")
 
@@ -141,9 +144,9 @@ def test_an_interpreter_that_is_away_changes_no_engine(tmp_path: Path) -> None:
 
 def test_a_start_of_vllm_takes_minutes(tmp_path: Path) -> None:
     bench = Bench(tmp_path, VLLM)
-    assert bench.settled("olmo2").config.startup_timeout == 600
+    assert bench.settled("falcon_h1").config.startup_timeout == 600
     given = parse_model_config({"startupTimeout": 30})[0]
-    assert bench.settled("olmo2", given).config.startup_timeout == 30
+    assert bench.settled("falcon_h1", given).config.startup_timeout == 30
     torchserves = ("vllm_handler", 600), ("ts.torch_handler.vllm_handler", 600)
     for handler, seconds in (("vllm", 600), *torchserves, ("text_generation", 120)):
         assert bench.settled(handler=handler, packed=True).config.startup_timeout == seconds
@@ -152,9 +155,9 @@ def test_a_start_of_vllm_takes_minutes(tmp_path: Path) -> None:
 
 def test_both_ways_are_said_where_no_engine_can_serve_it(tmp_path: Path) -> None:
     with pytest.raises(InvalidModel) as caught:
-        Bench(tmp_path, MINDSPORE, other=MINDSPORE).settled("olmo2")
+        Bench(tmp_path, MINDSPORE, other=MINDSPORE).settled("falcon_h1")
     assert caught.value.message.startswith(
-        "m: config.json, model_type: MSX's own engine does not know 'olmo2', and no interpreter of this server has "
+        "m: config.json, model_type: MSX's own engine does not know 'falcon_h1', and no interpreter of this server has "
         "vLLM: install vLLM into an environment and name that in the key pythons, as pythons=vllm=/opt/vllm/bin/python "
         "(docs/interpreters.md), or serve a model of a family that MSX's engine knows: llama, mistral, "
     )
