@@ -133,6 +133,7 @@ def _texts() -> Iterator[Ask]:
         yield Ask("GET", path)
         yield Ask("DELETE", path)
         yield Ask("GET", f"{path}/input_items?limit=1")
+        yield Ask("POST", f"{path}/cancel")
     for path in ("/", "/generate", "/generate_stream", "/tokenize", "/chat_tokenize"):
         yield from _of_texts(path, b'{"inputs": "x"}', b'"model": "m", ')
     for path in ("/v1/rerank", "/v2/rerank", "/rerank"):

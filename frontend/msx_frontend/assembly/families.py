@@ -85,7 +85,7 @@ def families(parts: Parts) -> Sequence[Family]:
         probes.management(),
         workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
-        openai(parts.texts, KeptResponses.of(config, parts.store)),
+        openai(parts.texts, KeptResponses.of(config, parts.store), parts.jobs),
         openai_of_models(parts.texts),
         anthropic(parts.texts),
         ollama(parts.texts),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from msx_frontend.deferred.errors import KeyOfAnotherBody
@@ -57,11 +58,14 @@ class JobBook:
     def __init__(self, store: Store, days: float, most: int, size: int) -> None:
         """`days` for which a reply is kept; `most` jobs of `size` bytes."""
         self._store, self.days = store, days
-        self._bounds = Bounds(most, size, "jobs_size")
+        self._bounds = Bounds(most, size, "max_jobs, jobs_size")
 
-    async def accept(self, asked: Deferred, path: str, owner: str, key: str) -> Accepted:
-        """Write the request to the disk. `key`: its Idempotency-Key, or "". Raises StoreFull, KeyOfAnotherBody."""
-        record, parts = _record(path, owner), {REQUEST: encode(asked)}
+    async def accept(
+        self, asked: Deferred, path: str, owner: str, key: str, further: Mapping[str, bytes] | None = None
+    ) -> Accepted:
+        """Write the request to the disk, with further parts. `key`: its Idempotency-Key, or "". Raises
+        KeyOfAnotherBody, and StoreUnavailable where there is no room."""
+        record, parts = _record(path, owner), {REQUEST: encode(asked), **(further or {})}
         digest = body_digest(asked.body)
         twin = idempotency_id(owner, asked.target, key) if key else ""
 
@@ -89,12 +93,17 @@ class JobBook:
         return None if found is None else _kept(found)
 
     async def request(self, id: str, owner: str) -> Deferred | None:
-        found = await self._store.parts(KIND, id, owner, [REQUEST])
-        return decode_request(found[0]) if found and found[0] else None
+        found = await self.part(id, owner, REQUEST)
+        return decode_request(found) if found else None
+
+    async def part(self, id: str, owner: str, name: str) -> bytes:
+        """Empty where there is none."""
+        found = await self._store.parts(KIND, id, owner, [name])
+        return found[0] if found else b""
 
     async def reply(self, id: str, owner: str) -> LateReply | None:
-        found = await self._store.parts(KIND, id, owner, [REPLY])
-        return decode_reply(found[0]) if found and found[0] else None
+        found = await self.part(id, owner, REPLY)
+        return decode_reply(found) if found else None
 
     async def end(self, id: str, head: JobHead, reply: LateReply | None) -> float:
         """Write how it ended, and forget what was asked; returns until when that is kept."""

@@ -172,6 +172,11 @@ class TextRequest:
         """The models that its key may use."""
         return self.api.directory.asked_by(self._key, self._headers)
 
+    @property
+    def headers(self) -> Headers:
+        """The client's."""
+        return self._headers
+
     def header(self, wanted: str) -> str:
         """The client's header of this name, which is in small letters; "" without one."""
         return next((value for name, value in self._headers if name.lower() == wanted), "")

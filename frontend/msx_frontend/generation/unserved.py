@@ -14,7 +14,6 @@ from msx_frontend.generation.errors import WrongParameter
 
 UNSERVED = {
     "audio": "not served: this server answers with text",
-    "background": "not served: responses are not kept",
     "best_of": "not served for messages: n gives several answers",
     "cache_salt": "not served: prompts that begin alike share what was computed; use a server for each tenant instead",
     "conversation": "not served: conversations are not kept; send the whole conversation as input",

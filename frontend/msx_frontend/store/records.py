@@ -115,13 +115,11 @@ class Records:
 
     def _make_room(self, kind: str, size: int, bounds: Bounds) -> None:
         if size > bounds.size:
-            raise StoreUnavailable(
-                f"A record of {size} bytes is larger than {bounds.key} ({bounds.size} bytes): raise it."
-            )
+            raise StoreUnavailable(f"A record of {size} bytes is larger than all may be: {bounds.size} ({bounds.key}).")
         while self._is_over(kind, size, bounds):
             if not bounds.drops_oldest:
                 raise StoreUnavailable(
-                    f"The store is full: {bounds.key} allows {bounds.most} records of {bounds.size} bytes."
+                    f"The store is full: it takes {bounds.most} records of {bounds.size} bytes ({bounds.key})."
                 )
             self._drop_oldest(kind)
 

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
+from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.book import DAY, JobBook
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.store import Store
@@ -21,6 +22,7 @@ from tests.frontend.generation.speaker import Speaker, say, say_so_far, words
 from tests.frontend.keys.some import some_key
 from tests.loops import run
 from tests.net.http.client import Exchange
+from tests.phrases import worker_died
 
 PATH = "/v1/completions"
 ASKED = {"prompt": "hi"}
@@ -62,11 +64,18 @@ def key_of(owner: str) -> ClientKey | None:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, *script: Any, begins: bool = True, at_once: int = 4, most: int = 100, size: int = 1 << 20, **more: Any
+    folder: Path,
+    *script: Any,
+    begins: bool = True,
+    at_once: int = 4,
+    most: int = 100,
+    keeps: bool = False,
+    **more: Any,
 ) -> AsyncIterator[Served]:
     store = Store(folder / "store.db")
-    runner = DeferredJobs(JobBook(store, 1.0, most, size), at_once, 10_000, key_of)
-    speaker = Speaker(list(script), jobs_of=runner, **more)
+    runner = DeferredJobs(JobBook(store, 1.0, most, 1 << 20), at_once, 10_000, key_of)
+    kept = KeptResponses(store, 30, 1 << 20, 10_000) if keeps else None
+    speaker = Speaker(list(script), jobs_of=runner, kept=kept, **more)
     if begins:
         await runner.begin(speaker.app.direct())
     try:
@@ -160,7 +169,8 @@ def test_a_stream_that_fails_ends_with_its_error(tmp_path: Path) -> None:
             for number in range(3):
                 say_so_far(await served.speaker.next_job(number), words("a")[0], WorkerDied("it did"))
             await served.ended(id)
-            assert b'data: {"error":{"message":"Worker died. it did"' in (await served.get(f"{id}/events")).body
+            told = f'data: {{"error":{{"message":"{worker_died("it did")}"'
+            assert told.encode() in (await served.get(f"{id}/events")).body
 
     run(test())
 
@@ -216,7 +226,7 @@ def test_a_job_that_ends_workers_is_not_tried_for_ever(tmp_path: Path) -> None:
             id = await served.defer()
             assert (await served.ended(id))["status"] == 503
             assert len(served.speaker.jobs) == 3
-            assert "Worker died" in (await served.get(f"{id}/result")).json["error"]["message"]
+            assert (await served.get(f"{id}/result")).json["error"]["message"] == worker_died("it did")
 
     run(test())
 

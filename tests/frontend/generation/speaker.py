@@ -144,7 +144,7 @@ class Speaker:
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
         self.families = families = (
             TORCHSERVE,
-            openai(texts, self.kept),
+            openai(texts, self.kept, self.jobs_of),
             openai_of_models(texts),
             anthropic(texts),
             ollama(texts),

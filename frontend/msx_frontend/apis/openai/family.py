@@ -5,6 +5,7 @@ from functools import partial
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
+from msx_frontend.apis.openai.background import BackgroundResponses
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.apis.openai.kept_routes import KeptRoutes
@@ -12,6 +13,7 @@ from msx_frontend.apis.openai.models import ModelList
 from msx_frontend.apis.openai.responses import Responses
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.apis.openai.text_routes import text_routes
+from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
 from msx_frontend.generation.text_models import TextModels
@@ -19,9 +21,11 @@ from msx_frontend.generation.text_route import text_route
 from msx_net.http.family import Failure, Family, Route
 
 
-def openai(models: TextModels, kept: KeptResponses | None = None) -> Family:
-    """`kept` is None where the server keeps no responses."""
-    routes = (*_routes(models, kept), *_kept_routes(kept))
+def openai(models: TextModels, kept: KeptResponses | None = None, jobs: DeferredJobs | None = None) -> Family:
+    """`kept` is None where the server keeps no responses, `jobs` where it defers no requests."""
+    background = None if jobs is None else BackgroundResponses(jobs)
+    responses, routes_of_kept = Responses(kept, background), KeptRoutes(kept, background)
+    routes = (*_routes(models, responses), *_kept_routes(routes_of_kept))
     return Family(
         "OpenAI",
         (*routes, *(_of_kserve(one) for one in routes if one.path.startswith("/v1"))),
@@ -41,13 +45,13 @@ def _of_kserve(route: Route) -> Route:
     return route._replace(path=f"/openai{route.path}", summary=summary, offered_by=())
 
 
-def _routes(models: TextModels, kept: KeptResponses | None) -> Iterator[Route]:
+def _routes(models: TextModels, responses: Responses) -> Iterator[Route]:
     api, listed = models.api(openai_failure), ModelList(models.directory)
     yield from text_routes("/v1", partial(text_route, api))
     yield Route(
         "POST",
         "/v1/responses",
-        text_route(api, Responses(kept).answer),
+        text_route(api, responses.answer),
         summary="The next turn of a conversation",
         request_schema=ResponsesRequest,
         example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
@@ -93,13 +97,19 @@ def _routes(models: TextModels, kept: KeptResponses | None) -> Iterator[Route]:
     )
 
 
-def _kept_routes(kept: KeptResponses | None) -> Iterator[Route]:
-    routes = KeptRoutes(kept)
+def _kept_routes(routes: KeptRoutes) -> Iterator[Route]:
     yield Route(
         "GET",
         "/v1/responses/{id}",
         routes.show,
-        summary="A response that is kept",
+        summary="A response that is kept, or runs in the background",
+        response_schema=schemas.Response,
+    )
+    yield Route(
+        "POST",
+        "/v1/responses/{id}/cancel",
+        routes.cancel,
+        summary="Cancel a response in the background",
         response_schema=schemas.Response,
     )
     yield Route(

@@ -12,7 +12,7 @@ from msx_core.text_limits import TextLimits, too_much
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_frontend.store.errors import StoreUnavailable
-from msx_frontend.store.records import Bounds, Record
+from msx_frontend.store.records import Bounds, Record, Records
 from msx_frontend.store.store import Store
 from msx_net.keys import ClientKey
 
@@ -51,8 +51,13 @@ class KeptResponses:
         record = Record(kind=KIND, id=id, owner=owner, created=now, expires=now + self._days * DAY)
         shown = [_shown(id, number, item) for number, item in enumerate(items)]
         parts = {"response": msgspec.json.encode(response), "input": msgspec.json.encode(shown)}
+
+        def write(records: Records) -> None:
+            records.delete(KIND, id, owner)  # of a job that runs again
+            records.add(record, parts, self._bounds)
+
         try:
-            await self._store.add(record, parts, self._bounds)
+            await self._store.run(write)
         except StoreUnavailable as error:
             log.error("a response is not kept: %s", error)
             return False

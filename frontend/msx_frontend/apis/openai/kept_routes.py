@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from msx_core.service_errors import BadRequest
+from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundResponses
 from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses, owner_of_key
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_net.http.family import Reply
@@ -17,20 +18,42 @@ MOST_ITEMS, USUAL_ITEMS = 100, 20
 
 
 class KeptRoutes:
-    """`kept` is None where the server keeps no responses. Routes raise UnknownResponse and StoreUnavailable."""
+    """`kept` is None where the server keeps no responses, `background` where it defers no requests. Routes raise
+    UnknownResponse and StoreUnavailable."""
 
-    def __init__(self, kept: KeptResponses | None) -> None:
-        self._kept = kept
+    def __init__(self, kept: KeptResponses | None, background: BackgroundResponses | None) -> None:
+        self._kept, self._background = kept, background
 
     async def show(self, request: Request) -> Reply:
         if request.query.get("stream") == "true":
             raise WrongParameter("stream", "a response that is kept is answered whole")
-        return Reply(await self._found.response(request.names["id"], _owner(request)))
+        id, owner = request.names["id"], _owner(request)
+        if self._background is not None and (found := await self._background.find(id, owner)) is not None:
+            return _json(found)
+        return Reply(await self._found.response(id, owner))
+
+    async def cancel(self, request: Request) -> Reply:
+        if self._background is None:
+            raise UnknownResponse(f"background: {NO_BACKGROUND}.")
+        id = request.names["id"]
+        found = await self._background.cancel(id, _owner(request))
+        if found is None:
+            raise UnknownResponse(f"There is no response {id[:100]!r} in the background, or another key made it.")
+        return _json(found)
 
     async def delete(self, request: Request) -> Reply:
-        id = request.names["id"]
-        await self._found.delete(id, _owner(request))
+        id, owner = request.names["id"], _owner(request)
+        gone = self._background is not None and await self._background.delete(id, owner)
+        if not gone or self._kept is not None:
+            await self._delete(id, owner, missing_ok=gone)
         return _json({"id": id, "object": "response", "deleted": True})
+
+    async def _delete(self, id: str, owner: str, *, missing_ok: bool) -> None:
+        try:
+            await self._found.delete(id, owner)
+        except UnknownResponse:
+            if not missing_ok:
+                raise
 
     async def items(self, request: Request) -> Reply:
         items = await self._found.items(request.names["id"], _owner(request))

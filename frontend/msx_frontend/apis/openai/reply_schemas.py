@@ -246,7 +246,8 @@ class Response(Struct):
     id: str
     object: Literal["response"]
     created_at: float
-    status: Literal["in_progress", "completed", "incomplete"]
+    background: bool
+    status: Literal["queued", "in_progress", "completed", "incomplete", "failed", "cancelled"]
     error: dict[str, Any] | None
     incomplete_details: Incomplete | None
     instructions: str | None

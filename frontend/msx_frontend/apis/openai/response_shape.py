@@ -25,6 +25,7 @@ class ResponseShape:
             "id": f"resp_{id}",
             "object": "response",
             "created_at": time.time(),
+            "background": asked.background is True,
             "error": None,
             "instructions": asked.instructions,
             "max_output_tokens": asked.max_output_tokens,

@@ -8,6 +8,7 @@ from typing import Any
 
 from msx_core.generation import GENERATE, Capabilities
 from msx_core.request_ids import new_request_id
+from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundReply, BackgroundResponses, is_late
 from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses, owner_of_key
 from msx_frontend.apis.openai.response_items import ItemReader
 from msx_frontend.apis.openai.response_shape import ResponseShape, ResponseStream, items_of_message
@@ -32,12 +33,12 @@ Keep = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
 class Responses:
-    """`kept` is None where the server keeps no responses."""
+    """`kept` is None where the server keeps no responses, `background` where it defers no requests."""
 
-    def __init__(self, kept: KeptResponses | None) -> None:
-        self._kept = kept
+    def __init__(self, kept: KeptResponses | None, background: BackgroundResponses | None) -> None:
+        self._kept, self._background = kept, background
 
-    def answer(self, request: TextRequest) -> StreamedTextReply | CompleteTextReply:
+    def answer(self, request: TextRequest) -> StreamedTextReply | CompleteTextReply | BackgroundReply:
         asked = request.read(ResponsesRequest)
         earlier = self._earlier(request, asked)
         if asked.stream:
@@ -57,7 +58,11 @@ class Responses:
         offered = version.schema.capabilities or Capabilities()
         reader = reader_of(tools, offered, chat.template_values, reasoning=asked.include_reasoning)
         keep = self._keep_of(request, asked, [*earlier, *items_of(asked)])
-        shape = ResponseShape(asked, request.id if keep is None else new_request_id(), name, kept=keep is not None)
+        late = asked.background is True and is_late(request)
+        id = request.id if keep is None or late else new_request_id()
+        shape = ResponseShape(asked, id, name, kept=keep is not None)
+        if asked.background and not late:
+            return BackgroundReply(self._for_later(asked), shape.begun())
         if asked.stream:
             stream = ResponseStream(shape, generation, reader, given)
             return StreamedTextReply(generation, stream, [], None if keep is None else partial(_keep_end, keep, stream))
@@ -67,6 +72,14 @@ class Responses:
             return JsonReply(shape.ended(made, texts[0].finish_reason, generation.usage))
 
         return CompleteTextReply(generation, write, keep)
+
+    def _for_later(self, asked: ResponsesRequest) -> BackgroundResponses:
+        """Raises WrongParameter."""
+        if self._background is None:
+            raise WrongParameter("background", NO_BACKGROUND)
+        if asked.stream:
+            raise WrongParameter("background", "not with stream: ask for the response until it has ended")
+        return self._background
 
     def _earlier(self, request: TextRequest, asked: ResponsesRequest) -> list[dict[str, Any]]:
         """The conversation of `previous_response_id`, once it is read. Raises ReadFirst, WrongParameter."""

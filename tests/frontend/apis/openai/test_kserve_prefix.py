@@ -18,6 +18,7 @@ ROUTES: dict[str, tuple[str, dict[str, Any]]] = {
     "/v1/chat/completions": ("POST", {"model": "m", "messages": [{"role": "user", "content": "a"}]}),
     "/v1/responses": ("POST", {"model": "m", "input": "a"}),
     "/v1/responses/{id}": ("GET", {}),
+    "/v1/responses/{id}/cancel": ("POST", {}),
     "/v1/responses/{id}/input_items": ("GET", {}),
     "/v1/embeddings": ("POST", {"model": "m", "input": "a", "dimensions": -1}),
     "/v1/rerank": ("POST", {"model": "m", "query": "a", "documents": []}),

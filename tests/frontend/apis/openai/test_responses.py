@@ -125,7 +125,7 @@ def test_a_conversation() -> None:
     ("body", "message"),
     [
         ({"previous_response_id": "x"}, "previous_response_id: Responses are not kept: responses_store=true in"),
-        ({"background": True}, "background: not served"),
+        ({"background": True}, "background: needs jobs=true"),
         ({"input": [{"type": 3}]}, "input[0].type: expected the type of an item"),
         ({"input": [{}]}, "input[0].type: expected the type of an item"),
         ({"input": [{"role": "user", "content": 3}]}, "input[0].content: expected a text or a list of parts"),
