@@ -13,7 +13,19 @@ import psutil
 import pytest
 
 from tests.e2e.groups import Recorder
-from tests.e2e.server import RunningServer, is_running, new_store, pack_service, run_server, start_server, wait_until
+from tests.e2e.server import (
+    FREE_PORTS,
+    RunningServer,
+    is_running,
+    new_store,
+    pack_service,
+    run_server,
+    start_server,
+    wait_until,
+)
+from tests.e2e.test_command_line import Terminal
+from tests.e2e.test_stages import TEXT, pack_stages
+from tests.other_user import UID, open_folder, others_python
 
 SUPERVISED = "supervisor=true\n"
 MODELS = {
@@ -204,3 +216,59 @@ def memory(pid: int) -> int:
 
 def test_the_supervisor_is_small(server: RunningServer) -> None:
     assert memory(server.process.pid) < 20 << 20
+
+
+def test_workers_of_another_user_go_on(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with open_folder() as folder:
+        python, env = others_python()
+        pack_service("echo", new_store(folder), model="one")
+        properties = f"{SUPERVISED}python={python}\nworker_user={UID}\n"
+        with run_server(folder, "--models", "one.mar", properties=properties, env=env, fork=False) as server:
+            (pid,) = server.worker_pids("one")
+            crash(server)
+            assert server.worker_pids("one") == [pid]
+            assert psutil.Process(pid).uids().real == UID
+            assert server.predict("one", b"x").text == "x"
+
+
+def test_stages_start_anew(tmp_path: Path) -> None:
+    pack_stages(
+        new_store(tmp_path), "chain", "stages:\n  one: {handler: stages.py:One}\n  two: {handler: stages.py:Two}\n"
+    )
+    with run_server(tmp_path, "--models", "chain.mar", properties=SUPERVISED, fork=False) as server:
+        before = ranks_of(server)
+        assert len(before) == 2
+        crash(server)
+        assert server.inference.post("/predictions/chain", content="x", headers=TEXT).text == "two(one(x))"
+        after = ranks_of(server)
+        assert (len(after), {*before} & {*after}) == (2, set())
+
+
+def test_a_server_in_the_background(tmp_path: Path) -> None:
+    pack_service("echo", tmp_path)
+    (tmp_path / "config.properties").write_text(FREE_PORTS + SUPERVISED)
+    terminal = Terminal(tmp_path)
+    try:
+        started = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+        assert (started.code, started.err) == (0, "")
+        supervisor = psutil.Process(started.pid).parent()
+        assert supervisor is not None
+        assert "msx_frontend.supervision" in supervisor.cmdline()
+        psutil.Process(started.pid).kill()
+        wait_until(lambda: str(started.pid) not in terminal.serve("--status").out, "another frontend answers")
+        wait_until(lambda: "READY" in terminal.serve("--status").out, "its model serves")
+        assert terminal.serve("upgrade").code == 0
+        assert terminal.serve("--stop").code == 0
+        wait_until(lambda: not is_running(supervisor), "the supervisor has ended")
+        assert not [*(tmp_path / ".msx").glob("*.sock")]
+    finally:
+        terminal.close()
+
+
+def test_a_start_that_fails_is_told(tmp_path: Path) -> None:
+    (tmp_path / "config.properties").write_text(FREE_PORTS + SUPERVISED + "accelerator=nothing\n")
+    said = Terminal(tmp_path).serve("--start", "--dt")
+    assert (said.code, said.out) == (1, "")
+    assert "accelerator" in said.err

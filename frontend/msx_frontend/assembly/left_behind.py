@@ -15,6 +15,7 @@ import psutil
 from msx_frontend.assembly.instance import InstanceInfo, alone_in, last_in
 from msx_frontend.assembly.pid_file import PidFile
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
+from msx_frontend.assembly.upgrade_orders import NAME as ORDERS
 from msx_frontend.config.state_folder import INFO
 from msx_frontend.environments.build import is_unfinished
 from msx_frontend.keys.locked_file import remove_left as remove_left_keys
@@ -89,7 +90,7 @@ def _lives(info: InstanceInfo) -> bool:
 
 def _in(folder: Path) -> Iterator[Path]:
     """Files and folders that the next start would remove."""
-    for name in (RUN, "downloads", INFO, STATUS_SOCKET):
+    for name in (RUN, "downloads", INFO, STATUS_SOCKET, ORDERS):
         if os.path.lexists(folder / name):
             yield folder / name
     yield from folder.glob("models/.tmp-*")

@@ -145,7 +145,8 @@ async def start_server(
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends
     _watch(context, info, parts)
     if context.supervisor is not None:
-        take_orders(context.supervisor, context.folder.path / ORDERS)
+        take_orders(context.supervisor, orders := context.folder.path / ORDERS)
+        parts.callback(orders.unlink, missing_ok=True)
         context.supervisor.started()
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
     return Server(info, models.health, models, front, grpc, http, port_calls)

@@ -50,7 +50,7 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     from msx_frontend.config.surroundings import settle_logs
 
     parent = _WaitingCommand(options.env.get(READY_FD))
-    if options.wait and not parent.waits:
+    if options.wait and not parent.waits and FRONTEND_FD not in os.environ:  # which follows one that a command awaited
         return parent.failed(
             "--wait is for a server in the background, which --foreground and the first process of a container are "
             "not: ask /readyz instead."
