@@ -23,7 +23,7 @@ from tests.e2e.test_upgrade import upgrade
 pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 TIMES = 50
-LOAD_SECONDS = 20
+LOAD_SECONDS = 60
 MODELS = {"echo": "echo", "numbers": "stream_async"}
 LOADS_LONG = f"""
 import time
