@@ -84,7 +84,7 @@ class LocalLauncher:
             segments=spec.segments if rank == 0 else None,
             allowance=self._segments,
             starter=self._starter,
-            note=note_of(spec, rank, self._folder / name),
+            note={} if self._kept is None else note_of(spec, rank, self._folder / name),
         )
 
 
