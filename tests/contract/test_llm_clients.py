@@ -20,7 +20,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("clients")
     pack_service("parrot", new_store(folder), config="maxConcurrent: 64\njobQueueSize: 100")
     with run_server(
-        folder, "--models", "parrot.mar", tokens=True, properties="stream_heartbeat=0.1\nresponses_store=true\n"
+        folder,
+        "--models",
+        "parrot.mar",
+        tokens=True,
+        properties="stream_heartbeat=0.1\nresponses_store=true\njobs=true\n",
     ) as running:
         yield running
 

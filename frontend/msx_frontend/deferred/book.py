@@ -111,7 +111,8 @@ class JobBook:
 
         def write(records: Records) -> None:
             records.change(KIND, id, encode(head), expires)
-            records.drop_part(KIND, id, REQUEST)
+            for part in (REQUEST, REPLY):
+                records.drop_part(KIND, id, part)
             if reply is not None:
                 records.add_part(KIND, id, REPLY, encode(reply))
 

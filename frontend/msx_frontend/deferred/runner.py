@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from msx_core.service_errors import DeadlineExceeded, ResourceNotFound, ServiceError, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import (
+    DeadlineExceeded,
+    RequestCancelled,
+    ResourceNotFound,
+    ServiceError,
+    ServiceUnavailable,
+    WorkerDied,
+)
 from msx_frontend.deferred.book import DAY, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.records import CANCELLED, LateReply
@@ -19,8 +26,10 @@ from msx_frontend.deferred.sink import LateSink
 from msx_frontend.store.errors import StoreUnavailable
 from msx_net.http.direct import Direct
 from msx_net.http.failures import reported
+from msx_net.http.family import JSON
 from msx_net.http.job_reply import begin
 from msx_net.http.known_head import KnownHead
+from msx_net.http.wire import error_bytes
 from msx_net.keys import ClientKey
 
 log = logging.getLogger("msx.jobs")
@@ -89,8 +98,8 @@ class DeferredJobs:
             head.state = was
             raise
         sink, entry.sink = entry.sink, None
-        if sink is not None and sink.job is not None:
-            sink.job.cancel()
+        if sink is not None:
+            sink.fail(RequestCancelled())  # which also cancels what it waits for, and gives its turn to another
         self._forget(entry)
 
     # -- one job --
@@ -113,9 +122,8 @@ class DeferredJobs:
         except StoreUnavailable as error:
             self._over(entry, error)
         except Exception as error:
-            log.error("the job %s cannot be run: %s", entry.id, error)
-            reply = LateReply(500, [], b"")
-            self._spawn(self._end(entry, reply))
+            told = reported(error, entry.id)
+            self._spawn(self._end(entry, LateReply(told.status, [*JSON], error_bytes(told))))
 
     async def _begin(self, entry: Entry, direct: Direct) -> None:
         asked = await self.book.request(entry.id, entry.owner)

@@ -316,6 +316,18 @@ def check_responses_that_are_kept():
     must.raises(openai.NotFoundError, lambda: client.responses.retrieve(unkept.id))
 
 
+def check_responses_in_the_background():
+    begun = reply = client.responses.create(model="parrot", input="pause two", background=True)
+    assert (begun.status, begun.background) == ("queued", True)
+    while reply.status in ("queued", "in_progress"):
+        reply = client.responses.retrieve(begun.id)
+    assert (reply.id, reply.status, reply.output_text) == (begun.id, "completed", "pause two")
+    hangs = client.responses.create(model="parrot", input="hang", background=True)
+    assert client.responses.cancel(hangs.id).status == "cancelled"
+    client.responses.delete(begun.id)
+    must.raises(openai.NotFoundError, lambda: client.responses.retrieve(begun.id))
+
+
 def check_responses_tools():
     tool = {**WEATHER["function"], "type": "function", "strict": True}
     reply = client.responses.create(model="parrot", input="x", tools=[tool], tool_choice="required")

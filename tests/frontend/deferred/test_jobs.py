@@ -14,6 +14,7 @@ import pytest
 
 from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
 from msx_frontend.apis.openai.kept_responses import KeptResponses
+from msx_frontend.deferred.accepting import Uncancelled
 from msx_frontend.deferred.book import DAY, JobBook
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.store import Store
@@ -21,7 +22,8 @@ from msx_net.keys import ClientKey
 from tests.frontend.generation.speaker import Speaker, say, say_so_far, words
 from tests.frontend.keys.some import some_key
 from tests.loops import run
-from tests.net.http.client import Exchange
+from tests.net.http.client import Exchange, FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 from tests.phrases import worker_died
 
 PATH = "/v1/completions"
@@ -247,6 +249,36 @@ def test_a_job_is_cancelled(tmp_path: Path) -> None:
             assert (await served.ended(third))["status"] == 200
             assert (await served.get(third, "DELETE")).json["state"] == "forgotten"
             assert (await served.get(third)).status == 404
+
+    run(test())
+
+
+def test_a_job_that_is_cancelled_gives_its_turn_to_another(tmp_path: Path) -> None:
+    """Also where nothing tells its sink that it has ended."""
+
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1) as served:
+            id = await served.defer()
+            await served.speaker.next_job()
+            entry = served.runner.find(id, "")
+            assert entry is not None
+            assert entry.sink is not None
+            entry.sink.job = Uncancelled()
+            await served.get(id, "DELETE")
+            await served.defer()
+            await served.speaker.next_job(1)
+
+    run(test())
+
+
+def test_a_job_whose_route_is_gone_fails(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as first:
+            id = await first.defer()
+        async with serving(tmp_path, begins=False) as second:
+            await second.runner.begin(exchange_of(log=FakeAccessLog()).direct())
+            assert (await second.ended(id))["status"] == 404
+            assert "No model answers /v1/completions any more." in (await second.get(f"{id}/result")).body.decode()
 
     run(test())
 
