@@ -25,7 +25,9 @@ from tests.e2e.server import (
 )
 from tests.e2e.test_command_line import Terminal
 from tests.e2e.test_stages import TEXT, pack_stages
-from tests.other_user import UID, open_folder, others_python
+from tests.other_user import UID, needs_root, open_folder, others_python
+
+pytestmark = pytest.mark.e2e
 
 SUPERVISED = "supervisor=true\n"
 MODELS = {
@@ -218,9 +220,8 @@ def test_the_supervisor_is_small(server: RunningServer) -> None:
     assert memory(server.process.pid) < 20 << 20
 
 
-def test_workers_of_another_user_go_on(tmp_path: Path) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
+@needs_root
+def test_workers_of_another_user_go_on() -> None:
     with open_folder() as folder:
         python, env = others_python()
         pack_service("echo", new_store(folder), model="one")

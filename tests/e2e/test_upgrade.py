@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
 from tests.e2e.server import (
     RunningServer,
@@ -24,6 +25,8 @@ from tests.e2e.server import (
     wait_until,
 )
 from tests.forked import run_forked
+
+pytestmark = pytest.mark.e2e
 
 SUPERVISED = "supervisor=true\n"
 
