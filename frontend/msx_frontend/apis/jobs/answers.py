@@ -100,8 +100,8 @@ class JobAnswers:
         return self._runner
 
     async def _status(self, id: str, owner: str) -> JobStatus:
+        entry = self._jobs.find(id, owner)  # first: one that ends meanwhile knows it, what was read before does not
         kept = await self._kept(id, owner)
-        entry = self._jobs.find(id, owner)
         head, place = (kept.head, 0) if entry is None else (entry.head, self._jobs.place(entry))
         expires = kept.expires if kept.has_ended else None
         return JobStatus(id, head.path, head.state, place, kept.created, head.started, head.ended, expires, head.status)

@@ -49,11 +49,12 @@ class BackgroundResponses:
     async def find(self, id: str, owner: str) -> Response | None:
         """None where no job is known by this id."""
         job = id.removeprefix(PREFIX)
+        entry = self._jobs.find(job, owner)
         kept = await self._jobs.book.find(job, owner)
         found = await self._jobs.book.part(job, owner, OUTLINE)
         if kept is None or not found:
             return None
-        if (entry := self._jobs.find(job, owner)) is not None:
+        if entry is not None:
             kept = kept._replace(head=entry.head)
         return _response(msgspec.json.decode(found), kept, await self._jobs.book.reply(job, owner))
 
