@@ -6,7 +6,9 @@ import base64
 import gzip
 import io
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -32,9 +34,8 @@ class Example(NamedTuple):
     stages: dict[str, dict[str, Any]]
     above: dict[str, Any] = {}
 
-    @property
-    def config(self) -> dict[str, Any]:
-        stages = {name: {"handler": f"{SERVICE}:{name}", **keys} for name, keys in self.stages.items()}
+    def config(self, service: str = SERVICE) -> dict[str, Any]:
+        stages = {name: {"handler": f"{service}:{name}", **keys} for name, keys in self.stages.items()}
         routes = {"/inference": {"first": next(iter(stages)), "last": next(reversed(stages))}}
         return {"maxBatchDelay": 1, "stages": stages, "routes": routes, **self.above}
 
@@ -89,15 +90,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @contextmanager
-def served(server: RunningServer, name: str) -> Iterator[str]:
-    """The example, and no other one: the address of its server."""
+def served(server: RunningServer, name: str, service: str = SERVICE, *files: Path) -> Iterator[str]:
+    """The example, and no other one: the address of its server. Its archive has these files, too."""
     config = server.folder / f"{name}.yaml"
-    config.write_bytes(msgspec.yaml.encode(EXAMPLES[name].config))
+    config.write_bytes(msgspec.yaml.encode(EXAMPLES[name].config(service)))
     archive = pack(
         PackOptions(
             model_name=name,
             config_file=str(config),
-            extra_files=str(SERVICES / SERVICE),
+            extra_files=",".join(map(str, (SERVICES / service, *files))),
             export_path=server.store,
             force=True,
         )
@@ -125,6 +126,23 @@ def test_custom_env(server: RunningServer) -> None:
         replies = [httpx.post(f"{base}/inference", json={"dummy": "0"}).json() for _ in range(12)]
     assert {one["device"] for one in replies} <= {"0", "1", "2", "3"}
     assert all(one["worker"] == int(one["device"]) + 1 for one in replies)
+
+
+def test_a_worker_that_replaces_another_has_its_number(server: RunningServer) -> None:
+    def seen(base: str) -> set[int]:
+        with ThreadPoolExecutor(8) as pool:
+            replies = pool.map(lambda _: httpx.post(f"{base}/inference", json={"dummy": "0"}).json(), range(32))
+            return {one["worker"] for one in replies}
+
+    with served(server, "custom_env") as base:
+        wait_until(lambda: seen(base) == {1, 2, 3, 4}, "each worker has answered", server.tail)
+        server.kill_worker(server.worker_pids("custom_env")[0], "custom_env")
+        wait_until(lambda: seen(base) == {1, 2, 3, 4}, "each number has answered again", server.tail)
+
+
+def test_an_empty_body_is_given_to_the_handler(server: RunningServer) -> None:
+    with served(server, "distil_bert_server_pytorch") as base:
+        assert httpx.post(f"{base}/inference").text == "positive=0.0"
 
 
 def test_distil_bert_server_pytorch(server: RunningServer) -> None:

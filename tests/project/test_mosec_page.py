@@ -92,7 +92,7 @@ def test_each_example_has_a_test() -> None:
     assert sorted(name for name, _ in rows) == sorted(EXAMPLES)
     for name, said in rows:
         assert callable(getattr(test_mosec_examples, f"test_{name}"))
-        config = EXAMPLES[name].config
+        config = EXAMPLES[name].config()
         kinds = {value for key in ("bodies", "replies") for value in _values(config, key)}
         assert kinds == {kind for kind in ("json", "msgpack", "raw", "events") if re.search(rf"\b{kind}\b", said)}, name
         assert {f"batchSize: {size}" for size in _values(config, "batchSize")} >= {*re.findall(r"batchSize: \d+", said)}

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from msx_core.generation import SamplingParams
+from msx_core.service_errors import WorkerDied
 from msx_core.text_limits import TextLimits
+from msx_net.http.wire import StreamBroken
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker, words
 from tests.loops import run
@@ -184,6 +186,16 @@ def test_without_the_full_text() -> None:
         body = CLIENTS | {"parameters": {"return_full_text": "False"}}
         exchange = await Speaker([words("a", "b")]).begin("/models/m/generate_stream", body).finish()
         assert [json.loads(line)["data"][0]["generated_text"] for line in lines(exchange.body)] == ["a", "b", ""]
+
+    run(test())
+
+
+def test_a_failure_in_a_stream_cuts_the_connection() -> None:
+    async def test() -> None:
+        exchange = Speaker([[*words("a")[:1], WorkerDied("Gone.")]]).begin("/models/m/generate_stream", CLIENTS)
+        with pytest.raises(StreamBroken):
+            await exchange.finish()
+        assert [json.loads(line)["data"][0]["generated_text"] for line in lines(exchange.body)] == ["a"]
 
     run(test())
 

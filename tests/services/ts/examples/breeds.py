@@ -1,16 +1,18 @@
-"""As the nodes of TorchServe's dog-breed workflow: images come as base64 from the node before, answers are names."""
-
-import base64
+"""As the second node of TorchServe's dog-breed workflow: it reads two nodes, and classifies the dogs alone."""
 
 from ts.torch_handler.image_classifier import ImageClassifier
 
-LABELS = ["cat", "dog"]
 
-
-class NamedClassifier(ImageClassifier):
+class DogBreedClassifier(ImageClassifier):
     def preprocess(self, data):
-        rows = [row.get("data") or row.get("body") for row in data]
-        return super().preprocess([{"body": base64.b64decode(row)} for row in rows])
+        self.is_dog = [row.get("cat_dog_classification").decode() == "dog" for row in data]
+        images = [row.get("pre_processing").decode() for row in data]
+        dogs = [{"body": image} for image, is_dog in zip(images, self.is_dog, strict=True) if is_dog]
+        return ImageClassifier.preprocess(self, dogs) if dogs else None
 
-    def postprocess(self, predictions):
-        return [{"name": LABELS[prediction.argmax()]} for prediction in predictions]
+    def inference(self, data, *args, **kwargs):
+        return None if data is None else ImageClassifier.inference(self, data, *args, **kwargs)
+
+    def postprocess(self, data):
+        breeds = iter([] if data is None else ImageClassifier.postprocess(self, data))
+        return [next(breeds) if is_dog else "It's a cat!" for is_dog in self.is_dog]

@@ -2,12 +2,15 @@
 
 import time
 
-from mnist import DigitClassifier
+from torchvision import transforms
 from ts.metrics.dimension import Dimension
 from ts.metrics.metric_type_enum import MetricTypes
+from ts.torch_handler.image_classifier import ImageClassifier
 
 
-class MeasuredClassifier(DigitClassifier):
+class MeasuredClassifier(ImageClassifier):
+    image_processing = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.1307,), (0.3081,))])
+
     def initialize(self, context):
         super().initialize(context)
         metrics = context.metrics
@@ -36,7 +39,9 @@ class MeasuredClassifier(DigitClassifier):
         metrics = self.context.metrics
         metrics.add_counter("PostprocessCallCount", 1)
         metrics.add_percent("ExamplePercentMetric", 50, None, [], MetricTypes.HISTOGRAM)
-        metrics.get_metric("PostprocessCallCount", MetricTypes.COUNTER).add_or_update(0, ["digits", "Model"])
+        metrics.get_metric("PostprocessCallCount", MetricTypes.COUNTER).add_or_update(
+            0, [self.context.model_name, "Model"]
+        )
         metrics.add_error("Failures", 2)
         metrics.add_error("Failures", 3)
-        return super().postprocess(data)
+        return data.argmax(1).tolist()

@@ -35,7 +35,7 @@ class StatefulHandler(BaseHandler, ABC):
         return results
 
     def inference(self, data, *args, **kwargs):
-        return self.model(super().preprocess(data)).tolist()
+        return data
 
     def postprocess(self, data):
         return data

@@ -81,7 +81,7 @@ def test_mnist_under_the_profiler(packed: Make, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_custom_metrics(packed: Make) -> None:
-    with packed("custom_metrics.py", "custom_metrics", "mnist", files=mnist_files(), **MNIST) as model:
+    with packed("custom_metrics.py", "custom_metrics", files=mnist_files(), **MNIST) as model:
         assert len(answers(model.predict([digit_image(1), digit_image(2)]))) == 2
         samples = model.context.metrics.take()
     level = {"ModelName": "digits", "Level": "Model"}
