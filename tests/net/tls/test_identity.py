@@ -110,6 +110,10 @@ def test_half_of_it() -> None:
     assert refusal(certificate_file=Path("c")).startswith("certificate_file is set without private_key_file")
 
 
+def test_none_of_it() -> None:
+    assert "there is no certificate: set private_key_file and certificate_file (PEM), or keystore" in refusal()
+
+
 def test_a_missing_file(own: Certificate, tmp_path: Path) -> None:
     key, certificate = write_pem(own, tmp_path)
     gone = tmp_path / "gone"

@@ -35,7 +35,11 @@ async def load(harness: Harness, *wanted: LoadServable, ended: Any = print) -> S
     return script
 
 
-def test_workers_devices_versions_and_what_is_said_to_workers(tmp_path: Path, folder: Path) -> None:
+def test_workers_devices_versions_and_what_is_said_to_workers(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
     async def test(harness: Harness) -> None:
         key = "a2tra2tra2tra2tra2traw=="
         script = await load(
@@ -56,6 +60,12 @@ def test_workers_devices_versions_and_what_is_said_to_workers(tmp_path: Path, fo
         text = harness.registry.find("text")
         assert (text.source.version, text.workers.ready, text.config.device_type) == ("1", 2, "cpu")
         assert "servable" not in (await harness.stored())["add", "10"].options
+        success = (
+            f"Serving: Start servable success, servable directory: '{folder}', servable name: '%s', version number: %d"
+        )
+        assert [line for line in caplog.messages if "success" in line] == [
+            success % named for named in (("add", 10), ("add", 1), ("text", 1))
+        ]
         script.close()
 
     in_harness(tmp_path, test, npus=4)
