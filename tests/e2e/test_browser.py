@@ -137,6 +137,7 @@ def test_only_the_ways_of_a_model_are_offered_and_the_first_is_chosen(server: Ru
     tab.one("#model").send_keys("parrot")
     tab.wait_for("Message (Ctrl+Enter sends it)")
     assert ways(tab) == ["chat", "embed", "predict"]
+    assert "Copy" not in tab.text  # there is no line for curl before a question
     tab.one("#way-chat").send_keys("")
     tab.keys("ARROW_RIGHT")
     tab.wait_for("Texts, a line each")
@@ -174,6 +175,8 @@ def test_nothing_is_cut_on_a_phone(server: RunningServer, tab: Browser) -> None:
             tab.driver.get(f"{server.info['management']}/console#/{place}")
             tab.wait_for(words)
             assert tab.cut() == [], f"{place} at {width}"
+            tab.dark(width < 1280)
+            assert tab.barriers() == [], f"{place} at {width}"
 
 
 def bottom(tab: Browser, column: str) -> float:
@@ -214,5 +217,8 @@ def test_a_keyboard_alone_reads_a_chart(server: RunningServer, tab: Browser) -> 
 
 def test_the_apis_page(server: RunningServer, tab: Browser) -> None:
     tab.open(f"{server.info['inference']}/docs")
-    tab.wait_for("/predictions/{model_name}")
+    tab.wait_for("What answers here")
+    # Swagger UI draws what is in sight of a page with so many routes.
+    scrolled = "scrollBy(0, 200); return document.body.innerText"
+    wait_until(lambda: "/predictions/{model_name}" in tab.driver.execute_script(scrolled), "a route further down")
     assert "MSX inference API" in tab.text

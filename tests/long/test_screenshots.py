@@ -24,7 +24,7 @@ VIEWS = {
     "playground-predict": ("inference", "playground#/predict/norms", "Content type"),
     "playground-chat": ("inference", "playground#/chat/parrot", "Message (Ctrl+Enter sends it)"),
     "playground-embed": ("inference", "playground#/embed/parrot", "Texts, a line each"),
-    "docs": ("inference", "docs", "/predictions/{model_name}"),
+    "docs": ("inference", "docs", "What answers here"),
 }
 """The listener, the place, and words that the view shows."""
 

@@ -67,6 +67,7 @@ class CurlLine extends HTMLElement {
       this.replaceChildren(h("div", { class: "curl" }, this.code, this.button));
     }
     this.code.textContent = this.#line;
+    this.hidden = !this.#line;
     this.button.setAttribute("aria-label", "Copy the curl line");
   }
 
