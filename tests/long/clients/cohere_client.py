@@ -30,6 +30,7 @@ def check_chat():
 def check_stops():
     reply = client.chat(model="parrot", messages=user("one two three"), max_tokens=2)
     assert (reply.message.content[0].text, reply.finish_reason) == ("one two", "MAX_TOKENS")
+    assert client.chat(model="parrot", messages=user("one"), max_tokens=128_000).finish_reason == "COMPLETE"
     reply = client.chat(model="parrot", messages=user("one two three"), stop_sequences=["two"])
     assert reply.finish_reason == "STOP_SEQUENCE"
 

@@ -14,6 +14,7 @@ from msx_frontend.generation.calls import reader_of
 from msx_frontend.generation.chat_request import ChatRequest, chat_generation, chat_ignored, client_names
 from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply
+from msx_frontend.generation.sampling import fitting
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.thinking import thinking_values
 from msx_frontend.generation.tools import Tools, tools_of
@@ -46,7 +47,7 @@ def chat(request: TextRequest) -> CohereStream | CompleteTextReply:
     request.names = {**NAMES, **client_names(body, tools, NAMES)}
     message = chat_generation(body, version, tools, images, adapter, temperature=TEMPERATURE)
     request.ignored = [*asked.without_effect(), *chat_ignored(body, tools, version)]
-    generation = Generation(version, [message], request.api.limits)
+    generation = Generation(version, [fitting(message)], request.api.limits)
     reader = reader_of(tools, offered, body.template_values, reasoning=asked.thinks)
     if asked.stream:
         return CohereStream(generation, ChatEvents(request.id, generation, reader, told=bool(asked.logprobs)))

@@ -64,7 +64,7 @@ def test_sampling() -> None:
     given: dict[str, Any] = {"k": 3, "p": 0.5, "temperature": 0.1, "seed": 4, "max_tokens": 7, "stop_sequences": ["x"]}
     params = asked_of("a", **given, frequency_penalty=0.5, presence_penalty=0.25)[0].params
     assert (params.top_k, params.top_p, params.temperature, params.seed) == (3, 0.5, 0.1, 4)
-    assert (params.max_tokens, params.stop) == (7, ("x",))
+    assert (params.max_tokens, params.fit_context, params.stop) == (7, True, ("x",))
     assert (params.frequency_penalty, params.presence_penalty) == (0.5, 0.25)
 
 
