@@ -22,6 +22,12 @@ async function events(asked) {
   return found;
 }
 
+export async function check_models() {
+  const { models } = await client.models.list();
+  assert.deepEqual(models.map((model) => model.name), ["parrot"]);
+  assert.equal((await client.models.get("parrot")).contextLength, 2000);
+}
+
 export async function check_chat() {
   const reply = await client.chat({ model: "parrot", messages: user("one two three") });
   assert.equal(reply.message.content[0].text, "one two three");

@@ -21,6 +21,14 @@ def user(text):
     return [{"role": "user", "content": text}]
 
 
+def check_models():
+    (model,) = client.models.list(endpoint="chat").models
+    assert (model.name, model.endpoints) == ("parrot", ["chat", "embed", "generate"])
+    assert client.models.list(endpoint="rerank").models == []
+    assert client.models.get("parrot").context_length == 2000
+    must.raises(cohere.NotFoundError, lambda: client.models.get("crow"))
+
+
 def check_chat():
     reply = client.chat(model="parrot", messages=user("one two three"))
     assert [(block.type, block.text) for block in reply.message.content] == [("text", "one two three")]

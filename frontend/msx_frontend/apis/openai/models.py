@@ -1,5 +1,5 @@
-"""OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths. Anthropic has
-them, too; its clients say so by a header, and get another form."""
+"""OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths. Anthropic
+and Cohere have them, too; their clients say so by a header, and get another form."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.apis.openai.anthropic_list import anthropic_model, is_anthropic, page
+from msx_frontend.apis.openai.cohere_list import cohere_model, cohere_models, is_cohere
 from msx_frontend.generation.directory import Directory
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -25,6 +26,8 @@ class ModelList:
         models = [*map(_described, versions), *_aliases(versions), *_adapters(versions)]
         if is_anthropic(request):
             return _json(page(models, request))
+        if is_cohere(request):
+            return _json(cohere_models(versions, request.query.get("endpoint")))
         return _json({"object": "list", "data": models, "models": directory.names()})
 
     async def show(self, request: Request) -> Reply:
@@ -37,6 +40,8 @@ class ModelList:
         version = directory.default(name)
         if is_anthropic(request):
             return _json(form(_described(version, name)))
+        if is_cohere(request):
+            return _json(cohere_model(version, name))
         described = _described(version, name) if version in directory.language_models() else {}
         return _json({**described, **kserve_ready(version, name)})
 
