@@ -10,6 +10,8 @@ from msx_frontend.supervision.program import Program
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
 COMMAND = "msx_frontend.cli.main"
+PATIENCE = 10.0
+"""Seconds for the rest of a message that has begun, and for an answer to be taken: the loop waits meanwhile."""
 
 
 class FrontendProcess:
@@ -19,6 +21,7 @@ class FrontendProcess:
     def __init__(self, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> None:
         """`handed_on`: descriptors that it inherits, by the variable that names each. Raises OSError."""
         self.connection, end = socket.socketpair()
+        self.connection.settimeout(PATIENCE)
         self.started = False
         self.leaves = False
         """It leaves its workers to the next one."""

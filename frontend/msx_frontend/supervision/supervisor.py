@@ -15,7 +15,7 @@ from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.requests import SupervisorRequests
 from msx_frontend.supervision.restarts import Restarts
-from msx_frontend.supervision.upgrade import Upgrade, refuse_or_tell
+from msx_frontend.supervision.upgrade import START_LIMIT, Upgrade, refuse_or_tell
 from msx_frontend.supervision.wire import Message, close_all, receive, send
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -95,7 +95,7 @@ class FrontendSupervisor:
         """Wait for what comes next, and do it. Returns the exit code at the end."""
         frontends = self._frontends()
         connections = [one.connection for one in frontends if one.connection.fileno() >= 0]
-        ready = _ready([self._wake, *connections, *([self._orders] if self._orders else [])], self._restarts)
+        ready = _ready([self._wake, *connections, *([self._orders] if self._orders else [])], self._seconds_left())
         for frontend in frontends:
             if frontend.connection in ready:
                 self._answer(frontend)
@@ -106,6 +106,11 @@ class FrontendSupervisor:
                 self._signalled(signal.Signals(number))
         self._look_at_ends()
         return self._due()
+
+    def _seconds_left(self) -> float | None:
+        """Until something is due."""
+        upgrade = None if self._upgrade is None else self._upgrade.seconds_left
+        return min((one for one in (self._restarts.seconds_left(), upgrade) if one is not None), default=None)
 
     def _frontends(self) -> list[FrontendProcess]:
         successor = None if self._upgrade is None else self._upgrade.frontend
@@ -200,6 +205,9 @@ class FrontendSupervisor:
             send(frontend.connection, {"kept": self._children.notes(), "follows": True})
 
     def _due(self) -> int | None:
+        if self._upgrade is not None and self._upgrade.seconds_left == 0:
+            self._upgrade.give_up(f"The new server has not come up within {START_LIMIT:g} seconds.")
+            self._upgrade = None
         if self._frontend is None and (self._stopping or self._restarts.gives_up):
             return self._code
         if self._restarts.groups_are_overdue:
@@ -211,13 +219,12 @@ class FrontendSupervisor:
         return None
 
 
-def _ready(watched: Sequence[int | socket.socket], restarts: Restarts) -> list[int | socket.socket]:
-    """Wait for one that can be read, or until something else is due: then there is none."""
+def _ready(watched: Sequence[int | socket.socket], seconds: float | None) -> list[int | socket.socket]:
+    """Wait for one that can be read, so long at most; then there is none."""
     poll = select.poll()  # not select(): workers of a large server have more than 1024 descriptors
     by_number = {one if isinstance(one, int) else one.fileno(): one for one in watched}
     for fd in by_number:
         poll.register(fd, select.POLLIN)
-    seconds = restarts.seconds_left()
     return [by_number[fd] for fd, _ in poll.poll(None if seconds is None else int(seconds * 1000) + 1)]
 
 

@@ -7,10 +7,14 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping, Sequence
 
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.wire import Message, send
+
+START_LIMIT = 600.0
+"""Seconds in which the new frontend is to be ready to take over."""
 
 
 class Upgrade:
@@ -29,8 +33,9 @@ class Upgrade:
         self.python = python
         self.waits = False
         """The new frontend is ready to take over."""
-        self._command = command
+        self._command, self._limit = command, time.monotonic() + START_LIMIT
         self._report, write = os.pipe()
+        os.set_blocking(self._report, False)  # a process that it has started may hold the other end
         try:
             self.frontend = FrontendProcess(python, arguments, {**handed_on, reports: write})
         except OSError:
@@ -39,14 +44,20 @@ class Upgrade:
         finally:
             os.close(write)
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Until it has taken too long to start; None once it is ready."""
+        return None if self.waits else max(self._limit - time.monotonic(), 0.0)
+
     def succeeded(self) -> None:
         self._answer({"pid": self.frontend.pid})
 
     def failed(self, code: int) -> None:
         """The new frontend has ended."""
         text = bytearray()
-        while piece := os.read(self._report, 1 << 16):
-            text += piece
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self._report, 1 << 16):
+                text += piece
         try:
             reason = json.loads(text)["error"]
         except (ValueError, KeyError):
