@@ -63,7 +63,7 @@ class BlockEvents:
 
     def __init__(self) -> None:
         self._index, self._kind = -1, ""
-        self._thoughts = ""
+        self._thoughts: list[str] = []
         self._texts: EventsOfText | None = None
         self.called = False
 
@@ -79,7 +79,7 @@ class BlockEvents:
     def close(self) -> Iterator[bytes]:
         """The end of the block that is open."""
         if self._kind == "thinking":
-            yield self._delta({"type": "signature_delta", "signature": signature_of(self._thoughts)})
+            yield self._delta({"type": "signature_delta", "signature": signature_of("".join(self._thoughts))})
         if self._kind:
             yield event({"type": "content_block_stop", "index": self._index}, "content_block_stop")
         self._kind = ""
@@ -94,7 +94,7 @@ class BlockEvents:
     def _think(self, text: str) -> Iterator[bytes]:
         if self._kind != "thinking":
             yield from self._open({"type": "thinking", "thinking": "", "signature": ""})
-        self._thoughts += text
+        self._thoughts.append(text)
         yield self._delta({"type": "thinking_delta", "thinking": text})
 
     def _call(self, call: ToolCall) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ class BlockEvents:
 
     def _open(self, block: dict[str, Any]) -> Iterator[bytes]:
         yield from self.close()
-        self._index, self._kind, self._thoughts = self._index + 1, block["type"], ""
+        self._index, self._kind, self._thoughts = self._index + 1, block["type"], []
         yield event(
             {"type": "content_block_start", "index": self._index, "content_block": block}, "content_block_start"
         )

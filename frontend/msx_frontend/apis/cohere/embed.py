@@ -30,7 +30,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = request.read(CohereEmbed)
     request.names = {"input": "texts", "dimensions": "output_dimension", "truncate": "max_tokens"}
     texts = _texts(asked)
-    kinds = asked.embedding_types or ["float"]
+    kinds = list(dict.fromkeys(asked.embedding_types or ["float"]))
     _check_kinds(kinds)
     version = request.directory.find(asked.model, EMBED)
     offered = version.schema.capabilities or Capabilities()

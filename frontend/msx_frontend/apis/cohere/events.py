@@ -23,7 +23,7 @@ class ChatEvents:
         self._begun = self._called = False
         self._block: Block = ""
         self._index = self._call = -1
-        self._plan = ""
+        self._plan: list[str] = []
         self._finish: FinishReason = "stop"
         self._stop: str | int | None = None
 
@@ -56,7 +56,7 @@ class ChatEvents:
             elif isinstance(part, Reasoning):
                 yield from self._grow("thinking", part.text, {})
             else:
-                self._plan += part
+                self._plan.append(part)
                 yield from self._grow("text", part, {} if logprobs is None else {"logprobs": logprobs})
 
     def _grow(self, kind: Literal["text", "thinking"], text: str, more: dict[str, Any]) -> Iterator[bytes]:
@@ -70,7 +70,7 @@ class ChatEvents:
         if call.id:
             yield from self._close()
             if not self._called and self._plan:
-                yield _named("tool-plan-delta", delta={"message": {"tool_plan": self._plan}})
+                yield _named("tool-plan-delta", delta={"message": {"tool_plan": "".join(self._plan)}})
             self._block, self._called, self._call = "call", True, self._call + 1
             begun = call_body(call._replace(arguments=""))
             yield _named("tool-call-start", index=self._call, delta={"message": {"tool_calls": begun}})

@@ -83,7 +83,7 @@ def _page(items: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
 
 
 def _limit(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= MOST_ITEMS:
+    if not text.isdecimal() or len(text) > len(str(MOST_ITEMS)) or not 1 <= int(text) <= MOST_ITEMS:
         raise BadRequest(f"limit: expected a number from 1 to {MOST_ITEMS}, not {text[:20]!r}")
     return int(text)
 

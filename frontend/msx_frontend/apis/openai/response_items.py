@@ -26,7 +26,7 @@ class ItemReader:
     def __init__(self, images: ImageFinder, tools: ResponseTools) -> None:
         self._images, self._tools = images, tools
         self.messages: list[dict[str, Any]] = []
-        self._thoughts = ""
+        self._thoughts: list[str] = []
         self.ignored: list[str] = []
 
     def read(self, items: list[Item], place: str) -> None:
@@ -41,7 +41,7 @@ class ItemReader:
         if kind == "message":
             self._say(place, item)
         elif kind == "reasoning":
-            self._thoughts += _thoughts(item)
+            self._thoughts += filter(None, [_thoughts(item)])
         elif kind == "function_call":
             name = self._tools.offered(FunctionName(str(item.get("namespace") or ""), str(item.get("name"))))
             self._call(item, name, item.get("arguments", "{}"))
@@ -61,7 +61,7 @@ class ItemReader:
         if item.get("role") == "assistant":
             self.messages.append({"role": "assistant", "content": content, **self._thought()})
         else:
-            self._thoughts = ""
+            self._thoughts.clear()
             self.messages.append({"role": item.get("role"), "content": content})
 
     def _call(self, item: Item, name: Any, arguments: Any) -> None:
@@ -79,7 +79,8 @@ class ItemReader:
         self.messages.append({"role": "tool", "tool_call_id": call, "content": content})
 
     def _thought(self) -> dict[str, str]:
-        thoughts, self._thoughts = self._thoughts, ""
+        thoughts = "".join(self._thoughts)
+        self._thoughts.clear()
         return {"reasoning_content": thoughts} if thoughts else {}
 
 

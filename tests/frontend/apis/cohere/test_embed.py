@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_frontend.apis.cohere.embed import prompt_for
+from msx_frontend.apis.cohere.embed import ENCODINGS, prompt_for
 from msx_sdk.generation import EmbedReply
 from tests.frontend.generation.speaker import ALL, Speaker, refused
 from tests.loops import run
@@ -51,6 +51,18 @@ def test_types() -> None:
     assert base64.b64decode(found["base64"][0]) == VECTOR.embedding
     assert found["ubinary"] == [[0b10101110, 0b10000000]]
     assert found["binary"] == [[0b10101110 - 128, 0]]
+
+
+def test_a_type_is_made_once_however_often_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[EmbedReply] = []
+
+    def write(reply: EmbedReply) -> list[float]:
+        made.append(reply)
+        return [0.5]
+
+    monkeypatch.setitem(ENCODINGS, "float", write)
+    assert embedded(texts=["a"], embedding_types=["float"] * 1000)[1]["embeddings"] == {"float": [[0.5]]}
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_items_come_in_pages(store: Store) -> None:
         assert last["has_more"] is False
         oldest = await get(one, f"{id}/input_items?order=asc&limit=1")
         assert oldest["data"][0]["content"][0]["text"] == "Q0"
-        for limit in ("0", "101", "x", "-1", "%C2%B2"):
+        for limit in ("0", "101", "x", "-1", "%C2%B2", "00000000199999999"):
             error = await get(one, f"{id}/input_items?limit={limit}", status=400)
             assert error["message"].startswith("limit: expected a number from 1 to 100")
 
