@@ -24,6 +24,8 @@ APART = 1e-3
 WORDS = ("the sea", "a ship on the water", "light", "one two three four", "who", "rain falls", "in the end", "no")
 OURS = frozenset({"skip_clone"})
 """Members of SamplingParams that do not reach the model."""
+OF_COMPILER = frozenset({"x-guidance"})
+"""Members of schemas that say which keywords the compiler ignores, as our engine does."""
 
 
 class Engine:
@@ -116,7 +118,7 @@ def _plain(request: Any) -> dict[str, Any]:
     own = {name: value for name, value in params.items() if name not in OURS}
     own["top_k"] = max(own["top_k"], 0)  # -1 is 0
     if (constraint := own["structured_outputs"]) is not None and isinstance(constraint.json, str):
-        constraint.json = json.loads(constraint.json)
+        constraint.json = {name: it for name, it in json.loads(constraint.json).items() if name not in OF_COMPILER}
     return {"ids": list(request.prompt_token_ids), "lora": lora, "priority": request.priority, **own}
 
 

@@ -50,5 +50,6 @@ def run_vllm(folder: Path, *archives: Path, properties: str = "", **options: Any
     names = [archive.name for archive in archives]
     properties = f"pythons=vllm={PYTHON}\n{properties}"
     with run_server(folder, "--models", *names, properties=properties, ready=False, **options) as server:
+        server.management.timeout = LOAD  # calls wait for workers
         server.wait_ready(LOAD)
         yield server

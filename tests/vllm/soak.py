@@ -113,12 +113,10 @@ class Soak:
 
     def _registered_anew(self) -> None:
         generation = self._generation()
-        self._server.management.delete(f"/models/{MODEL}", timeout=LOAD)
+        self._server.management.delete(f"/models/{MODEL}")
         if generation is not None:
             self._check_gone(generation, "unregistering", LOAD)
-        reply = self._server.management.post(
-            "/models", params={"url": self._archive.name, "initial_workers": 1}, timeout=LOAD
-        )
+        reply = self._server.register(self._archive)
         self.counts[f"registered anew: {reply.status_code}"] += 1
         if reply.status_code != 200:
             self.faults.append(f"registering: {reply.text[:300]}")
