@@ -44,9 +44,10 @@ class Records:
         self._db = db
 
     def add(self, record: Record, parts: Mapping[str, bytes], bounds: Bounds) -> None:
-        """Raises StoreUnavailable; then nothing is added."""
+        """Where there is no room, records of the kind go that had expired when this one was made. Raises
+        StoreUnavailable; then nothing is added."""
         size = len(record.head) + OVERHEAD
-        self._make_room(record.kind, size + sum(map(len, parts.values())), bounds)
+        self._make_room(record.kind, size + sum(map(len, parts.values())), bounds, record.created)
         row = self._db.execute(
             f"INSERT INTO records ({_COLUMNS}, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
             (record.kind, record.id, record.owner, record.created, record.expires, record.head, size),
@@ -113,10 +114,12 @@ class Records:
         rows = self._db.execute("SELECT kind, sum(count), sum(bytes) FROM totals GROUP BY kind").fetchall()
         return {kind: (count, size) for kind, count, size in rows}
 
-    def _make_room(self, kind: str, size: int, bounds: Bounds) -> None:
+    def _make_room(self, kind: str, size: int, bounds: Bounds, now: float) -> None:
         if size > bounds.size:
             raise StoreUnavailable(f"A record of {size} bytes is larger than all may be: {bounds.size} ({bounds.key}).")
         while self._is_over(kind, size, bounds):
+            if self._drop_expired(kind, now):
+                continue
             if not bounds.drops_oldest:
                 raise StoreUnavailable(
                     f"The store is full: it takes {bounds.most} records of {bounds.size} bytes ({bounds.key})."
@@ -126,6 +129,12 @@ class Records:
     def _is_over(self, kind: str, size: int, bounds: Bounds) -> bool:
         count, held = self.totals().get(kind, (0, 0))
         return count >= bounds.most or held + size > bounds.size
+
+    def _drop_expired(self, kind: str, now: float) -> int:
+        return self._db.execute(
+            "DELETE FROM records WHERE number IN (SELECT number FROM records WHERE kind = ? AND expires <= ? LIMIT ?)",
+            (kind, now, AT_ONCE),
+        ).rowcount
 
     def _drop_oldest(self, kind: str) -> None:
         self._db.execute(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msx_frontend.store.errors import StoreUnavailable, errors_told
 from msx_frontend.store.file import open_file
-from msx_frontend.store.records import Bounds, Record, Records
+from msx_frontend.store.records import AT_ONCE, Bounds, Record, Records
 
 log = logging.getLogger("msx.store")
 
@@ -46,6 +46,7 @@ class Store:
         self._db = open_file(path)
         self._records = Records(self._db)
         self._calls: queue.Queue[StoreCall | None] = queue.Queue()
+        self._sweep_at = time.monotonic() + SWEEP_EVERY
         self._thread = threading.Thread(target=self._run, name="msx-store", daemon=True)
         self._thread.start()
 
@@ -102,19 +103,24 @@ class Store:
     # -- the thread --
 
     def _run(self) -> None:
-        is_open, swept = True, 0.0
+        is_open = True
         while is_open:
-            calls, is_open = self._next()
-            if time.monotonic() >= swept + SWEEP_EVERY:
-                swept = time.monotonic()
-                calls.append(StoreCall(lambda records: records.sweep(self._clock()), _logged))
+            calls, is_open = self._next(max(self._sweep_at - time.monotonic(), 0.0))
+            if time.monotonic() >= self._sweep_at:
+                calls.append(StoreCall(lambda records: records.sweep(self._clock()), self._swept))
             self._answer(calls)
 
-    def _next(self) -> tuple[list[StoreCall], bool]:
+    def _swept(self, answered: Answered) -> None:
+        """Again at once where there may be more: calls that came meanwhile are answered together with that."""
+        if answered.error is not None:
+            log.error("the store is not swept: %s", answered.error)
+        self._sweep_at = time.monotonic() + (0.0 if answered.result == AT_ONCE else SWEEP_EVERY)
+
+    def _next(self, wait: float) -> tuple[list[StoreCall], bool]:
         """All calls that wait, none where it is time to sweep, and whether the store stays open."""
         calls: list[StoreCall] = []
         with suppress(queue.Empty):
-            call = self._calls.get(timeout=SWEEP_EVERY)
+            call = self._calls.get(timeout=wait)
             while call is not None:
                 calls.append(call)
                 call = self._calls.get_nowait()
@@ -162,8 +168,3 @@ def _settle(found: asyncio.Future[Any], answered: Answered) -> None:
         found.set_result(answered.result)
     else:
         found.set_exception(answered.error)
-
-
-def _logged(answered: Answered) -> None:
-    if answered.error is not None:
-        log.error("the store is not swept: %s", answered.error)

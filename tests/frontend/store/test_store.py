@@ -86,6 +86,38 @@ def test_what_has_expired_is_gone_and_swept(store: Store, clock: Clock) -> None:
     run(test())
 
 
+def test_a_sweep_goes_on_until_nothing_has_expired(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(store: Store) -> None:
+        for number in range(10):
+            await store.add(record(f"{number}", expires=20.0), {}, BOUNDS)
+        clock.now = 30.0
+        store._sweep_at = 0.0  # it is time, once
+        while await store.totals():
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr("msx_frontend.store.records.AT_ONCE", 4)
+    monkeypatch.setattr("msx_frontend.store.store.AT_ONCE", 4)
+    store = Store(tmp_path / "store.db", clock)
+    run(test(store))
+    store.close()
+
+
+def test_what_has_expired_takes_no_room(store: Store, clock: Clock) -> None:
+    async def test() -> None:
+        clock.now = 0.0  # no sweep removes it
+        few = Bounds(2, 1 << 20, "some_count")
+        await store.add(record("old", expires=0.5), {}, few)
+        await store.add(record("a"), {}, few)
+        await store.add(record("b"), {}, few)
+        with pytest.raises(StoreUnavailable):
+            await store.add(record("c"), {}, few)
+        assert await store.totals() == {"note": (2, 2 * OVERHEAD)}
+
+    run(test())
+
+
 def test_a_full_store_refuses(store: Store) -> None:
     async def test() -> None:
         few = Bounds(2, 1 << 20, "some_count")
