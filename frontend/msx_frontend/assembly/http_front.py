@@ -133,6 +133,16 @@ class HttpFront:
         if self.jobs is not None and (direct := self._directs.get("inference")) is not None:
             await self.jobs.begin(direct)
 
+    def pause_jobs(self) -> None:
+        """Start no further jobs; those that run go on."""
+        if self.jobs is not None:
+            self.jobs.pause()
+
+    @property
+    def has_jobs(self) -> bool:
+        """Whether deferred requests run."""
+        return self.jobs is not None and self.jobs.is_busy
+
     async def end_jobs(self) -> None:
         """Start no further jobs: they run after the next start."""
         if self.jobs is not None:

@@ -64,6 +64,7 @@ class Server:
     async def hand_over(self, limit: float) -> None:
         """Accept no more connections, which another frontend does soon; what is here may end for `limit` seconds."""
         deadline = time.monotonic() + limit
+        self.front.pause_jobs()
         if self.front.console is not None:
             await self.front.console.close()  # whose streams do not end by themselves
         for calls in self.calls:
@@ -78,15 +79,19 @@ class Server:
     async def drain(self, limit: float) -> None:
         """Become not ready, and refuse new requests; accepted ones may finish for `limit` seconds."""
         self.health.draining = True
+        self.front.pause_jobs()
         self.models.refuse_new()
         apps = self.models.context.apps
         apps.draining = True
         await self._until_idle(time.monotonic() + limit)
 
     async def _until_idle(self, deadline: float) -> None:
-        apps = self.models.context.apps
-        while (self.models.busy() or apps.busy) and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
+        while self._is_busy and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
             await asyncio.sleep(0.05)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.models.busy() or self.models.context.apps.busy or self.front.has_jobs
 
     def leave(self) -> NoReturn:
         """End at once, and leave all to the frontend that follows: workers, sockets, files."""

@@ -61,9 +61,18 @@ class DeferredJobs:
         for kept in await self.book.open_jobs():
             self.add(kept)
 
-    async def close(self) -> None:
-        """Start no further jobs; those that have not ended run after the next start. Idempotent."""
+    def pause(self) -> None:
+        """Start no further jobs; those that run go on. The others run after the next start."""
         self._direct = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether jobs run, or their replies are being written."""
+        return self._running > 0
+
+    async def close(self) -> None:
+        """Pause, and stop those that run: they run after the next start, too. Idempotent."""
+        self.pause()
         for entry in list(self._entries.values()):
             if entry.sink is not None and entry.sink.job is not None:
                 entry.sink.job.cancel(ServiceUnavailable("The server is shutting down."))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
@@ -11,7 +11,9 @@ import psutil
 import pytest
 
 from msx_core.start_errors import StartError
+from msx_frontend.assembly.server import Server
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
+from msx_frontend.deferred.records import Deferred
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.grpc.listen import GrpcListenError
@@ -80,6 +82,22 @@ def test_a_server_starts_and_stops(tmp_path: Path) -> None:
     assert remembered(tmp_path) == ["m"]
     left = {path.name for path in (tmp_path / "store" / ".msx").iterdir()}
     assert left == {"models", "server.lock", "state.db"}
+
+
+@pytest.mark.parametrize("end", [Server.drain, Server.hand_over])
+def test_a_server_that_ends_starts_no_further_jobs(
+    tmp_path: Path, end: Callable[[Server, float], Awaitable[None]]
+) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as parts:
+            server = await started(config_of(tmp_path, jobs=True), parts)
+            jobs = server.front.jobs
+            assert jobs is not None
+            await end(server, 0.0)
+            jobs.add((await jobs.book.accept(Deferred(b"/predictions/m", [], b""), "/predictions/m", "", "")).job)
+            assert not jobs.is_busy
+
+    run(test())
 
 
 @pytest.mark.parametrize(("ready_when", "why"), [("all", "not serving: n (failed)"), ("any", "")])

@@ -207,6 +207,23 @@ def test_a_job_outlives_the_server(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_pause_starts_no_further_jobs(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1) as served:
+            first, second = await served.defer(), await served.defer()
+            job = await served.speaker.next_job()
+            served.runner.pause()
+            assert served.runner.is_busy
+            say(job, *words("a"))
+            assert (await served.ended(first))["status"] == 200
+            assert not served.runner.is_busy
+            assert (await served.get(second)).json["state"] == "queued"
+        async with serving(tmp_path, words("b")) as after:
+            assert (await after.ended(second))["status"] == 200
+
+    run(test())
+
+
 def test_a_job_without_room_is_tried_again(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path, words("a"), refusal=Overloaded("full")) as served:
