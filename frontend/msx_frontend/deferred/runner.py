@@ -22,6 +22,7 @@ from msx_core.service_errors import (
 from msx_frontend.deferred.book import DAY, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.records import CANCELLED, LateReply
+from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.store.errors import StoreUnavailable
 from msx_net.http.direct import Direct
@@ -35,7 +36,7 @@ from msx_net.keys import ClientKey
 log = logging.getLogger("msx.jobs")
 
 AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
-"""Seconds until a job is tried again that found no room: the first time, and after many."""
+"""Seconds until a job is tried again that found no room, of few: the first time, and after many."""
 MOST_DEATHS = 3
 """How often a job may end a worker: the reply of the last time is its own."""
 CLIENT = "job"
@@ -51,6 +52,7 @@ class DeferredJobs:
         self._direct: Direct | None = None
         self._entries: dict[str, Entry] = {}
         self._waiting: deque[Entry] = deque()
+        self._retries = Retries(self._queue)
         self._running = 0
         self._number = self._started = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -169,10 +171,17 @@ class DeferredJobs:
         if not entry.is_open:
             self._running -= 1
             self._next()
-        elif isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and entry.tries < MOST_DEATHS - 1):
+        elif isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and self._lives(entry)):
             self._over(entry, error)
         else:
+            self._retries.answered(entry.head.path)
             self._spawn(self._end(entry, reply))
+
+    @staticmethod
+    def _lives(entry: Entry) -> bool:
+        """Whether a job that ended a worker is tried again."""
+        entry.deaths += 1
+        return entry.deaths < MOST_DEATHS
 
     def _over(self, entry: Entry, error: ServiceError | None) -> None:
         """Give its turn to another; with an error it is tried again."""
@@ -181,7 +190,7 @@ class DeferredJobs:
         if error is not None and entry.is_open and self._direct is not None:
             wait = min(AGAIN_AFTER * 2 ** min(entry.tries, 10), AGAIN_AT_MOST)
             entry.tries += 1
-            asyncio.get_running_loop().call_later(wait, self._queue, entry)
+            self._retries.add(entry, wait)
         self._next()
 
     async def _end(self, entry: Entry, reply: LateReply) -> None:
@@ -202,6 +211,7 @@ class DeferredJobs:
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)
+        self._retries.drop(entry)
         entry.changed()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

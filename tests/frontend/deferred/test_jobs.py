@@ -250,6 +250,21 @@ def test_a_job_that_ends_workers_is_not_tried_for_ever(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_job_that_found_no_room_may_end_as_many_workers(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, [WorkerDied("it did")], refusal=Overloaded("full")) as served:
+            id = await served.defer()
+            entry = served.runner.find(id, "")
+            assert entry is not None
+            while entry.tries < 3:
+                await asyncio.sleep(0.001)
+            served.speaker.refusal = None
+            assert (await served.ended(id))["status"] == 503
+            assert entry.deaths == 3
+
+    run(test())
+
+
 def test_a_job_is_cancelled(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path, at_once=1) as served:
