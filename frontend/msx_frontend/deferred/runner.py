@@ -62,6 +62,7 @@ class DeferredJobs:
         self._direct = direct
         for kept in await self.book.open_jobs():
             self.add(kept)
+        self._next()
 
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""
@@ -83,7 +84,9 @@ class DeferredJobs:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def add(self, kept: Kept) -> Entry:
-        """A job that was accepted."""
+        """A job that was accepted. During the start both its request and `begin` add it."""
+        if (known := self._entries.get(kept.id)) is not None:
+            return known
         self._number += 1
         entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head, self._number)
         entry.head.state = "queued"

@@ -224,6 +224,17 @@ def test_a_pause_starts_no_further_jobs(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_job_that_is_accepted_during_the_start_runs_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a"), begins=False) as served:
+            await served.defer({"prompt": "first"})
+            await served.runner.begin(served.speaker.app.direct())
+            await served.ended(await served.defer({"prompt": "second"}))
+            assert [one.prompt for one in served.speaker.asked] == ["first", "second"]
+
+    run(test())
+
+
 def test_a_job_without_room_is_tried_again(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path, words("a"), refusal=Overloaded("full")) as served:
