@@ -68,12 +68,10 @@ class Acceptance:
         """Goes on to the end, also where the client has left."""
         owner, _, key = twin
         try:
-            accepted = await self._runner.book.accept(asked, path, owner, key)
+            accepted = await self._runner.accept(asked, path, owner, key)
         except Exception as error:
             sink.fail(reported(error, ""))
         else:
-            if accepted.is_new:
-                self._runner.add(accepted.job)
             sink.answer(ACCEPTED, "", _headers(accepted), _body(accepted))
         finally:
             self._begun.discard(twin)

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,9 +19,9 @@ from msx_core.service_errors import (
     ServiceUnavailable,
     WorkerDied,
 )
-from msx_frontend.deferred.book import DAY, JobBook, Kept
+from msx_frontend.deferred.book import DAY, Accepted, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
-from msx_frontend.deferred.records import CANCELLED, LateReply
+from msx_frontend.deferred.records import CANCELLED, Deferred, LateReply
 from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.store.errors import StoreUnavailable
@@ -42,6 +42,8 @@ MOST_DEATHS = 3
 CLIENT = "job"
 """Stands for the client's address in the access log."""
 
+T = TypeVar("T")
+
 
 class DeferredJobs:
     def __init__(self, book: JobBook, at_once: int, limit: int, key_of: Callable[[str], ClientKey | None]) -> None:
@@ -56,6 +58,8 @@ class DeferredJobs:
         self._running = 0
         self._number = self._started = 0
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lasting: set[asyncio.Task[Any]] = set()
+        """Those that go on without their client."""
 
     async def begin(self, direct: Direct) -> None:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
@@ -81,7 +85,20 @@ class DeferredJobs:
                 entry.sink.job.cancel(ServiceUnavailable("The server is shutting down."))
         for task in list(self._tasks):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._lasting, return_exceptions=True)
+
+    async def accept(
+        self, asked: Deferred, path: str, owner: str, key: str, further: Mapping[str, bytes] | None = None
+    ) -> Accepted:
+        """Write the request to the disk, to be run: also where the client leaves. Raises as `JobBook.accept` does."""
+
+        async def accept() -> Accepted:
+            accepted = await self.book.accept(asked, path, owner, key, further)
+            if accepted.is_new:
+                self.add(accepted.job)
+            return accepted
+
+        return await self._without_client(accept())
 
     def add(self, kept: Kept) -> Entry:
         """A job that was accepted. During the start both its request and `begin` add it."""
@@ -216,6 +233,13 @@ class DeferredJobs:
         self._entries.pop(entry.id, None)
         self._retries.drop(entry)
         entry.changed()
+
+    async def _without_client(self, work: Coroutine[Any, Any, T]) -> T:
+        """Goes on to the end, also where the caller is cancelled."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._lasting.add(task)
+        task.add_done_callback(self._lasting.discard)
+        return await asyncio.shield(task)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

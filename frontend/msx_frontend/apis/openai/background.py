@@ -38,12 +38,11 @@ class BackgroundResponses:
         self._jobs = jobs
 
     async def accept(self, request: TextRequest, outline: Response) -> Response:
-        """Write the request to the disk, to be run; returns the response so far."""
+        """Write the request to the disk, to be run, also where the client leaves; returns the response so far."""
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers]
         asked = Deferred(PATH.encode(), kept_headers(headers, unpacked=True), request.body)
         parts = {OUTLINE: msgspec.json.encode(outline)}
-        accepted = await self._jobs.book.accept(asked, PATH, owner_of_key(request.asker), "", parts)
-        self._jobs.add(accepted.job)
+        accepted = await self._jobs.accept(asked, PATH, owner_of_key(request.asker), "", parts)
         return _response(outline, accepted.job, None)
 
     async def find(self, id: str, owner: str) -> Response | None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,25 @@ def test_a_response_comes_later(tmp_path: Path) -> None:
             assert done["output"][0]["content"][0]["text"] == "hello"
             await ask(served, f"/{first['id']}", method="DELETE")
             await ask(served, f"/{first['id']}", status=404)
+
+    run(test())
+
+
+def test_a_response_is_run_whose_client_leaves_while_it_is_written(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            written = threading.Event()
+            held = asyncio.ensure_future(served.store.run(lambda _: written.wait(60)))
+            exchange = served.speaker.begin(PATH, {"input": "hi", "background": True})
+            while not served.store._calls.qsize():
+                await asyncio.sleep(0)
+            exchange.leave()
+            await exchange.finish()
+            written.set()
+            await held
+            (kept,) = await served.runner.book.open_jobs()
+            assert served.runner.find(kept.id, "") is not None
+            say(await served.speaker.next_job(), *words("hello"))
 
     run(test())
 
