@@ -21,7 +21,7 @@ from msx_core.service_errors import (
 )
 from msx_frontend.deferred.book import DAY, Accepted, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
-from msx_frontend.deferred.records import CANCELLED, Deferred, LateReply
+from msx_frontend.deferred.records import CANCELLED, Deferred, JobHead, LateReply
 from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.store.errors import StoreUnavailable
@@ -120,14 +120,14 @@ class DeferredJobs:
         return max(entry.number - self._started - 1, 0) if entry.head.state == "queued" else 0
 
     async def cancel(self, entry: Entry) -> None:
-        """Raises StoreUnavailable; then it goes on."""
-        head = entry.head
-        was, head.state, head.ended, head.status = head.state, "cancelled", time.time(), CANCELLED
-        try:
+        """Also where the client leaves. Raises StoreUnavailable; then it goes on, with the reply that came meanwhile."""
+        await self._without_client(self._cancel(entry))
+
+    async def _cancel(self, entry: Entry) -> None:
+        async with entry.writing:
+            head = msgspec.structs.replace(entry.head, state="cancelled", ended=time.time(), status=CANCELLED)
             await self.book.end(entry.id, head, None)
-        except StoreUnavailable:
-            head.state = was
-            raise
+            entry.head = head
         sink, entry.sink = entry.sink, None
         if sink is not None:
             sink.fail(RequestCancelled())  # which also cancels what it waits for, and gives its turn to another
@@ -219,8 +219,7 @@ class DeferredJobs:
         done = msgspec.structs.replace(entry.head, state="done", ended=time.time(), status=reply.status)
         while entry.is_open:
             try:
-                await self.book.end(entry.id, done, reply)
-                entry.head = done if entry.is_open else entry.head
+                await self._write(entry, done, reply)
             except StoreUnavailable as error:
                 log.error("the reply of the job %s waits to be kept: %s", entry.id, error)
                 await asyncio.sleep(wait)
@@ -228,6 +227,13 @@ class DeferredJobs:
         self._running -= 1
         self._forget(entry)
         self._next()
+
+    async def _write(self, entry: Entry, done: JobHead, reply: LateReply) -> None:
+        """Not for a job that was cancelled while its reply came."""
+        async with entry.writing:
+            if entry.is_open:
+                await self.book.end(entry.id, done, reply)
+                entry.head = done
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)

@@ -16,7 +16,9 @@ from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.accepting import Uncancelled
 from msx_frontend.deferred.book import DAY, JobBook
+from msx_frontend.deferred.records import JobHead, LateReply
 from msx_frontend.deferred.runner import DeferredJobs
+from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.store import Store
 from msx_net.keys import ClientKey
 from tests.frontend.generation.speaker import Speaker, say, say_so_far, words
@@ -310,6 +312,53 @@ def test_a_job_that_is_cancelled_gives_its_turn_to_another(tmp_path: Path) -> No
             await served.get(id, "DELETE")
             await served.defer()
             await served.speaker.next_job(1)
+
+    run(test())
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_reply_that_comes_while_its_job_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """Is kept where the cancellation is refused."""
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.defer()
+            job, end = await served.speaker.next_job(), served.runner.book.end
+            began, goes_on = asyncio.Event(), asyncio.Event()
+
+            async def end_late(id: str, head: JobHead, reply: LateReply | None) -> float:
+                if reply is None:
+                    began.set()
+                    await goes_on.wait()
+                    if refused:
+                        raise StoreUnavailable("full")
+                return await end(id, head, reply)
+
+            monkeypatch.setattr(served.runner.book, "end", end_late)
+            cancelled = served.speaker.begin(f"/jobs/{id}", None, "DELETE")
+            await began.wait()
+            say(job, *words("a"))
+            assert (await served.get(id)).json["state"] == "running"
+            goes_on.set()
+            assert (await cancelled.finish()).status == (503 if refused else 200)
+            assert (await served.ended(id))["state"] == ("done" if refused else "cancelled")
+            assert (await served.get(f"{id}/result")).status == (200 if refused else 410)
+
+    run(test())
+
+
+def test_a_job_is_cancelled_whose_client_leaves(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as served:
+            entry = served.runner.find(await served.defer(), "")
+            assert entry is not None
+            asked = asyncio.ensure_future(served.runner.cancel(entry))
+            await asyncio.sleep(0)
+            asked.cancel()
+            assert (await served.ended(entry.id))["state"] == "cancelled"
+            assert served.runner.find(entry.id, "") is None
 
     run(test())
 
