@@ -91,6 +91,12 @@ def _response(outline: Response, job: Kept, reply: LateReply | None) -> Response
         return answered
     response = {**outline, "id": f"{PREFIX}{job.id}", "status": STATES[job.head.state]}
     if reply is not None:
-        error = msgspec.json.decode(reply.body)["error"]
-        response["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
+        response["error"] = _error(reply.body)
     return response
+
+
+def _error(body: bytes) -> Response:
+    """Of a failed reply in OpenAI's form, or in the server's own: that of a job that no model has answered."""
+    told = msgspec.json.decode(body)
+    error = told.get("error") or {"code": None, "message": told["message"]}
+    return {"code": error["code"] or "server_error", "message": error["message"]}

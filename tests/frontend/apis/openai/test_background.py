@@ -9,6 +9,8 @@ from msx_core.service_errors import HandlerFailed
 from tests.frontend.deferred.test_jobs import Served, serving
 from tests.frontend.generation.speaker import say, words
 from tests.loops import run
+from tests.net.http.client import FakeAccessLog
+from tests.net.http.exchanges import exchange_of
 
 PATH = "/v1/responses"
 
@@ -74,6 +76,18 @@ def test_a_response_that_failed_has_its_error(tmp_path: Path) -> None:
         async with serving(tmp_path, [HandlerFailed(500, "no")]) as served:
             failed = await ended(served, (await begin(served))["id"])
             assert (failed["status"], failed["error"]) == ("failed", {"code": "generation_failed", "message": "no"})
+
+    run(test())
+
+
+def test_a_response_that_no_model_answers_any_more_has_its_error(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as served:
+            id = (await begin(served))["id"]
+            await served.runner.begin(exchange_of(log=FakeAccessLog()).direct())
+            failed = await ended(served, id)
+            error = {"code": "server_error", "message": "No model answers /v1/responses any more."}
+            assert (failed["status"], failed["error"]) == ("failed", error)
 
     run(test())
 
