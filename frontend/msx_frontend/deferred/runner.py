@@ -59,7 +59,7 @@ class DeferredJobs:
         self._number = self._started = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._lasting: set[asyncio.Task[Any]] = set()
-        """Those that go on without their client."""
+        """Tasks that go on without their client."""
 
     async def begin(self, direct: Direct) -> None:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
@@ -120,7 +120,7 @@ class DeferredJobs:
         return max(entry.number - self._started - 1, 0) if entry.head.state == "queued" else 0
 
     async def cancel(self, entry: Entry) -> None:
-        """Also where the client leaves. Raises StoreUnavailable; then it goes on, with the reply that came meanwhile."""
+        """Also where the client leaves. Raises StoreUnavailable; then it goes on, or has the reply that came."""
         await self._without_client(self._cancel(entry))
 
     async def _cancel(self, entry: Entry) -> None:

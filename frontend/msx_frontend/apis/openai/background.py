@@ -96,7 +96,7 @@ def _response(outline: Response, job: Kept, reply: LateReply | None) -> Response
 
 
 def _error(body: bytes) -> Response:
-    """Of a failed reply in OpenAI's form, or in the server's own: that of a job that no model has answered."""
+    """Reads a failed reply in OpenAI's form, or in the server's own: that of a job that no model answered."""
     told = msgspec.json.decode(body)
     error = told.get("error") or {"code": None, "message": told["message"]}
     return {"code": error["code"] or "server_error", "message": error["message"]}
