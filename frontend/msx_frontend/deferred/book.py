@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from msgspec import structs
+
 from msx_frontend.deferred.errors import KeyOfAnotherBody
 from msx_frontend.deferred.records import (
     IDEMPOTENCY,
@@ -65,25 +67,19 @@ class JobBook:
     ) -> Accepted:
         """Write the request to the disk, with further parts. `key`: its Idempotency-Key, or "". Raises
         KeyOfAnotherBody, and StoreUnavailable where there is no room."""
-        record, parts = _record(path, owner), {REQUEST: encode(asked), **(further or {})}
+        parts = {REQUEST: encode(asked), **(further or {})}
         digest = body_digest(asked.body)
         twin = idempotency_id(owner, asked.target, key) if key else ""
+        record = _record(path, owner, twin)
 
         def write(records: Records) -> Accepted:
             if twin and (known := self._known(records, twin, owner, digest)) is not None:
                 return Accepted(known, is_new=False)
             records.add(record, parts, self._bounds)
             if twin:
-                note = Record(
-                    kind=IDEMPOTENCY,
-                    id=twin,
-                    owner=owner,
-                    created=record.created,
-                    expires=record.created + self.days * DAY,
-                    head=digest + record.id.encode(),
-                )
-                records.delete(IDEMPOTENCY, twin, owner)
-                records.add(note, {}, self._bounds)
+                records.delete(IDEMPOTENCY, twin, owner)  # of a job that has expired
+                note = structs.replace(record, kind=IDEMPOTENCY, id=twin, head=digest + record.id.encode())
+                records.add(note, {}, self._bounds)  # which has room: there are no more of them, nor larger ones
             return Accepted(_kept(record), is_new=True)
 
         return await self._store.run(write)
@@ -111,6 +107,8 @@ class JobBook:
 
         def write(records: Records) -> None:
             records.change(KIND, id, encode(head), expires)
+            if head.note:
+                records.keep_until(IDEMPOTENCY, head.note, expires)
             for part in (REQUEST, REPLY):
                 records.drop_part(KIND, id, part)
             if reply is not None:
@@ -120,7 +118,17 @@ class JobBook:
         return expires
 
     async def delete(self, id: str, owner: str) -> bool:
-        return await self._store.delete(KIND, id, owner)
+        """Together with its Idempotency-Key. False where there is no such job."""
+
+        def write(records: Records) -> bool:
+            found = records.find(KIND, id, owner, time.time())
+            if found is None:
+                return False
+            if note := decode_head(found.head).note:
+                records.delete(IDEMPOTENCY, note, owner)
+            return records.delete(KIND, id, owner)
+
+        return await self._store.run(write)
 
     async def open_jobs(self) -> list[Kept]:
         """Jobs that have not ended, the oldest first."""
@@ -139,11 +147,9 @@ class JobBook:
         return None if found is None else _kept(found)
 
 
-def _record(path: str, owner: str) -> Record:
-    now = time.time()
-    return Record(
-        kind=KIND, id=new_job_id(), owner=owner, created=now, expires=ENDLESS, head=encode(JobHead(path=path))
-    )
+def _record(path: str, owner: str, note: str) -> Record:
+    head = encode(JobHead(path=path, note=note))
+    return Record(kind=KIND, id=new_job_id(), owner=owner, created=time.time(), expires=ENDLESS, head=head)
 
 
 def _kept(record: Record) -> Kept:

@@ -49,6 +49,8 @@ class JobHead(msgspec.Struct):
     started: float | None = None
     ended: float | None = None
     status: int | None = None
+    note: str = ""
+    """The id of the record of its Idempotency-Key, which is kept as long as the job."""
 
 
 def new_job_id() -> str:

@@ -83,6 +83,10 @@ class Records:
         values = head, expires, kind, id
         self._db.execute("UPDATE records SET head = ?, expires = ? WHERE kind = ? AND id = ?", values)
 
+    def keep_until(self, kind: str, id: str, expires: float) -> None:
+        """Give a record another end. A record that is gone is not an error."""
+        self._db.execute("UPDATE records SET expires = ? WHERE kind = ? AND id = ?", (expires, kind, id))
+
     def add_part(self, kind: str, id: str, name: str, data: bytes) -> None:
         """A record that is gone is not an error. What an accepted record grows by is not bounded."""
         self._db.execute(

@@ -1,0 +1,55 @@
+"""Idempotency-Keys on the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.deferred.book import Accepted, JobBook
+from msx_frontend.deferred.records import Deferred, LateReply
+from msx_frontend.store.store import Store
+from tests.loops import run
+
+MOST = 3
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "store.db")
+    yield made
+    made.close()
+
+
+async def accept(book: JobBook, key: str = "k") -> Accepted:
+    return await book.accept(Deferred(b"/p", [], b"x"), "/p", "ann", key)
+
+
+def test_an_idempotency_key_is_forgotten_with_its_job(store: Store) -> None:
+    async def test() -> None:
+        book = JobBook(store, 1.0, MOST, 1 << 20)
+        for number in range(MOST + 1):
+            accepted = await accept(book, f"{number}")
+            assert not await book.delete(accepted.job.id, "bob")
+            assert await book.delete(accepted.job.id, "ann")
+        assert await store.totals() == {}
+
+    run(test())
+
+
+def test_an_idempotency_key_is_kept_as_long_as_its_job(store: Store) -> None:
+    async def test() -> None:
+        book = JobBook(store, 0.0, MOST, 1 << 20)  # an end is the end of its record, too
+        first = await accept(book)
+        assert await accept(book) == Accepted(first.job, is_new=False)
+        await book.end(first.job.id, first.job.head, LateReply(200, [], b"ok"))
+        second = await accept(book)
+        assert second.is_new
+        assert not await book.delete(first.job.id, "ann")
+        assert await accept(book) == Accepted(second.job, is_new=False)
+        await book.end(second.job.id, second.job.head, None)
+        await store.sweep()
+        assert await store.totals() == {}
+
+    run(test())
