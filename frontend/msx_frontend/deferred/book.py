@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from msx_frontend.deferred.errors import KeyOfAnotherBody
+from msx_frontend.deferred.errors import KeyOfAnotherBody, ReplyNotKept
 from msx_frontend.deferred.records import (
     IDEMPOTENCY,
     KIND,
@@ -31,6 +31,8 @@ from msx_frontend.store.store import Store
 ENDLESS = 1e12
 """The end of a record that no sweep removes, in seconds since the epoch: a job that has not run."""
 DAY = 86_400.0
+SHORT = 1000
+"""Bytes of a reply that is always kept: each failure is, so that no job ends without a word."""
 
 
 class Kept(NamedTuple):
@@ -102,8 +104,10 @@ class JobBook:
         return decode_reply(found) if found else None
 
     async def end(self, id: str, head: JobHead, reply: LateReply | None) -> float:
-        """Write how it ended, and forget what was asked; returns until when that is kept."""
-        expires = time.time() + self.days * DAY
+        """Write how it ended, and forget what was asked; returns until when that is kept. Raises ReplyNotKept; then
+        nothing is changed."""
+        now = time.time()
+        expires = now + self.days * DAY
 
         def write(records: Records) -> None:
             records.change(KIND, id, encode(head), expires)
@@ -112,7 +116,7 @@ class JobBook:
             for part in (REQUEST, REPLY):
                 records.drop_part(KIND, id, part)
             if reply is not None:
-                records.add_part(KIND, id, REPLY, encode(reply))
+                self._add_reply(records, id, encode(reply), now)
 
         await self._store.run(write)
         return expires
@@ -134,6 +138,11 @@ class JobBook:
         """Jobs that have not ended, the oldest first."""
         found = await self._store.run(lambda records: records.lasting(KIND, ENDLESS))
         return [_kept(record) for record in found]
+
+    def _add_reply(self, records: Records, id: str, data: bytes, now: float) -> None:
+        if len(data) > SHORT and not records.may_grow(KIND, len(data), self._bounds, now):
+            raise ReplyNotKept(len(data), self._bounds.size)
+        records.add_part(KIND, id, REPLY, data)
 
     def _known(self, records: Records, twin: str, owner: str, digest: bytes) -> Kept | None:
         """The job of an earlier request with this Idempotency-Key."""

@@ -16,6 +16,18 @@ class JobGone(ServiceError):
     status, type, grpc_code = 410, "GoneException", "NOT_FOUND"
 
 
+class ReplyNotKept(ServiceError):
+    """There is no room for the reply of a job that ran. Sizes in bytes."""
+
+    status, type, grpc_code = 507, "InsufficientStorageException", "RESOURCE_EXHAUSTED"
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(
+            f"The job ran, and its reply of {size} bytes is not kept: all jobs take at most {most} bytes (jobs_size). "
+            "Delete jobs that were read, and send the request again."
+        )
+
+
 class KeyInUse(ServiceError):
     """A request with the same Idempotency-Key is being accepted."""
 

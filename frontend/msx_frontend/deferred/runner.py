@@ -21,6 +21,7 @@ from msx_core.service_errors import (
 )
 from msx_frontend.deferred.book import DAY, Accepted, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
+from msx_frontend.deferred.errors import ReplyNotKept
 from msx_frontend.deferred.records import CANCELLED, Deferred, JobHead, LateReply
 from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.sink import LateSink
@@ -153,8 +154,7 @@ class DeferredJobs:
         except StoreUnavailable as error:
             self._over(entry, error)
         except Exception as error:
-            told = reported(error, entry.id)
-            self._spawn(self._end(entry, LateReply(told.status, [*JSON], error_bytes(told))))
+            self._spawn(self._end(entry, _failure(entry, reported(error, entry.id))))
 
     async def _begin(self, entry: Entry, direct: Direct) -> None:
         asked = await self.book.request(entry.id, entry.owner)
@@ -224,6 +224,9 @@ class DeferredJobs:
                 log.error("the reply of the job %s waits to be kept: %s", entry.id, error)
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, AGAIN_AT_MOST)
+            except ReplyNotKept as error:
+                reply = _failure(entry, error)
+                done = msgspec.structs.replace(done, status=reply.status)
         self._running -= 1
         self._forget(entry)
         self._next()
@@ -251,3 +254,11 @@ class DeferredJobs:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _failure(entry: Entry, error: ServiceError) -> LateReply:
+    """In the form of the family that answers its path, where that is known."""
+    if entry.sink is None:
+        return LateReply(error.status, [*JSON], error_bytes(error))
+    failure = entry.sink.known.family.failure(error)
+    return LateReply(failure.status, [*failure.headers], failure.body)

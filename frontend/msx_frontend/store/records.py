@@ -88,10 +88,17 @@ class Records:
         self._db.execute("UPDATE records SET expires = ? WHERE kind = ? AND id = ?", (expires, kind, id))
 
     def add_part(self, kind: str, id: str, name: str, data: bytes) -> None:
-        """A record that is gone is not an error. What an accepted record grows by is not bounded."""
+        """A record that is gone is not an error. No bound is checked: see `may_grow`."""
         self._db.execute(
             "INSERT INTO parts SELECT number, ?, 0, ? FROM records WHERE kind = ? AND id = ?", (name, data, kind, id)
         )
+
+    def may_grow(self, kind: str, size: int, bounds: Bounds, now: float) -> bool:
+        """Whether records of a kind may take so many bytes more; where need be, those go that have expired."""
+        while self.totals().get(kind, (0, 0))[1] + size > bounds.size:
+            if not self._drop_expired(kind, now):
+                return False
+        return True
 
     def drop_part(self, kind: str, id: str, name: str) -> None:
         self._db.execute(

@@ -73,11 +73,12 @@ async def serving(
     begins: bool = True,
     at_once: int = 4,
     most: int = 100,
+    size: int = 1 << 20,
     keeps: bool = False,
     **more: Any,
 ) -> AsyncIterator[Served]:
     store = Store(folder / "store.db")
-    runner = DeferredJobs(JobBook(store, 1.0, most, 1 << 20), at_once, 10_000, key_of)
+    runner = DeferredJobs(JobBook(store, 1.0, most, size), at_once, 10_000, key_of)
     kept = KeptResponses(store, 30, 1 << 20, 10_000) if keeps else None
     speaker = Speaker(list(script), jobs_of=runner, kept=kept, **more)
     if begins:
@@ -434,6 +435,25 @@ def test_a_full_store_refuses(tmp_path: Path) -> None:
             assert "The store is full" in await served.defer(status=503)
         async with serving(tmp_path, words("a")) as again:
             assert [await again.ended(one.id) for one in [*again.runner._entries.values()]]
+
+    run(test())
+
+
+def test_a_reply_without_room_is_told(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a" * 2000), words("b"), size=5000) as served:
+            ids = [await served.defer(), await served.defer()]
+            assert [(await served.ended(id))["status"] for id in ids] == [200, 200]
+        async with serving(tmp_path, words("a" * 2000), size=5000) as served:
+            id = await served.defer()
+            assert (await served.ended(id))["status"] == 507
+            late = await served.get(f"{id}/result")
+            assert late.status == 507
+            assert "is not kept: all jobs take at most 5000 bytes (jobs_size)" in late.json["error"]["message"]
+            assert not served.runner.is_busy
+            assert (await served.get(ids[0], "DELETE")).status == 200
+            id = await served.defer()
+            assert (await served.ended(id))["status"] == 200
 
     run(test())
 
