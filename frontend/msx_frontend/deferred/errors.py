@@ -28,6 +28,15 @@ class ReplyNotKept(ServiceError):
         )
 
 
+class JobRanAgain(ServiceError):
+    """What a client has read of a stream is of an earlier run."""
+
+    status, type, grpc_code = 409, "ConflictException", "ABORTED"
+
+    def __init__(self) -> None:
+        super().__init__("The job ran again from its beginning: ask for its events without Last-Event-ID.")
+
+
 class KeyInUse(ServiceError):
     """A request with the same Idempotency-Key is being accepted."""
 

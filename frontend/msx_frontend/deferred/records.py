@@ -52,6 +52,11 @@ class JobHead(msgspec.Struct):
     note: str = ""
     """The id of the record of its Idempotency-Key, which is kept as long as the job."""
 
+    @property
+    def run(self) -> str:
+        """Tells one run of the job from the others, also after a restart."""
+        return f"{int((self.started or 0.0) * 1e6):x}"
+
 
 def new_job_id() -> str:
     """It begins with the second of its creation, so that a job that was removed is told from one that never was."""

@@ -43,6 +43,11 @@ class LateSink:
         """The stream, so far."""
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a stream, of events or of something else, has begun."""
+        return self._head is not None
+
+    @property
     def is_events(self) -> bool:
         """Whether a stream of server-sent events has begun."""
         return self._head is not None and is_event_stream(self._head[1])
@@ -65,6 +70,7 @@ class LateSink:
 
     def start(self, status: int, phrase: str, headers: Headers) -> None:
         self._head = status, headers
+        self._grew()
 
     def chunk(self, data: bytes) -> None:
         if self._over:

@@ -21,7 +21,7 @@ from msx_core import service_errors
 from msx_core.generation import ContextLengthExceeded
 from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend import management_errors
-from msx_frontend.deferred.errors import KeyInUse, KeyOfAnotherBody, ReplyNotKept
+from msx_frontend.deferred.errors import JobRanAgain, KeyInUse, KeyOfAnotherBody, ReplyNotKept
 from msx_frontend.generation.parameter_names import parameter_of
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http import family as http
@@ -135,6 +135,7 @@ TABLE: dict[type[ServiceError], Row] = {
     service_errors.RequestCancelled: Row(499, INVALID, "request_cancelled", 499, "cancelled", 499),
     KeyInUse: Row(409, INVALID, "idempotency_key_in_use", 409, "conflict", 409),
     KeyOfAnotherBody: Row(422, INVALID, "idempotency_key_reused", 422, "validation", 422),
+    JobRanAgain: Row(409, INVALID, "job_ran_again", 409, "conflict", 409),
     ReplyNotKept: Row(507, SERVER, "reply_not_kept", 507, "generation", 507),
     UnknownResponse: Row(404, INVALID, "response_not_found", 404, "not_found", 404),
     IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),

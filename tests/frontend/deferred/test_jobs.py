@@ -150,7 +150,9 @@ def test_events_come_while_it_runs_and_again(tmp_path: Path) -> None:
             say_so_far(job, first)
             await live.until_chunks(1)
             assert b'"text":"a"' in live.body
-            assert live.body.startswith(b"id: 1\ndata: {")
+            first_id, _, rest_of_it = live.body.partition(b"\n")
+            assert first_id.endswith(b"-1")
+            assert rest_of_it.startswith(b"data: {")
             say(job, *rest)
             await live.finish()
             await served.ended(id)
@@ -158,8 +160,8 @@ def test_events_come_while_it_runs_and_again(tmp_path: Path) -> None:
             assert again.body == live.body
             assert again.headers["content-type"].startswith("text/event-stream")
             assert again.body.endswith(b"data: [DONE]\n\n")
-            behind = await served.get(f"{id}/events", last_event_id="1")
-            assert behind.body == again.body[again.body.index(b"id: 2\n") :]
+            behind = await served.get(f"{id}/events", last_event_id=first_id.removeprefix(b"id: ").decode())
+            assert behind.body == again.body[again.body.index(b"\n\n") + 2 :]
             result = await served.get(f"{id}/result")
             assert b"id: " not in result.body
             assert result.body.count(b"\n\n") == again.body.count(b"\n\n")
@@ -176,6 +178,38 @@ def test_a_stream_that_fails_ends_with_its_error(tmp_path: Path) -> None:
             await served.ended(id)
             told = f'data: {{"error":{{"message":"{worker_died("it did")}"'
             assert told.encode() in (await served.get(f"{id}/events")).body
+
+    run(test())
+
+
+def test_a_stream_of_another_run_is_told(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.defer({**ASKED, "stream": True})
+            live = served.speaker.begin(f"/jobs/{id}/events", None, "GET")
+            say_so_far(job := await served.speaker.next_job(), words("a")[0])
+            await live.until_chunks(1)
+            first_id = live.body.partition(b"\n")[0].removeprefix(b"id: ").decode()
+            say_so_far(job, WorkerDied("it did"))
+            say(await served.speaker.next_job(1), *words("b"))
+            told = (await live.finish()).body
+            assert told.count(b"\n\n") == 2
+            assert b"The job ran again from its beginning: ask for its events without Last-Event-ID." in told
+            await served.ended(id)
+            refused = await served.get(f"{id}/events", last_event_id=first_id)
+            assert (refused.status, "ran again" in refused.json["message"]) == (409, True)
+            assert b'"text":"b"' in (await served.get(f"{id}/events")).body
+
+    run(test())
+
+
+def test_a_whole_reply_has_no_events_while_it_runs(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.defer()
+            early = served.speaker.begin(f"/jobs/{id}/events", None, "GET")
+            say(await served.speaker.next_job(), *words("a"))
+            assert (await early.finish()).status == 400
 
     run(test())
 

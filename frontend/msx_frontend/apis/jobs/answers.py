@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Literal
 
 import msgspec
 
 from msx_core.replies.stream_heartbeat import is_event_stream
 from msx_core.service_errors import BadRequest, ResourceNotFound
+from msx_frontend.apis.jobs.events import growing, last_event, numbered
 from msx_frontend.deferred.book import DAY, Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.errors import NO_JOBS, JobGone, UnknownJob
 from msx_frontend.deferred.records import LateReply, created_of
 from msx_frontend.deferred.runner import DeferredJobs
+from msx_frontend.deferred.sink import LateSink
 from msx_net.http.family import JSON, Reply
 from msx_net.http.request import Request
 from msx_net.http.wire import JSON_HEADERS
@@ -26,7 +27,6 @@ AGAIN = "1"
 """Seconds after which a client may ask again for a result."""
 EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
 LAST_EVENT = b"last-event-id"
-END = b"\n\n"
 
 
 class JobStatus(msgspec.Struct):
@@ -74,15 +74,16 @@ class JobAnswers:
 
     async def events(self, request: Request) -> Reply:
         id, owner = request.names["id"], owner_of_request(request)
-        last = _last_event(request.call.header(LAST_EVENT))
-        entry = self._jobs.find(id, owner)
-        if entry is None:
-            late = await self._reply(id, owner)
-            _check_events(is_event_stream(late.headers))
-            return Reply(b"".join(_numbered(late.body, last)[0]), 200, EVENT_STREAM)
-        while entry.is_open and entry.sink is None:
-            await entry.wait()
-        return Reply(self._grow(entry, last), 200, EVENT_STREAM)
+        last = last_event(request.call.header(LAST_EVENT))
+        if (entry := self._jobs.find(id, owner)) is not None and (sink := await _begun(entry)) is not None:
+            _check_events(sink.is_events)
+            last.check(entry.head.run)
+            return Reply(growing(entry, sink, last.number), 200, EVENT_STREAM)
+        late = await self._reply(id, owner)
+        _check_events(is_event_stream(late.headers))
+        run = (await self._kept(id, owner)).head.run
+        last.check(run)
+        return Reply(b"".join(numbered(late.body, run, last.number)[0]), 200, EVENT_STREAM)
 
     async def remove(self, request: Request) -> Reply:
         id, owner = request.names["id"], owner_of_request(request)
@@ -128,27 +129,19 @@ class JobAnswers:
             return JobGone(f"The reply of the job was kept for {days:g} days (jobs_days).")
         return UnknownJob(id)
 
-    async def _grow(self, entry: Entry, last: int) -> AsyncIterator[bytes]:
-        """The events of a stream behind number `last`, while it grows."""
-        known, read, number = entry.sink, 0, 0
-        while True:
-            is_open = entry.is_open
-            if entry.sink is not None and entry.sink is not known:  # it runs again
-                known, read, last, number = entry.sink, 0, max(last, number), 0
-            data = bytes(known.data[read:]) if known is not None and known.is_events else b""
-            found, size = _numbered(data, last, number)
-            number += data.count(END)
-            read += size
-            if found:
-                yield b"".join(found)
-            if not is_open:
-                return
-            await entry.wait()
-
 
 def owner_of_request(request: Request) -> str:
     """The name of the key that asks; "" for the generated key, and without keys."""
     return "" if request.call.key is None else request.call.key.name
+
+
+async def _begun(entry: Entry) -> LateSink | None:
+    """The sink of a reply that comes in parts; None where the job ended without one."""
+    while entry.is_open:
+        if entry.sink is not None and entry.sink.has_begun:
+            return entry.sink
+        await entry.wait()
+    return None
 
 
 async def _until_ended(entry: Entry, wait: float) -> None:
@@ -172,23 +165,9 @@ def _wait(text: str) -> float:
     return wait
 
 
-def _last_event(text: str) -> int:
-    if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise BadRequest(f"Last-Event-ID: expected the number of an event, not {text[:20]!r}.")
-    return int(text or 0)
-
-
 def _check_events(is_events: bool) -> None:
     if not is_events:
         raise BadRequest("The reply of this job is not a stream of events: ask for its result.")
-
-
-def _numbered(data: bytes, last: int, before: int = 0) -> tuple[list[bytes], int]:
-    """The whole events in `data` behind number `last`, each with its number, and the bytes of all whole ones. `before`
-    is the number of events before them."""
-    *events, rest = data.split(END)
-    found = [b"id: %d\n%b%b" % (number, event, END) for number, event in enumerate(events, before + 1) if number > last]
-    return found, len(data) - len(rest)
 
 
 def _json(value: JobStatus | RemovedJob) -> Reply:
