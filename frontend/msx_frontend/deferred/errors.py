@@ -29,7 +29,7 @@ class ReplyNotKept(ServiceError):
 
 
 class JobRanAgain(ServiceError):
-    """What a client has read of a stream is of an earlier run."""
+    """The events that a client has read are of an earlier run."""
 
     status, type, grpc_code = 409, "ConflictException", "ABORTED"
 

@@ -257,7 +257,7 @@ class DeferredJobs:
 
 
 def _failure(entry: Entry, error: ServiceError) -> LateReply:
-    """In the form of the family that answers its path, where that is known."""
+    """The reply that tells an error, in the form of the family that answers the path, where that is known."""
     if entry.sink is None:
         return LateReply(error.status, [*JSON], error_bytes(error))
     failure = entry.sink.known.family.failure(error)
