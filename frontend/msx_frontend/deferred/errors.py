@@ -34,7 +34,7 @@ class JobRanAgain(ServiceError):
     status, type, grpc_code = 409, "ConflictException", "ABORTED"
 
     def __init__(self) -> None:
-        super().__init__("The job ran again from its beginning: ask for its events without Last-Event-ID.")
+        super().__init__("The job runs again from its beginning: ask for its events without Last-Event-ID.")
 
 
 class KeyInUse(ServiceError):

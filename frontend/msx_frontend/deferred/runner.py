@@ -56,7 +56,7 @@ class DeferredJobs:
         self._entries: dict[str, Entry] = {}
         self._waiting: deque[Entry] = deque()
         self._retries = Retries(self._queue)
-        self._running = 0
+        self._running, self._is_paused = 0, False
         self._number = self._started = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._lasting: set[asyncio.Task[Any]] = set()
@@ -71,7 +71,16 @@ class DeferredJobs:
 
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""
-        self._direct = None
+        self._direct, self._is_paused = None, True
+        for entry in self._entries.values():
+            entry.changed()
+
+    async def wait(self, entry: Entry) -> None:
+        """Returns at the next change of the job. Raises ServiceUnavailable where there will be none before the next
+        start, so that who waits for it does not keep a server from its end."""
+        if self._is_paused and entry.head.state == "queued":
+            raise ServiceUnavailable("The server is stopping: the job runs after its next start.")
+        await entry.wait()
 
     @property
     def is_busy(self) -> bool:
@@ -211,6 +220,7 @@ class DeferredJobs:
             wait = min(AGAIN_AFTER * 2 ** min(entry.tries, 10), AGAIN_AT_MOST)
             entry.tries += 1
             self._retries.add(entry, wait)
+        entry.changed()
         self._next()
 
     async def _end(self, entry: Entry, reply: LateReply) -> None:

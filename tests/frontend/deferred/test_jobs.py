@@ -194,10 +194,10 @@ def test_a_stream_of_another_run_is_told(tmp_path: Path) -> None:
             say(await served.speaker.next_job(1), *words("b"))
             told = (await live.finish()).body
             assert told.count(b"\n\n") == 2
-            assert b"The job ran again from its beginning: ask for its events without Last-Event-ID." in told
+            assert b"The job runs again from its beginning: ask for its events without Last-Event-ID." in told
             await served.ended(id)
             refused = await served.get(f"{id}/events", last_event_id=first_id)
-            assert (refused.status, "ran again" in refused.json["message"]) == (409, True)
+            assert (refused.status, "runs again" in refused.json["message"]) == (409, True)
             assert b'"text":"b"' in (await served.get(f"{id}/events")).body
 
     run(test())
@@ -249,7 +249,11 @@ def test_a_pause_starts_no_further_jobs(tmp_path: Path) -> None:
         async with serving(tmp_path, at_once=1) as served:
             first, second = await served.defer(), await served.defer()
             job = await served.speaker.next_job()
+            waits = [served.speaker.begin(f"/jobs/{second}{more}", None, "GET") for more in ("?wait=60", "/events")]
+            await asyncio.sleep(0)
             served.runner.pause()
+            shown, refused = [await one.finish() for one in waits]
+            assert (shown.json["state"], refused.status) == ("queued", 503)
             assert served.runner.is_busy
             say(job, *words("a"))
             assert (await served.ended(first))["status"] == 200

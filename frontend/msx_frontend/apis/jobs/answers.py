@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
 
 from msx_core.replies.stream_heartbeat import is_event_stream
-from msx_core.service_errors import BadRequest, ResourceNotFound
+from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceUnavailable
 from msx_frontend.apis.jobs.events import growing, last_event, numbered
 from msx_frontend.deferred.book import DAY, Kept
 from msx_frontend.deferred.entry import Entry
@@ -61,7 +62,7 @@ class JobAnswers:
         id, owner = request.names["id"], owner_of_request(request)
         wait = _wait(request.query.get("wait", "0"))
         if wait and (entry := self._jobs.find(id, owner)) is not None:
-            await _until_ended(entry, wait)
+            await self._until_ended(entry, wait)
         return _json(await self._status(id, owner))
 
     async def result(self, request: Request) -> Reply:
@@ -75,7 +76,7 @@ class JobAnswers:
     async def events(self, request: Request) -> Reply:
         id, owner = request.names["id"], owner_of_request(request)
         last = last_event(request.call.header(LAST_EVENT))
-        if (entry := self._jobs.find(id, owner)) is not None and (sink := await _begun(entry)) is not None:
+        if (entry := self._jobs.find(id, owner)) is not None and (sink := await self._begun(entry)) is not None:
             _check_events(sink.is_events)
             last.check(entry.head.run)
             return Reply(growing(entry, sink, last.number), 200, EVENT_STREAM)
@@ -123,6 +124,22 @@ class JobAnswers:
             raise self._missing(id)
         return reply
 
+    async def _begun(self, entry: Entry) -> LateSink | None:
+        """The sink of a reply that comes in parts; None where the job ended without one."""
+        while entry.is_open:
+            if entry.sink is not None and entry.sink.has_begun:
+                return entry.sink
+            await self._jobs.wait(entry)
+        return None
+
+    async def _until_ended(self, entry: Entry, wait: float) -> None:
+        async def ended() -> None:
+            while entry.is_open:
+                await self._jobs.wait(entry)
+
+        with suppress(asyncio.TimeoutError, ServiceUnavailable):
+            await asyncio.wait_for(ended(), wait)
+
     def _missing(self, id: str) -> UnknownJob | JobGone:
         created, days = created_of(id), self._jobs.book.days
         if created is not None and created + days * DAY < time.time():
@@ -133,26 +150,6 @@ class JobAnswers:
 def owner_of_request(request: Request) -> str:
     """The name of the key that asks; "" for the generated key, and without keys."""
     return "" if request.call.key is None else request.call.key.name
-
-
-async def _begun(entry: Entry) -> LateSink | None:
-    """The sink of a reply that comes in parts; None where the job ended without one."""
-    while entry.is_open:
-        if entry.sink is not None and entry.sink.has_begun:
-            return entry.sink
-        await entry.wait()
-    return None
-
-
-async def _until_ended(entry: Entry, wait: float) -> None:
-    async def ended() -> None:
-        while entry.is_open:
-            await entry.wait()
-
-    try:
-        await asyncio.wait_for(ended(), wait)
-    except asyncio.TimeoutError:
-        return
 
 
 def _wait(text: str) -> float:

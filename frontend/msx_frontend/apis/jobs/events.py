@@ -44,7 +44,7 @@ async def growing(entry: Entry, sink: LateSink, last: int) -> AsyncIterator[byte
     run, read, number = entry.head.run, 0, 0
     while True:
         is_open = entry.is_open
-        if entry.sink is not None and entry.sink is not sink:
+        if is_open and entry.sink is not sink:
             yield failure_event(sink.known.family, JobRanAgain(), EventTail())
             return
         data = bytes(sink.data[read:])
