@@ -18,10 +18,12 @@ from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.plugins import app_errors
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.apis.torchserve.grpc.status import class_name
+from msx_frontend.deferred import errors as job_errors
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
 from msx_frontend.models.versions import sleep
+from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.workflows import errors as workflow_errors
 from msx_mindspore_serving.family.errors import ServingError
 from msx_net.grpc import unary_reply
@@ -62,7 +64,9 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {ServingError.__name__}  # MindSpore Serving's own numbers and statuses: see test_grpc beside its API
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == app_errors.__name__}
+    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == job_errors.__name__}
     assert others == {
+        StoreUnavailable.__name__,
         reply_buffer.ReaderTooSlow.__name__,
         ReplyTooLarge.__name__,
         NodeFailed.__name__,

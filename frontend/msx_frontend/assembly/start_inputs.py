@@ -27,6 +27,7 @@ from msx_frontend.models.startup.servable_folders import servables_in
 from msx_frontend.models.state.file import check_state
 from msx_frontend.snapshots.named import with_snapshot
 from msx_frontend.snapshots.opening import make_serializer
+from msx_frontend.store.file import check_file
 from msx_frontend.versions import OWN_PACKAGE
 from msx_frontend.workers.workplace import LAUNCHERS
 
@@ -83,6 +84,13 @@ def _state(config: ServerConfig, env: Env) -> str:
     return f"{path}, schema {check_state(path)}"
 
 
+def _store(config: ServerConfig, env: Env) -> str:
+    path = state_folder(config).store
+    if not (config.responses_store or config.jobs) or not path.exists():
+        return ""
+    return f"{path}, schema {check_file(path)}"
+
+
 def _snapshot(config: ServerConfig, env: Env) -> str:
     if not config.snapshots:
         return ""
@@ -114,6 +122,7 @@ INPUTS = (
     StartInput("metrics", _metrics),
     StartInput("TLS", _tls),
     StartInput("state", _state),
+    StartInput("store", _store),
     StartInput("keys", _keys),
     StartInput("workers", _interpreter),
     StartInput("signatures", _signatures),

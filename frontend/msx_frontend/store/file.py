@@ -5,6 +5,7 @@ A write-ahead log: what is committed is on the disk after one write, and many ch
 
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from msx_archiver.room import why
@@ -33,7 +34,29 @@ def open_file(path: Path) -> sqlite3.Connection:
     return db
 
 
+def check_file(path: Path) -> int:
+    """The schema of the file, which is read as a start reads it, and not changed. Raises StoreError."""
+    place = f"{path.absolute().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(place, uri=True, isolation_level=None, timeout=PATIENCE)) as db:
+            return _known_version(db, path)
+    except sqlite3.DatabaseError as error:
+        raise StoreError(damaged(path, error)) from error
+
+
 def _prepare(db: sqlite3.Connection, path: Path) -> None:
+    version = _known_version(db, path)
+    if not version:
+        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA foreign_keys = ON")
+    if not version:
+        db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+
+
+def _known_version(db: sqlite3.Connection, path: Path) -> int:
+    """0 for a new file."""
     version = int(db.execute("PRAGMA user_version").fetchone()[0])
     if version > VERSION:
         raise StoreError(f"{path} was written by a newer MSX: install that again, or remove the file")
@@ -41,13 +64,7 @@ def _prepare(db: sqlite3.Connection, path: Path) -> None:
         _check(db)
     elif path.stat().st_size:
         raise sqlite3.DatabaseError("it has no tables")
-    else:
-        db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = FULL")
-    db.execute("PRAGMA foreign_keys = ON")
-    if not version:
-        db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+    return version
 
 
 def _check(db: sqlite3.Connection) -> None:

@@ -52,6 +52,10 @@ BROKEN: dict[str, tuple[str, Made]] = {
         "state",
         lambda at: {"state_dir": written(at / "s" / "state.db", "not SQLite, but text").parent},
     ),
+    "StoreError": (
+        "store",
+        lambda at: {"state_dir": written(at / "s" / "store.db", "not SQLite, but text").parent, "jobs": True},
+    ),
     "PythonError": ("workers", lambda at: {"python": at / "no-python"}),
     "KeyRingError": ("signatures", lambda at: {"require_signature": True}),
     "StartError": ("traces", lambda at: {"otlp_endpoint": "nowhere"}),
