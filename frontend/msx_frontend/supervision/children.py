@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from msx_frontend.supervision.spawn import spawn
 from msx_frontend.supervision.wire import Message, close_all
 
 LINE = "--line-fd"
@@ -65,16 +66,7 @@ class Children:
         try:
             with end:
                 options = [*zip(message["options"], inherited, strict=True), (LINE, end.fileno())]
-                process = subprocess.Popen(
-                    [*message["command"], *(f"{name}={fd}" for name, fd in options)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
-                    stderr=stderr,
-                    pass_fds=[fd for _, fd in options],
-                    cwd=message["work_dir"],
-                    env=message["env"],
-                    start_new_session=True,
-                )
+                process = spawn(message["command"], options, stdout, stderr, message["env"], message["work_dir"])
         except BaseException:
             line.close()
             close_all(descriptors)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.supervision.spawn import spawn
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,8 @@ class OwnProcesses:
         return os.getpid()
 
     def start(self, start: ProcessStart) -> OwnProcess:
-        process = subprocess.Popen(
-            [*start.command, *(f"{option}={fd}" for option, fd in start.inherited)],
-            stdin=subprocess.DEVNULL,
-            stdout=start.stdout[0],
-            stderr=start.stderr[0],
-            pass_fds=[fd for _, fd in start.inherited],
-            cwd=start.work_dir,
-            env=dict(start.env),
-            start_new_session=True,
-        )
-        return OwnProcess(process)
+        stdout, stderr = start.stdout[0], start.stderr[0]
+        return OwnProcess(spawn(start.command, start.inherited, stdout, stderr, start.env, start.work_dir))
 
 
 class SupervisedProcess:
