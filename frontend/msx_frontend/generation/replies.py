@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from msx_core.service_errors import ServiceError
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.text_request import Headers, TextRequest
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -68,7 +69,14 @@ class StreamedTextReply:
         self._request.sink.end()
 
     def failed(self, error: Exception) -> None:
-        self._request.sink.fail(self._request.client_error(error))
+        told = self._request.client_error(error)
+        if self._begun and (last := self.broken(told)):
+            self._request.sink.chunk(last)
+        self._request.sink.fail(told)
+
+    def broken(self, told: ServiceError) -> bytes:
+        """The chunk by which a family tells where a stream broke, if its clients look for one."""
+        return b""
 
     def _write(self, data: bytes) -> None:
         self._begun = True

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from msx_core.generation import FinishReason
+from msx_core.service_errors import ServiceError
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall, ToolCallReader
 from msx_frontend.apis.cohere.messages import call_body, finish_of, logprobs_of, usage_of
 from msx_frontend.generation.calls import parts_of
@@ -99,11 +100,8 @@ class CohereStream(StreamedTextReply):
         super().__init__(generation, events)
         self._events = events
 
-    def failed(self, error: Exception) -> None:
-        told = self._request.client_error(error)
-        if self._begun:
-            self._request.sink.chunk(self._events.failed(told.plain))
-        self._request.sink.fail(told)
+    def broken(self, told: ServiceError) -> bytes:
+        return self._events.failed(told.plain)
 
 
 def _content(content: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import msgspec
 
 from msx_core.generation import FinishReason
 from msx_core.rfc3339 import rfc3339
+from msx_core.service_errors import ServiceError
 from msx_core.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
 from msx_frontend.generation.calls import parts_of
 from msx_frontend.generation.errors import ollama_failure
@@ -143,8 +144,5 @@ class LinesReply(StreamedTextReply):
         request.stream_type = NDJSON
         super().begin(request)
 
-    def failed(self, error: Exception) -> None:
-        told = self._request.client_error(error)
-        if self._begun:
-            self._request.sink.chunk(line(ollama_failure(told).body))
-        self._request.sink.fail(told)
+    def broken(self, told: ServiceError) -> bytes:
+        return line(ollama_failure(told).body)
