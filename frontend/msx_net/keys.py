@@ -53,3 +53,9 @@ def granted_priority(asked: str, key: ClientKey | None) -> int:
     if key is not None:
         key.check_priority(priority)
     return priority
+
+
+def owner_of_key(key: ClientKey | None) -> str:
+    """The owner of what a client makes: the name of its key, so that a key may be replaced; "" for the key that the
+    server has generated, and without keys."""
+    return "" if key is None else key.name

@@ -15,7 +15,7 @@ from msx_net.http.failures import reported
 from msx_net.http.family import Family, ReplySink
 from msx_net.http.head import Head
 from msx_net.http.wire import JSON_HEADERS
-from msx_net.keys import ClientKey
+from msx_net.keys import ClientKey, owner_of_key
 
 LONGEST_KEY = 255
 """Characters of an Idempotency-Key."""
@@ -86,7 +86,7 @@ class DeferredTemplate:
         self.asker: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
-        owner = "" if self.asker is None else self.asker.name
+        owner = owner_of_key(self.asker)
         asked = Deferred(self._asked.target, self._asked.headers, body)
         self._acceptance.begin(asked, self._path, self._idempotency, owner, sink)
 

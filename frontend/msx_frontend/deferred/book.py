@@ -25,12 +25,11 @@ from msx_frontend.deferred.records import (
     idempotency_id,
     new_job_id,
 )
-from msx_frontend.store.records import Bounds, Record, Records
+from msx_frontend.store.records import DAY, Bounds, Record, Records
 from msx_frontend.store.store import Store
 
 ENDLESS = 1e12
 """The end of a record that no sweep removes, in seconds since the epoch: a job that has not run."""
-DAY = 86_400.0
 SHORT = 1000
 """Bytes of a reply that is always kept: each failure is, so that no job ends without a word."""
 

@@ -19,13 +19,14 @@ from msx_core.service_errors import (
     ServiceUnavailable,
     WorkerDied,
 )
-from msx_frontend.deferred.book import DAY, Accepted, JobBook, Kept
+from msx_frontend.deferred.book import Accepted, JobBook, Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.errors import ReplyNotKept
 from msx_frontend.deferred.records import CANCELLED, Deferred, JobHead, LateReply
 from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.store.records import DAY
 from msx_net.http.direct import Direct
 from msx_net.http.failures import reported
 from msx_net.http.family import JSON

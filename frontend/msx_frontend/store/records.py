@@ -10,6 +10,8 @@ import msgspec
 
 from msx_frontend.store.errors import StoreUnavailable
 
+DAY = 86_400.0
+"""Seconds."""
 OVERHEAD = 512
 """Bytes that a record counts beside its own: its rows in the tables."""
 AT_ONCE = 200

@@ -15,10 +15,11 @@ import pytest
 from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.accepting import Uncancelled
-from msx_frontend.deferred.book import DAY, JobBook
+from msx_frontend.deferred.book import JobBook
 from msx_frontend.deferred.records import JobHead, LateReply
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.store.records import DAY
 from msx_frontend.store.store import Store
 from msx_net.keys import ClientKey
 from tests.frontend.generation.speaker import Speaker, say, say_so_far, words

@@ -12,15 +12,17 @@ import msgspec
 from msx_core.replies.stream_heartbeat import is_event_stream
 from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceUnavailable
 from msx_frontend.apis.jobs.events import growing, last_event, numbered
-from msx_frontend.deferred.book import DAY, Kept
+from msx_frontend.deferred.book import Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.errors import NO_JOBS, JobGone, UnknownJob
 from msx_frontend.deferred.records import LateReply, created_of
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.deferred.sink import LateSink
+from msx_frontend.store.records import DAY
 from msx_net.http.family import JSON, Reply
 from msx_net.http.request import Request
 from msx_net.http.wire import JSON_HEADERS
+from msx_net.keys import owner_of_key
 
 LONGEST_WAIT = 60.0
 """Seconds."""
@@ -59,35 +61,34 @@ class JobAnswers:
         self._runner = runner
 
     async def show(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_request(request)
+        id, owner = request.names["id"], owner_of_key(request.call.key)
         wait = _wait(request.query.get("wait", "0"))
         if wait and (entry := self._jobs.find(id, owner)) is not None:
             await self._until_ended(entry, wait)
         return _json(await self._status(id, owner))
 
     async def result(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_request(request)
+        id, owner = request.names["id"], owner_of_key(request.call.key)
         if self._jobs.find(id, owner) is not None:
             reply = _json(await self._status(id, owner))
             return reply._replace(status=202, headers=[*JSON, ("retry-after", AGAIN)])
-        late = await self._reply(id, owner)
+        _, late = await self._ended(id, owner)
         return Reply(late.body, late.status, late.headers)
 
     async def events(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_request(request)
+        id, owner = request.names["id"], owner_of_key(request.call.key)
         last = last_event(request.call.header(LAST_EVENT))
         if (entry := self._jobs.find(id, owner)) is not None and (sink := await self._begun(entry)) is not None:
             _check_events(sink.is_events)
             last.check(entry.head.run)
             return Reply(growing(entry, sink, last.number), 200, EVENT_STREAM)
-        late = await self._reply(id, owner)
+        kept, late = await self._ended(id, owner)
         _check_events(is_event_stream(late.headers))
-        run = (await self._kept(id, owner)).head.run
-        last.check(run)
-        return Reply(b"".join(numbered(late.body, run, last.number)[0]), 200, EVENT_STREAM)
+        last.check(kept.head.run)
+        return Reply(b"".join(numbered(late.body, kept.head.run, last.number)[0]), 200, EVENT_STREAM)
 
     async def remove(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_request(request)
+        id, owner = request.names["id"], owner_of_key(request.call.key)
         if (entry := self._jobs.find(id, owner)) is not None:
             await self._jobs.cancel(entry)
             return _json(RemovedJob(id, "cancelled"))
@@ -114,15 +115,15 @@ class JobAnswers:
             raise self._missing(id)
         return kept
 
-    async def _reply(self, id: str, owner: str) -> LateReply:
-        """The reply of a job that has ended."""
+    async def _ended(self, id: str, owner: str) -> tuple[Kept, LateReply]:
+        """A job that has ended, and its reply."""
         kept = await self._kept(id, owner)
         if kept.head.state == "cancelled":
             raise JobGone("The job was cancelled.")
         reply = await self._jobs.book.reply(id, owner)
         if reply is None:
             raise self._missing(id)
-        return reply
+        return kept, reply
 
     async def _begun(self, entry: Entry) -> LateSink | None:
         """The sink of a reply that comes in parts; None where the job ended without one."""
@@ -145,11 +146,6 @@ class JobAnswers:
         if created is not None and created + days * DAY < time.time():
             return JobGone(f"The reply of the job was kept for {days:g} days (jobs_days).")
         return UnknownJob(id)
-
-
-def owner_of_request(request: Request) -> str:
-    """The name of the key that asks; "" for the generated key, and without keys."""
-    return "" if request.call.key is None else request.call.key.name
 
 
 def _wait(text: str) -> float:

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.apis.openai.kept_responses import owner_of_key
 from msx_frontend.deferred.book import Kept
 from msx_frontend.deferred.records import Deferred, LateReply, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.metrics.timed_sink import TimedSink
+from msx_net.keys import owner_of_key
 
 PATH = "/v1/responses"
 PREFIX = "resp_"

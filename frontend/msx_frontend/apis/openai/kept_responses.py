@@ -12,24 +12,16 @@ from msx_core.text_limits import TextLimits, too_much
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_frontend.store.errors import StoreUnavailable
-from msx_frontend.store.records import Bounds, Record, Records
+from msx_frontend.store.records import DAY, Bounds, Record, Records
 from msx_frontend.store.store import Store
-from msx_net.keys import ClientKey
 
 log = logging.getLogger("msx.store")
 
 KIND = "response"
 MOST = 1_000_000
-DAY = 86_400.0
 NOT_KEPT = "Responses are not kept: responses_store=true in the server's config.properties keeps them."
 
 Item = dict[str, Any]
-
-
-def owner_of_key(key: ClientKey | None) -> str:
-    """The owner of what a client makes: the name of its key, so that a key may be replaced; "" for the key that the
-    server has generated, and without keys."""
-    return "" if key is None else key.name
 
 
 class KeptResponses:

@@ -8,10 +8,11 @@ import msgspec
 
 from msx_core.service_errors import BadRequest
 from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundResponses
-from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses, owner_of_key
+from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_net.http.family import Reply
 from msx_net.http.request import Request
+from msx_net.keys import owner_of_key
 
 MOST_ITEMS, USUAL_ITEMS = 100, 20
 """The most items of one page, and how many it has unless the query says another number."""

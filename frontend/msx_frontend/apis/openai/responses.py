@@ -9,7 +9,7 @@ from typing import Any
 from msx_core.generation import GENERATE, Capabilities
 from msx_core.request_ids import new_request_id
 from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundReply, BackgroundResponses, is_late
-from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses, owner_of_key
+from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses
 from msx_frontend.apis.openai.response_items import ItemReader
 from msx_frontend.apis.openai.response_shape import ResponseShape, ResponseStream, items_of_message
 from msx_frontend.apis.openai.response_tools import ResponseTools
@@ -28,6 +28,7 @@ from msx_frontend.generation.generation import Generation, Text
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply
 from msx_frontend.generation.text_request import ReadFirst, TextRequest
 from msx_frontend.generation.written_message import message_of
+from msx_net.keys import owner_of_key
 
 Keep = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
