@@ -93,9 +93,20 @@ def test_models(server: RunningServer) -> None:
 def test_other_paths(server: RunningServer) -> None:
     reply = server.inference.post(f"{BASE}/v1/other", json={"prompt": "a"})
     assert (reply.status_code, reply.json()["message"]) == (404, "Unknown API endpoint: v1/other")
-    plain = server.inference.post("/predictions/llama-8b-lora", json={"prompt": "a", "max_new_tokens": 2})
-    assert (plain.status_code, bool(plain.text)) == (200, True)
     assert post_status(server, "other-model") == 404
+
+
+@pytest.mark.parametrize("path", [BASE, BASE.removesuffix("/1.0")])
+def test_nothing_behind_the_version_is_a_plain_prediction(server: RunningServer, path: str) -> None:
+    plain = server.inference.post(path, json={"prompt": "a", "max_new_tokens": 2})
+    assert (plain.status_code, bool(plain.text)) == (200, True)
+
+
+def test_v1_behind_the_name_is_a_version(server: RunningServer) -> None:
+    path = BASE.removesuffix("1.0")
+    reply = server.inference.post(f"{path}v1/completions", json={"prompt": "a"})
+    assert (reply.status_code, reply.json()["type"]) == (404, "ModelVersionNotFoundException")
+    assert server.inference.post(f"{path}/v1/completions", json={"prompt": "a"}).status_code == 200
 
 
 def post_status(server: RunningServer, model: str) -> int:

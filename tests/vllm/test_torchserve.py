@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from msx_core.config.vllm_section import DECIDED
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.request import Headers, InferenceRequest, Part
 from msx_sdk.testing import LocalModel
+from msx_torchserve.packages.ts.torch_handler._vllm_settings import READ
 from msx_torchserve.packages.ts.torch_handler.vllm_handler import VLLMHandler
 from tests.vllm.test_adapters import adapter, write
 
@@ -68,10 +70,27 @@ def test_what_has_no_effect_is_a_warning(
     assert f"handler.vllm_engine_config.{member}: has no effect: {reason}" in caplog.messages
 
 
+@pytest.mark.parametrize("member", sorted(DECIDED.keys() - {*READ}))
+def test_what_the_server_decides_is_a_warning_with_the_reason(
+    folder: Path, caplog: pytest.LogCaptureFixture, member: str
+) -> None:
+    with LocalModel(VLLMHandler, folder, config=config({member: "x"})):
+        pass
+    assert f"handler.vllm_engine_config.{member}: has no effect: {DECIDED[member]}" in caplog.messages
+
+
 def test_code_that_a_value_names_is_refused(folder: Path) -> None:
     section = config({"structured_outputs_config": {"reasoning_parser_plugin": "/a.py"}})
     refusal = "vllm.structured_outputs_config.reasoning_parser_plugin: a model cannot give it: it would run code"
     with pytest.raises(HandlerLoadError, match=refusal), LocalModel(VLLMHandler, folder, config=section):
+        pass
+
+
+def test_a_value_that_vllm_does_not_take_is_refused_in_its_words(folder: Path) -> None:
+    with (
+        pytest.raises(HandlerLoadError, match="--max-model-len: invalid human value: 'long'"),
+        LocalModel(VLLMHandler, folder, config=config({"max_model_len": "long"})),
+    ):
         pass
 
 

@@ -79,6 +79,33 @@ def test_a_folder(started: dict[str, Any], tmp_path: Path) -> None:
     assert listed(tmp_path / "tiny") == ["config.json"]
 
 
+def test_flags_of_another_store_and_time(started: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    flags = [
+        "--model_id",
+        "tiny",
+        "--model_store",
+        "mine",
+        "--startup_timeout",
+        "30",
+        "--vllm_engine.max_num_seqs",
+        "4",
+    ]
+    llm_launcher.main([*flags, "--engine", "vllm"])
+    config = started["folder"]["config"]
+    assert (started["store"], started["models"], started["disable_token"]) == ("mine", "model", False)
+    assert (config["startupTimeout"], config["handler"]["vllm_engine_config"]["max_num_seqs"]) == (30, 4)
+
+
+def test_flags_of_tensorrt_have_no_effect(started: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    llm_launcher.main(["--model_id", "tiny"])
+    plain = started["folder"]
+    flags = ["--dtype", "float16", "--trt_llm_engine.max_batch_size", "9"]
+    llm_launcher.main(["--model_id", "tiny", *flags, "--trt_llm_engine.kv_cache_free_gpu_memory_fraction", "0.5"])
+    assert started["folder"] == plain
+
+
 def test_every_device_has_a_part(started: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "tiny").mkdir()
     (tmp_path / "config.properties").write_text("simulate_devices=2\n")

@@ -112,6 +112,16 @@ def test_an_alias_never_hides_a_model(tmp_path: Path) -> None:
     in_harness(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("name", ["m", "gpt-4"])
+def test_a_served_name_of_vllm_is_refused_like_an_alias(tmp_path: Path, name: str) -> None:
+    async def scenario(harness: Harness) -> None:
+        await harness.register(config="aliases: [gpt-4]\n")
+        config = f"handler: {{vllm_engine_config: {{served_model_name: {name}}}}}\n"
+        assert f"Alias {name} of model n is" in await refused(harness.register("n", config=config))
+
+    in_harness(tmp_path, scenario)
+
+
 def test_the_own_name_is_no_alias(tmp_path: Path) -> None:
     async def scenario(harness: Harness) -> None:
         await harness.register(config="aliases: [m, gpt-4]\n")
