@@ -25,7 +25,8 @@ def method(*lines: str, model: str = MODEL) -> str:
     return HEAD.format(model=model, lines="\n    ".join(lines))
 
 
-def test_outputs_are_counted_in_the_source(tmp_path: Path) -> None:
+def test_outputs_are_counted_in_the_source(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """And each call is told to be deprecated."""
     source = method(
         "'''Says something.'''",
         "a, b = call_preprocess(before, x)",
@@ -38,6 +39,11 @@ def test_outputs_are_counted_in_the_source(tmp_path: Path) -> None:
         ("Preprocess", 2, None),
         ("Model 'a.mindir'", 1, None),
         ("Postprocess", 1, 0),
+    ]
+    assert caplog.messages == [
+        f"'{name}' is deprecated from version 1.5.0 and will be removed in a future version, use "
+        "'mindspore_serving.server.register.add_stage' instead."
+        for name in ("call_preprocess", "call_servable", "call_postprocess_pipeline")
     ]
 
 

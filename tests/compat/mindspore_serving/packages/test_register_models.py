@@ -35,13 +35,31 @@ def test_inputs_without_batch_dimension(tmp_path: Path, given: str, kept: tuple[
     assert servable.models["a"].declaration.without_batch_dim_inputs == kept
 
 
-def test_the_deprecated_name(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("declare_servable('a', 'MindIR')", ["'declare_servable' is deprecated from version 1.5.0", ".declare_model'"]),
+        ("AclOptions()", ["'AclOptions' is deprecated from version 1.6.0", ".AscendDeviceInfo'"]),
+        ("GpuOptions()", ["'GpuOptions' is deprecated from version 1.6.0", ".GPUDeviceInfo'"]),
+    ],
+)
+def test_deprecated_names(tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str, words: list[str]) -> None:
+    declared(tmp_path, f"{line}\n{METHOD}")
+    begin, instead = words
+    assert caplog.messages == [
+        f"{begin} and will be removed in a future version, use 'mindspore_serving.server.register{instead} instead."
+    ]
+
+
+def test_a_deprecated_declaration_is_one(tmp_path: Path) -> None:
     servable = declared(tmp_path, f"declare_servable('a.mindir', 'MindIR', with_batch_dim=False)\n{METHOD}")
     assert not servable.models["a.mindir"].declaration.with_batch_dim
-    assert caplog.messages == [
-        "'declare_servable' is deprecated from version 1.5.0 and will be removed in a future version, use "
-        "'mindspore_serving.server.register.declare_model' instead."
-    ]
+
+
+@pytest.mark.parametrize(("more", "warned"), [("", True), (", context=Context()", False)])
+def test_options_are_deprecated(tmp_path: Path, caplog: pytest.LogCaptureFixture, more: str, warned: bool) -> None:
+    declared(tmp_path, f"declare_model('a', 'MindIR', options=AclOptions(){more})\n{METHOD}")
+    assert ("'options' will be deprecated in the future, we recommend using 'context'" in caplog.text) == warned
 
 
 CAN_ONLY = "Ascend device info '{}' can only be {}, actually given 'x'"

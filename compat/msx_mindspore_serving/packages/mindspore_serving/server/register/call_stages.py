@@ -6,6 +6,7 @@ from typing import Any
 from msx_core.servables import Model, TensorDef
 
 from .body import MethodBody, current_body
+from .deprecation import warn_deprecated
 from .stage import stage_added
 
 _BEFORE, _MODEL, _AFTER = "call_preprocess", "call_servable", "call_postprocess"
@@ -34,12 +35,14 @@ def call_postprocess_pipeline(postprocess_fun: Callable[..., Any], *args: Tensor
 
 def call_servable(*args: TensorDef) -> Any:
     """Deprecated: `add_stage` with the model. Raises RuntimeError."""
+    warn_deprecated(_MODEL, "add_stage")
     body = current_body(_MODEL)
     _check_order(body, _MODEL, _MODEL)
     return stage_added(body, _only_model(body), args, _outputs_count(body, _MODEL), None, None)
 
 
 def _function(kind: str, name: str, function: Any, args: tuple[TensorDef, ...], batch_size: int | None) -> Any:
+    warn_deprecated(name, "add_stage")
     body = current_body(name)
     _check_order(body, kind, name)
     count = _outputs_count(body, name)

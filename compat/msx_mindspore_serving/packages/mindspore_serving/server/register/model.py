@@ -1,19 +1,17 @@
 """Declares models."""
 
-import logging
 from collections.abc import Sequence
 
 from msx_core.servables import Model, ModelDeclaration, current_servable
 
 from ..._checks import as_ints, as_strs, check_bool, check_str
 from .context import Context
+from .deprecation import warn_deprecated, warn_options
 from .options import AclOptions, GpuOptions
 
 __all__ = ["Model", "declare_model", "declare_servable"]
 
 _FORMATS = ("om", "mindir", "mindir_opt", "mindir_lite")
-
-log = logging.getLogger("msx.servable")
 
 
 def declare_model(
@@ -59,10 +57,7 @@ def declare_servable(
     without_batch_dim_inputs: int | Sequence[int] | None = None,
 ) -> Model:
     """Deprecated: `declare_model`. Raises RuntimeError."""
-    log.warning(
-        "'declare_servable' is deprecated from version 1.5.0 and will be removed in a future version, use "
-        "'mindspore_serving.server.register.declare_model' instead."
-    )
+    warn_deprecated("declare_servable", "declare_model")
     return declare_model(servable_file, model_format, with_batch_dim, options, without_batch_dim_inputs)
 
 
@@ -75,3 +70,5 @@ def _check_kinds(context: object, options: object) -> None:
         raise RuntimeError(f"Parameter 'context' should be Context, but gotten {type(context)}")
     if options is not None and not isinstance(options, AclOptions | GpuOptions):
         raise RuntimeError(f"Parameter 'options' should be None, GpuOptions or AclOptions, but gotten {type(options)}")
+    if options is not None and context is None:
+        warn_options()
