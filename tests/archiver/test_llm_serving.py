@@ -25,8 +25,8 @@ from msx_core.mindir import MindIRSignature, TensorSpec
 CACHES = (TensorSpec("keys", "float32", (2, 4, 8)), TensorSpec("values", "float32", (2, 4, 8)))
 
 
-def signature(*names: str, operators: frozenset[str] = frozenset(), size: int = 4) -> MindIRSignature:
-    inputs = [TensorSpec(name, "int32", (1, size)) for name in names]
+def signature(*names: str, operators: frozenset[str] = frozenset(), size: int = 4, texts: int = 1) -> MindIRSignature:
+    inputs = [TensorSpec(name, "int32", (texts, size)) for name in names]
     return MindIRSignature(inputs, [], operators, frozenset(), "", "MindSpore", "2.10")
 
 
@@ -161,6 +161,76 @@ def test_each_key_has_its_line(given: dict[str, Any], huggingface: bool) -> None
     assert lines["model_config.model_name"] == "the model's name, llama_dyn"
 
 
+SPOKEN_FOR = {
+    *("model_path.prefill_model", "model_path.decode_model", "model_config.model_name", "model_config.backend"),
+    *("model_config.seq_length", "model_config.max_generate_length", "model_config.end_token"),
+    *("model_config.pad_token_id", "tokenizer.vocab_file", "huggingface"),
+    *("serving_config.start_device_id", "serving_config.agent_ports"),
+    *("serving_config.server_ip", "serving_config.server_port"),
+}
+"""Keys with an effect."""
+
+
+def made_of(given: dict[str, Any], huggingface: Path | None = None) -> tuple[Any, ...]:
+    """All of the model but the paths of its sources."""
+    model = imported_model(checked(given, "config.yaml"), huggingface)
+    return model.name, model.handler, [*model.files], model.texts
+
+
+@pytest.mark.parametrize("key", sorted(FATES.keys() - SPOKEN_FOR))
+@pytest.mark.parametrize("huggingface", [False, True])
+def test_other_keys_have_no_effect(given: dict[str, Any], tmp_path: Path, key: str, huggingface: bool) -> None:
+    weights = checkpoint(tmp_path / "weights") if huggingface else None
+    section, _, name = key.partition(".")
+    plain = made_of(given, weights)
+    given.setdefault(section, {})[name] = True if name == "page_attention" else 7
+    assert made_of(given, weights) == plain
+    line = dict(one.split(": ", 1) for one in report(checked(given, "x"), given, huggingface=huggingface))[key]
+    assert line.startswith(("no effect", "accepted, not needed"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *(("model_config.seq_length", [16]), ("model_config.max_generate_length", 16), ("model_config.end_token", 9)),
+        *(("model_config.pad_token_id", 9), ("model_config.page_attention", True), ("model_config.backend", "kbk")),
+        ("tokenizer.vocab_file", "/nowhere"),
+    ],
+)
+def test_what_a_folder_of_weights_says_itself(given: dict[str, Any], tmp_path: Path, key: str, value: Any) -> None:
+    weights = checkpoint(tmp_path / "weights")
+    section, _, name = key.partition(".")
+    plain = made_of(given, weights)
+    given[section][name] = value
+    assert made_of(given, weights) == plain
+
+
+@pytest.mark.parametrize(
+    ("members", "length"),
+    [
+        ({"seq_length": [512, 1024], "max_generate_length": 8192}, 1024),
+        ({"seq_length": [512, 1024], "max_generate_length": 600}, 600),
+        ({"seq_length": [256], "max_generate_length": None}, 256),
+        ({"seq_length": None, "max_generate_length": 300}, 300),
+        ({"seq_length": None, "max_generate_length": None}, None),
+    ],
+)
+def test_the_longest_text(given: dict[str, Any], members: dict[str, Any], length: int | None) -> None:
+    model = imported_model(changed(given, "model_config", **members))
+    assert yaml.safe_load(model.texts["model-config.yaml"]).get("maxTotalTokens") == length
+
+
+@pytest.mark.parametrize(("first", "agents", "devices"), [(5, 1, [5]), (2, 3, [2, 3, 4]), (0, 0, [0]), (None, 2, None)])
+def test_devices(
+    given: dict[str, Any], tmp_path: Path, first: int | None, agents: int, devices: list[int] | None
+) -> None:
+    ports = [13000 + agent for agent in range(agents)]
+    config = changed(given, "serving_config", start_device_id=first, agent_ports=ports)
+    for weights in (None, checkpoint(tmp_path / "weights")):
+        made = yaml.safe_load(imported_model(config, weights).texts["model-config.yaml"])
+        assert made.get("deviceIds") == devices
+
+
 def test_several_agents_are_said(given: dict[str, Any]) -> None:
     config = changed(given, "serving_config", agent_ports=[1, 2])
     (line,) = [one for one in report(config, given, huggingface=True) if one.startswith("serving_config.agent_ports")]
@@ -168,6 +238,10 @@ def test_several_agents_are_said(given: dict[str, Any]) -> None:
 
 
 FOLDER = "--huggingface FOLDER"
+OPERATORS = (
+    *("ReshapeAndCache", "PagedAttention", "PagedAttentionMask"),
+    *("PromptKVCache", "DecoderKVCache", "KVCacheMgr", "PromptFlashAttention", "IncreFlashAttention"),
+)
 
 
 @pytest.mark.parametrize(
@@ -190,22 +264,33 @@ def test_what_has_no_pair(given: dict[str, Any], section: str, members: dict[str
     [
         (signature("tokens", "slot_mapping"), "has the input slot_mapping, of a paged cache"),
         (signature("tokens", "block_tables"), "has the input block_tables, of a paged cache"),
-        (signature("tokens", operators=frozenset({"ReshapeAndCache"})), "has the operator ReshapeAndCache"),
-        (signature("tokens", operators=frozenset({"DecoderKVCache"})), "has the operator DecoderKVCache"),
+        *((signature("tokens", operators=frozenset({name})), f"has the operator {name}, of") for name in OPERATORS),
         (signature("tokens", "keys", size=-1), "has the input tokens with sizes that vary"),
         (
             signature("tokens", "batch_valid_length", "batch_index", "zactivate_len"),
             "has no caches: none is among its inputs",
+        ),
+        (
+            signature("tokens", "batch_valid_length", operators=frozenset({"Assign"}), texts=3),
+            "has its caches as parameters, and takes 3 texts: export it with one",
         ),
     ],
 )
 def test_graphs_that_are_not_served(
     given: dict[str, Any], found: MindIRSignature, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("msx_archiver.llm_serving.graphs.read_signature", lambda file: found)
+    """By the graph of one token, which alone needs caches."""
+    pair = {"prefill.mindir": signature("tokens", "keys"), "increment.mindir": found}
+    monkeypatch.setattr("msx_archiver.llm_serving.graphs.read_signature", lambda file: pair[Path(file).name])
     with pytest.raises(PackError, match=message) as refused:
         graph_pair(checked(given, "config.yaml"))
     assert FOLDER in str(refused.value)
+
+
+def test_a_pair_of_one_text_whose_caches_are_parameters(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = signature("tokens", "batch_valid_length", operators=frozenset({"Assign"}))
+    monkeypatch.setattr("msx_archiver.llm_serving.graphs.read_signature", lambda file: found)
+    assert [file.name for file in graph_pair(checked(given, "config.yaml"))] == ["prefill.mindir", "increment.mindir"]
 
 
 def test_a_file_of_mindspore_lite(tmp_path: Path, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from msx_core.mindir import MindIRError, MindIRSignature, read_signature
 PAGED_INPUTS = ("slot_mapping", "block_tables")
 PAGED = frozenset({"PagedAttention", "PagedAttentionMask", "ReshapeAndCache"})
 LITE = frozenset({"PromptKVCache", "DecoderKVCache", "KVCacheMgr", "PromptFlashAttention", "IncreFlashAttention"})
-OF_THE_TEXT = frozenset(
+TOKENS = frozenset({"tokens", "input_ids", "token_ids", "input_tokens"})
+OF_THE_TEXT = TOKENS | frozenset(
     {
-        *("tokens", "input_ids", "token_ids", "input_tokens"),
         *("position", "positions", "position_ids", "current_index", "input_position"),
         *("valid_length", "valid_lengths", "batch_valid_length", "mask", "attention_mask", "input_mask"),
         *("batch_index", "decode_index", "zactivate_len", "init_reset"),
@@ -64,8 +64,16 @@ def _problem(signature: MindIRSignature, *, caches: bool) -> str:
     for one in signature.inputs:
         if any(size < 0 for size in one.shape):
             return f"has the input {one.name} with sizes that vary; a graph is served with fixed ones"
-    if caches and not {*names} - OF_THE_TEXT and not signature.writes_parameters:
+    return _without_caches(signature) if caches and not {*names} - OF_THE_TEXT else ""
+
+
+def _without_caches(signature: MindIRSignature) -> str:
+    """Problem of a graph whose caches are not among its inputs: they can be parameters, of one text."""
+    if not signature.writes_parameters:
         return "has no caches: none is among its inputs, and no operator writes a parameter"
+    texts = max((one.shape[0] for one in signature.inputs if one.name in TOKENS and one.shape), default=1)
+    if texts > 1:
+        return f"has its caches as parameters, and takes {texts} texts: export it with one, or with caches as inputs"
     return ""
 
 

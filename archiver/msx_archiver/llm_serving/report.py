@@ -35,7 +35,10 @@ FATES: dict[str, tuple[str, str]] = {
     "model_config.decode_batch_waiting_time": (_WAITING, _WAITING),
     "model_config.batching_strategy": (_WAITING, _WAITING),
     "model_config.current_index": (_INPUTS, _FOLDER),
-    "model_config.page_attention": ("false: pages are refused", "no effect: the engine has pages always"),
+    "model_config.page_attention": (
+        "no effect: the graphs say it; pages are refused",
+        "no effect: the engine has pages always",
+    ),
     "model_config.model_dtype": ("no effect: the graph says it", _FOLDER),
     "model_config.pad_token_id": ("padToken", _FOLDER),
     "model_config.backend": ("ge", "no effect: the engine is chosen by the folder, or by --engine"),
