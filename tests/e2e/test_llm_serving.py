@@ -6,12 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
 from msx_mindspore_serving.packages.mindspore_serving.client import MindsporeInferenceClient
 from tests.e2e.llama import EXAMPLE, shallow
-from tests.e2e.scripts import run_script
+from tests.e2e.scripts import RunningScript, run_script
 from tests.e2e.server import new_store, run_server
 from tests.free_ports import free_port
 from tests.mindspore_scripts import run_mindspore
@@ -108,6 +109,13 @@ def test_what_cannot_be_served_ends_the_script(tmp_path: Path) -> None:
         assert "/nowhere/p.mindir is not there. Serve the weights instead" in running.err
 
 
+def listening(running: RunningScript) -> set[int]:
+    """Ports at which the script, its server and its workers listen."""
+    processes = [psutil.Process(running.process.pid), *running.below]
+    found = [one for process in processes for one in process.net_connections("tcp")]
+    return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+
+
 @pytest.mark.mindspore
 def test_a_script_with_weights(tmp_path: Path) -> None:
     pytest.importorskip("mindspore")
@@ -120,6 +128,7 @@ def test_a_script_with_weights(tmp_path: Path) -> None:
     with run_script(tmp_path, SCRIPT, str(file)) as running:
         running.wait_ready()
         assert "agents [0, 1]" in running.out
+        assert listening(running) == {port}, "and none of the agents'"
         client = MindsporeInferenceClient("llama2", f"http://127.0.0.1:{port}")
         whole = client.generate("Sets", max_new_tokens=8).generated_text
         *tokens, last = client.generate_stream("Sets", do_sample=False, max_new_tokens=8)

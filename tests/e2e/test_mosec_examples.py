@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import httpx
 import msgspec
+import psutil
 import pytest
 
 from msx_archiver.options import PackOptions
@@ -272,6 +273,19 @@ def test_shm_ipc(server: RunningServer) -> None:
         reply = httpx.post(f"{base}/inference", json={"size": "20000"})
         assert reply.json()["ipc test data"][-1] == 19999 / 8
         assert httpx.post(f"{base}/inference", json={"siz": 1}).status_code == 422
+
+
+def test_no_other_processes_come_with_a_service_than_workers(server: RunningServer) -> None:
+    """And what they are joined by has no names on disk."""
+    process = psutil.Process(server.process.pid)
+    before = {one.pid for one in process.children(recursive=True)}
+    with served(server, "shm_ipc") as base:
+        assert httpx.post(f"{base}/inference", json={"size": "20000"}).status_code == 200
+        workers = server.worker_pids("shm_ipc")
+        come = {one.pid for one in process.children(recursive=True)} - before
+        names = [str(one.laddr or "") for pid in workers for one in psutil.Process(pid).net_connections("unix")]
+    assert (come, len(workers)) == ({*workers}, 4)
+    assert (len(names) >= 8, {*names}) == (True, {""})
 
 
 def test_stable_diffusion(server: RunningServer) -> None:

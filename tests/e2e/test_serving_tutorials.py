@@ -95,6 +95,11 @@ SEVERAL = BEGIN + (
 )
 
 
+FOLDERS = ("unix_socket_files", "models_build_temp", "temp_rank_table")
+LOG_FILES = ("access_log.log", "model_log.log", "model_metrics.log", "ts_log.log", "ts_metrics.log")
+"""TorchServe's."""
+
+
 def test_several_servables_by_rest_and_a_unix_socket(tmp_path: Path) -> None:
     servable(tmp_path, "add", ADD)
     servable(tmp_path, "text", TEXT)
@@ -118,6 +123,24 @@ def test_several_servables_by_rest_and_a_unix_socket(tmp_path: Path) -> None:
         assert found["y"].tolist() == [[2.0, 2.0], [2.0, 2.0]]
         limits(running, port)
         enqueued(running, port)
+        lines_and_files(running, f"127.0.0.1:{port}")
+
+
+def lines_and_files(running: RunningScript, address: str) -> None:
+    """No line of processes that are not there, no file a worker, and no folders for sockets and builds."""
+    start = "server start success, listening on"
+    assert running.out.splitlines() == [
+        f"Serving: Serving gRPC {start} unix:serving.sock",
+        f"Serving: Serving RESTful {start} {address}",
+        "READY",
+    ]
+    for name in ("add", "text"):
+        assert f"Serving: Start servable success, servable directory: '{running.folder}', servable name: '{name}'" in (
+            running.log
+        )
+    assert "There is no need to startup additional worker processes" not in running.log + running.err
+    assert {file.name for file in (running.folder / "serving_logs").iterdir()} == {"msx.log", *LOG_FILES}
+    assert not [one for one in FOLDERS if (running.folder / one).exists()]
 
 
 def limits(running: RunningScript, port: int) -> None:

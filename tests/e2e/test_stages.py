@@ -232,6 +232,7 @@ def test_describe_and_metrics(server: RunningServer) -> None:
     ask(server, "/predictions/diamond")
     for name in ("diamond", "diamond/one", "diamond/join"):
         assert server.metric("msx_requests_total", model=name, code="200") >= 1
+        assert server.metric("msx_request_seconds_count", model=name) >= 1
     assert server.metric("msx_batch_seconds_count", model="diamond/join") >= 1
     assert server.metric("msx_workers_ready", model="diamond/three") == 2
 

@@ -129,6 +129,8 @@ def test_limits(server: RunningServer) -> None:
     assert (described["max_input_tokens"], described["max_total_tokens"], described["max_best_of"]) == (64, 256, 4)
     status, words = complete(server, "word " * 100)
     assert (status, "64" in words) == (400, True), words
+    refused = server.inference.post("/models/llama/generate", json={"inputs": "word " * 100})
+    assert (refused.status_code, "64" in refused.json()["error"]) == (422, True), refused.text
     status, words = complete(server, "Sets", echo=True, logprobs=1)
     assert (status, words) == (
         400,

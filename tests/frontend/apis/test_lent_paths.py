@@ -29,3 +29,10 @@ def test_each_path_of_a_text_api_is_lent() -> None:
         "/v1/score": ("rerank", "embed"),
         "/v1/messages/count_tokens": ("generate",),
     }
+
+
+def test_paths_that_mosecs_server_keeps_for_itself() -> None:
+    families = of_listener("inference")
+    router = Router(families, families[0])
+    paths = ("/", "/metrics", "/openapi", "/openapi/metadata.json", "/inference")
+    assert [path for path in paths if router.taken_by(path) is not None] == ["/"]

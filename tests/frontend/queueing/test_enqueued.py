@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from msx_core.service_errors import Overloaded, ServiceUnavailable
+from msx_frontend.config import ServerConfig
 from msx_frontend.job import Field
 from msx_frontend.queueing.enqueued import EnqueuedRequests
 from msx_frontend.queueing.instances import InstanceRequest
@@ -28,6 +29,10 @@ def test_the_limit_can_be_changed_and_holds_for_those_to_come() -> None:
         enqueued.enter()
     enqueued.leave()
     enqueued.enter()
+
+
+def test_the_limit_is_mindspore_servings_unless_the_key_says_another() -> None:
+    assert ServerConfig().max_enqueued_requests == 10_000
 
 
 def test_a_request_is_counted_until_it_is_answered_or_refused(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ def test_a_rank_of_its_own() -> None:
 def test_a_rank_of_a_group_has_torchruns_variables(rank: int, world_size: int) -> None:
     env = environment({"LOCAL_RANK": "7"}, rank=rank, world_size=world_size, meets=True)
     assert [env[name] for name in TORCHRUN] == [str(value) for value in (rank, rank, world_size, world_size)]
+    assert [env[name] for name in ("RANK_ID", "RANK_SIZE")] == [str(rank), str(world_size)]
+    assert "RANK_TABLE_FILE" not in env, "they meet without one"
 
 
 def test_the_headers_of_sequences() -> None:

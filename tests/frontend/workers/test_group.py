@@ -150,6 +150,20 @@ def test_a_batch_and_the_next(tmp_path: Path, loop: str) -> None:
     on(spec_of(tmp_path, "echo"), test, loop)
 
 
+def test_a_worker_is_a_fresh_interpreter(tmp_path: Path) -> None:
+    """In a fork of the server its modules would be there."""
+    code = """
+import sys
+def handle(data, context):
+    return [" ".join(name for name in sys.modules if name.startswith("msx_frontend")) or "none"]
+"""
+
+    async def test(bench: Bench) -> None:
+        assert await bench.answers(b"") == [[200, b"none", "end"]]
+
+    on(spec_of(tmp_path, code), test)
+
+
 def test_room(tmp_path: Path) -> None:
     async def test(bench: Bench) -> None:
         runner, mark = bench.group.runner, tmp_path / "mark"

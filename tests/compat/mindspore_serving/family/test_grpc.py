@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from msx_core.packed import OneBytes, OneText, Tensor
-from msx_core.service_errors import Bug, DeadlineExceeded, HandlerFailed, RequestCancelled, ServiceUnavailable
+from msx_core.service_errors import (
+    Bug,
+    DeadlineExceeded,
+    HandlerFailed,
+    RequestCancelled,
+    ServiceUnavailable,
+    WorkerDied,
+)
+from msx_net.grpc.messages import POOL
 from tests.compat.mindspore_serving.family.fakes import (
     FakeServables,
     Request,
@@ -19,6 +27,7 @@ from tests.compat.mindspore_serving.family.fakes import (
     plain,
     told,
 )
+from tests.phrases import worker_died
 
 
 def tensor(dtype: int, shape: list[int] | None, data: bytes = b"", values: tuple[bytes, ...] = ()) -> Any:
@@ -205,6 +214,19 @@ def test_no_worker() -> None:
     fake.refusal = ServiceUnavailable("No worker.")
     reply = ask_grpc(fake, {"x": tensor(14, [], values=(b"",))})
     assert told(reply) == [(5, "Request servable(any) method(same) , servable is not available")]
+
+
+def test_a_worker_that_died() -> None:
+    fake = FakeServables()
+    fake.refusal = WorkerDied("It ended.")
+    ((number, text),) = told(ask_grpc(fake, {"x": tensor(14, [], values=(b"",))}))
+    assert (number, text) == (4, worker_died("It ended."))
+
+
+@pytest.mark.parametrize("service", ["MSMaster", "MSWorker", "MSDistributedWorker", "MSAgent"])
+def test_services_between_its_processes_are_gone(service: str) -> None:
+    with pytest.raises(KeyError):
+        POOL.FindServiceByName(f"mindspore.serving.proto.{service}")
 
 
 def test_a_client_that_leaves_cancels_its_instances() -> None:

@@ -92,6 +92,12 @@ def test_an_instance_that_fails_alone() -> None:
     assert reply == b'{"instances":[{"x":"a"},{"error_msg":"bad"},{"x":"c"}]}'
 
 
+def test_a_long_message_is_whole() -> None:
+    """There, 384 bytes of it are."""
+    reply = ask_rest(fails_at("a", text="bad " * 500), instances("a"))
+    assert reply == b'{"error_msg":"%b"}' % (b"bad " * 500)
+
+
 def test_all_instances_fail_alike() -> None:
     assert ask_rest(fails_at("a", "b"), instances("a", "b")) == b'{"error_msg":"bad"}'
     assert ask_rest(fails_at("a"), instances("a")) == b'{"error_msg":"bad"}'

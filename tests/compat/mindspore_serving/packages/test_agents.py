@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from types import SimpleNamespace
@@ -138,3 +139,17 @@ def test_names_of_the_packages() -> None:
         names,
     )
     assert names["startup_agents"].__module__ == "mindspore_serving.agent.agent_multi_post_method"
+
+
+@pytest.mark.parametrize("name", ["LLMServer", "models", "schedule", "master", "worker"])
+def test_names_that_are_gone(name: str) -> None:
+    package = import_module("mindspore_serving")
+    with pytest.raises(ImportError):
+        import_module(f"mindspore_serving.{name}")
+    assert not hasattr(package, name)
+
+
+@pytest.mark.parametrize("module", ["mindspore_serving", "mindspore_serving.agent", "agent.agent_multi_post_method"])
+def test_startup_agents_by_each_of_its_modules(module: str) -> None:
+    found = import_module(module).startup_agents
+    assert (found.__module__, callable(found)) == ("mindspore_serving.agent.agent_multi_post_method", True)

@@ -164,5 +164,21 @@ def test_calls_over_a_unix_socket(tmp_path: Path, capsys: pytest.CaptureFixture[
         server.stop(None).wait()
 
 
+def test_large_messages(tmp_path: Path) -> None:
+    """Above the 4 MB that gRPC takes unless it is told otherwise."""
+    server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.max_receive_message_length", -1)])
+    add_MSServiceServicer_to_server(Doubles(), server)
+    server.add_insecure_port(f"unix:{tmp_path}/s")
+    server.start()
+    try:
+        client = Client(f"unix:{tmp_path}/s", "add", "double")
+        first, second = client.infer({"x": np.arange(1 << 20)})
+        assert first["x"].nbytes == 8 << 20
+        assert np.array_equal(first["x"], second["x"])
+        client.channel.close()
+    finally:
+        server.stop(None).wait()
+
+
 def test_a_call_that_was_not_begun() -> None:
     assert ClientGrpcAsyncError({"error": "no"}).result() == {"error": "no"}

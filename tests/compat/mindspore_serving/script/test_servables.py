@@ -71,6 +71,17 @@ def test_workers_devices_versions_and_what_is_said_to_workers(
     in_harness(tmp_path, test, npus=4)
 
 
+@pytest.mark.parametrize(("given", "found"), [("none", "npu"), ("ascend", "npu"), ("gpu", "npu"), ("cpu", "cpu")])
+def test_devices_are_those_that_there_are(tmp_path: Path, folder: Path, given: str, found: str) -> None:
+    async def test(harness: Harness) -> None:
+        script = await load(harness, of(folder, "text", 0, device_ids=(1,), device_type=given))
+        assert harness.registry.find("text").workers.device_type == found
+        assert harness.devices_of("text") == [(1,) if found == "npu" else ()]
+        script.close()
+
+    in_harness(tmp_path, test, npus=2)
+
+
 @pytest.mark.parametrize(
     ("wanted", "told"),
     [

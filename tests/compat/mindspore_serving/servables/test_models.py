@@ -223,11 +223,12 @@ def test_what_is_refused_at_loading(tmp_path: Path, mindirs: Path) -> None:
     assert refused(tmp_path, mindirs, SCALE.replace(", without_batch_dim_inputs=1", "")) == (
         "Raise failed: The shape [1] of model input 1 does not match current batch size 4"
     )
-    om = ADD.format(files="'add.mindir'", more="").replace("'MindIR'", "'OM'").replace('"MindIR"', '"OM"')
-    assert refused(tmp_path, mindirs, om) == (
-        "Raise failed: Not support device type None and model type OM. Current inference backend: MindSpore. Export "
-        "the model as MindIR."
-    )
+    for form in ("OM", "MindIR_Lite"):
+        other = ADD.format(files="'add.mindir'", more="").replace('"MindIR"', f'"{form}"')
+        assert refused(tmp_path, mindirs, other) == (
+            f"Raise failed: Not support device type None and model type {form}. Current inference backend: MindSpore. "
+            "Export the model as MindIR."
+        )
 
 
 def test_no_folder_of_the_version(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from msx_core.generation import SamplingParams
@@ -66,10 +67,35 @@ def test_the_clients_body(path: str) -> None:
         speaker = Speaker([words("a", "b")])
         exchange = await speaker.ask(path, CLIENTS)
         assert (exchange.status, exchange.json) == (200, WHOLE)
+        assert exchange.headers["content-type"] == "application/json"
         assert "x-msx-ignored" not in exchange.headers
         assert speaker.asked[0].params == SamplingParams(
             temperature=0.0, top_k=1, max_tokens=30, logprobs=0, repetition_penalty=1.0
         )
+
+    run(test())
+
+
+@pytest.mark.parametrize(("finish", "reason"), [("eos", "eos"), ("length", "length")])
+@pytest.mark.parametrize("stream", [True, "True", False])
+def test_generate_is_whole_whatever_stream_says(stream: Any, finish: str, reason: str) -> None:
+    async def test() -> None:
+        exchange = await Speaker([words("a", "b", finish=finish)]).ask(
+            "/models/m/generate", CLIENTS | {"stream": stream}
+        )
+        assert exchange.json == WHOLE | {"finish_reason": reason}
+
+    run(test())
+
+
+@pytest.mark.parametrize("name", ["m", "internlm_7b", "baichuan2pa"])
+def test_the_prompt_is_as_it_is(name: str) -> None:
+    """No frame is written around it for models of some names, as there."""
+
+    async def test() -> None:
+        speaker = Speaker([words("a")], models={name: ALL})
+        await speaker.ask(f"/models/{name}", {"inputs": " what is <it>?\n"})
+        assert speaker.asked[0].prompt == " what is <it>?\n"
 
     run(test())
 
@@ -96,6 +122,9 @@ def test_texts_stand_for_booleans_and_numbers() -> None:
         ({"temperature": 70000}, (0.0, 3, 1.0, 300)),
         ({"temperature": "nan"}, (0.0, 3, 1.0, 300)),
         ({"temperature": 900}, (100.0, 3, 1.0, 300)),
+        ({"temperature": 65536}, (100.0, 3, 1.0, 300)),
+        ({"temperature": 0.00001}, (0.0, 3, 1.0, 300)),
+        ({"temperature": 0.00002}, (0.00002, 3, 1.0, 300)),
         ({"top_k": -1}, (1.0, 1, 1.0, 300)),
         ({"top_k": 5000}, (1.0, 100, 1.0, 300)),
         ({"top_p": 0}, (1.0, 3, 0.01, 300)),
@@ -127,6 +156,23 @@ def test_members_without_an_effect_are_named() -> None:
         parameters = {"stop": ["x"], "seed": 3, "truncate": True, "typical_p": 0, "watermark": "False"}
         exchange = await Speaker([words("a")]).ask("/models/m/generate", {"inputs": "hi", "parameters": parameters})
         assert exchange.headers["x-msx-ignored"] == "parameters.seed, parameters.stop, parameters.truncate"
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "name", ["decoder_input_details", "details", "seed", "stop", "top_n_tokens", "truncate", "typical_p", "watermark"]
+)
+def test_each_member_without_an_effect(name: str) -> None:
+    """And members that nobody knows."""
+
+    async def test() -> None:
+        speaker = Speaker([words("a")])
+        for parameters in ({}, {name: ["x"], "unknown": 3}):
+            exchange = await speaker.ask("/models/m", {"inputs": "hi", "parameters": parameters, "unknown": {}})
+        assert exchange.headers["x-msx-ignored"] == f"parameters.{name}"
+        plain, given = speaker.asked
+        assert plain == given
 
     run(test())
 
@@ -269,14 +315,25 @@ def test_numbers(name: str, number: int) -> None:
 
 
 def test_model_info() -> None:
+    """The model is the one that `default_llm` names, or else the first one."""
+
     async def test() -> None:
-        exchange = await Speaker().ask("/serving/get_serverd_model_info", method="GET")
-        said = json.loads(exchange.body.decode().removeprefix("data: "))
-        assert {name: said[name] for name in ("model_id", "max_input_length", "max_total_tokens")} == {
-            "model_id": "m",
-            "max_input_length": 100,
-            "max_total_tokens": 200,
-        }
-        assert (said["model_pipeline_tag"], said["model_device_type"]) == ("text-generation", "cpu")
+        offered = msgspec.structs.replace(ALL, max_concurrent=3)
+        for name, default in (("m", "m"), ("a", "")):
+            speaker = Speaker(models={"a": offered, "m": offered}, default_llm=default)
+            exchange = await speaker.ask("/serving/get_serverd_model_info", method="GET")
+            said = json.loads(exchange.body.decode().removeprefix("data: "))
+            assert said.pop("version")
+            assert said == {
+                "docker_label": "",
+                "max_batch_total_tokens": 600,
+                "max_concurrent_requests": 3,
+                "max_input_length": 100,
+                "max_total_tokens": 200,
+                "model_device_type": "cpu",
+                "model_dtype": None,
+                "model_id": name,
+                "model_pipeline_tag": "text-generation",
+            }
 
     run(test())

@@ -71,6 +71,12 @@ def in_thread(call: Callable[[], None]) -> tuple[threading.Thread, list[str]]:
     return thread, errors
 
 
+def listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
 def wait_for_agents_to_end() -> None:
     for thread in threading.enumerate():
         if thread.name == "agents" and not thread.daemon:
@@ -83,6 +89,7 @@ def test_files_are_handed_over(address: str, tmp_path: Path, capsys: pytest.Capt
         groups = [["group0.pb"], "group1.pb"]
         thread, errors = in_thread(lambda: startup_agents(address, names, groups, dec_key=b"k" * 16))
         registration = one.listener.wait(30)
+        assert not listens(address), "it names a Unix socket"
         one.listener.announce()
         thread.join(30)
         one.listener.check()

@@ -85,6 +85,9 @@ def test_what_a_start_script_cannot_use(tmp_path: Path, source: str, text: str) 
     assert str(raised.value) == text
 
 
-def test_what_a_start_script_finds_out(tmp_path: Path) -> None:
-    write(tmp_path, f"print('a line')\n{MATMUL}", "matmul")
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_what_a_start_script_finds_out(tmp_path: Path, pipelined: bool) -> None:
+    """`enable_pipeline_infer` is nothing of it."""
+    source = MATMUL.replace("stage_size=2", f"stage_size=2, enable_pipeline_infer={pipelined}")
+    write(tmp_path, f"print('a line')\n{source}", "matmul")
     assert read_declared(str(tmp_path), "matmul") == Declared(8, 2)
