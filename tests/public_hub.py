@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from msx_frontend.archives import addresses
 from msx_frontend.archives.hub import process
+from msx_net.outgoing import addresses
 
 PUBLIC = "127.0.0.2"
 

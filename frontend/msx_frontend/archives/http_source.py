@@ -10,10 +10,10 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from msx_frontend.archives.addresses import Address, Place, address_of, is_private, proxies, refused, resolved
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.aws_signature import sign
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
+from msx_net.outgoing.addresses import Address, Place, address_of, is_private, proxies, refused, resolved
 
 if TYPE_CHECKING:
     import httpx

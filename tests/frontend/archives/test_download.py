@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from msx_core.service_errors import ServiceError
-from msx_frontend.archives import addresses, http_source
+from msx_frontend.archives import http_source
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.download import Downloads
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder
 from msx_frontend.management_errors import ArchiveNotFound, Conflict, DownloadFailed
+from msx_net.outgoing import addresses
 from tests.disks import small_disk
 from tests.file_server import FileServer, file_server
 from tests.frontend.packing import pack_model

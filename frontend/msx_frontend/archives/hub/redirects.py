@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urljoin
 
-from msx_frontend.archives.addresses import Place, address_of, is_private, places, proxies, refused, resolved
 from msx_frontend.archives.archive_url import ArchiveUrl
 from msx_frontend.archives.hub.remote import HubError
 from msx_frontend.archives.schemes import HF, MODELSCOPE
 from msx_frontend.management_errors import ArchiveNotFound, DownloadFailed
+from msx_net.outgoing.addresses import Place, address_of, is_private, places, proxies, refused, resolved
 
 OWN = {HF: ("huggingface.co", "hf.co"), MODELSCOPE: ("modelscope.cn", "modelscope.ai")}
 """Domains in which hubs keep their files, over https: whoever allows the hub allows them."""

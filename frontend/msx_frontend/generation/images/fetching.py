@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import cache
 from typing import TYPE_CHECKING
 
 from msx_core.text_limits import too_much
-from msx_frontend.archives.addresses import Address, is_metadata_service, is_public, resolved
 from msx_frontend.generation.images.limits import ImageLimits
+from msx_net.outgoing.addresses import Address, is_metadata_service, is_public, resolved
+from msx_net.outgoing.pinned import host_name, is_plain, pinned_client, send, trust
 from msx_net.page_guard import matches_host
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx
 
 MOST_REDIRECTS = 3
-MOST_ADDRESSES = 3
-"""Addresses of one host that are tried."""
 AT_ONCE = 32
 """Images that are fetched at a time, for all clients."""
 NAME_THREADS = 8
 """Names that are resolved at a time."""
-LONGEST_NAME = 253
-"""Characters of a host's name (RFC 1035)."""
 _REDIRECT = (301, 302, 303, 307, 308)
 _CHUNK = 1 << 16
+HEADERS = {"accept": "image/*", "accept-encoding": "identity"}
 
 
 class NotFetched(Exception):
@@ -79,11 +71,11 @@ class ImageFetcher:
     async def _fetch(self, url: str, room: Room) -> bytes:
         loop = asyncio.get_running_loop()
         async with self._turns:
-            httpx = await loop.run_in_executor(self._threads, importlib.import_module, "httpx")
-            context = await loop.run_in_executor(self._threads, _trust)
+            trusted = await loop.run_in_executor(self._threads, trust)
+            import httpx
+
             try:
-                time = httpx.Timeout(self._limits.seconds, connect=self._limits.seconds / MOST_ADDRESSES)
-                async with httpx.AsyncClient(verify=context, trust_env=False, timeout=time) as client:
+                async with pinned_client(trusted, self._limits.seconds) as client:
                     return await self._follow(client, httpx.URL(url), room)
             except httpx.TimeoutException:
                 raise NotFetched("its host does not answer") from None
@@ -92,7 +84,7 @@ class ImageFetcher:
 
     async def _follow(self, client: httpx.AsyncClient, url: httpx.URL, room: Room) -> bytes:
         for _ in range(MOST_REDIRECTS + 1):
-            reply = await self._open(client, url, await self._addresses(url))
+            reply = await send(client, "GET", url, await self._addresses(url), HEADERS)
             try:
                 if reply.status_code not in _REDIRECT:
                     return await _read(reply, room)
@@ -103,8 +95,8 @@ class ImageFetcher:
 
     async def _addresses(self, url: httpx.URL) -> list[Address]:
         """The addresses of the host, all of which may be asked. Raises NotFetched."""
-        name = _name(url)
-        if url.scheme not in ("http", "https") or url.userinfo or not 0 < len(name) <= LONGEST_NAME:
+        name = host_name(url)
+        if not is_plain(url):
             raise NotFetched("expected a URL of http or https, without a user")
         if not any(matches_host(name, host) for host in self._limits.hosts):
             raise NotFetched(f"{name} is not in allowed_image_hosts of the server's config.properties")
@@ -116,21 +108,6 @@ class ImageFetcher:
             raise NotFetched(f"{name} {reason}")
         return found
 
-    async def _open(self, client: httpx.AsyncClient, url: httpx.URL, addresses: list[Address]) -> httpx.Response:
-        """Connect to the first address that answers. Raises httpx.HTTPError."""
-        import httpx
-
-        tried = addresses[:MOST_ADDRESSES]
-        for address in tried[:-1]:
-            with suppress(httpx.ConnectError, httpx.ConnectTimeout):
-                return await client.send(_request(client, url, address), stream=True)
-        return await client.send(_request(client, url, tried[-1]), stream=True)
-
-
-def _name(url: httpx.URL) -> str:
-    """The host's name as DNS has it, or its address."""
-    return url.raw_host.decode("ascii").lower().removesuffix(".")
-
 
 def _refusal(address: Address, *, named: bool) -> str:
     """The reason why the address is not asked, or ""."""
@@ -139,18 +116,6 @@ def _refusal(address: Address, *, named: bool) -> str:
     if named or is_public(address):
         return ""
     return "is of a private network: only a host that allowed_image_hosts names in full may be"
-
-
-def _request(client: httpx.AsyncClient, url: httpx.URL, address: Address) -> httpx.Request:
-    """Request the URL of this address; the host's name stands in the head and in TLS."""
-    headers = {
-        "host": url.netloc.decode("ascii"),
-        "user-agent": "msx-serve",
-        "accept": "image/*",
-        "accept-encoding": "identity",
-    }
-    pinned = url.copy_with(host=str(address))
-    return client.build_request("GET", pinned, headers=headers, extensions={"sni_hostname": _name(url)})
 
 
 async def _read(reply: httpx.Response, room: Room) -> bytes:
@@ -163,12 +128,3 @@ async def _read(reply: httpx.Response, room: Room) -> bytes:
         data += chunk
         room.add(len(chunk), len(data))
     return bytes(data)
-
-
-@cache
-def _trust() -> ssl.SSLContext:
-    """The certificates that downloads trust. Blocks: it reads them."""
-    import httpx
-
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log whole URLs
-    return httpx.create_ssl_context()

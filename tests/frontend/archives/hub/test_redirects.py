@@ -8,11 +8,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from msx_frontend.archives import addresses
 from msx_frontend.archives.hub import fetch_process, redirects
 from msx_frontend.archives.hub.fetch_process import NotFetchedError, fetch
 from msx_frontend.archives.hub.redirects import Redirects
 from msx_frontend.archives.hub.remote import HubError
+from msx_net.outgoing import addresses
 from tests.file_server import file_server
 from tests.frontend.archives.hub.test_sources import FILES, READ, environment, fetched, of_hub, refused
 from tests.hub_server import HubServer, Repository, hub_server

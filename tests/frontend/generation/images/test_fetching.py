@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.archives.addresses import Address, address_of
 from msx_frontend.generation.images import fetching
 from msx_frontend.generation.images.fetching import ImageFetcher, NotFetched, Room
 from msx_frontend.generation.images.limits import ImageLimits
+from msx_net.outgoing.addresses import Address, address_of
 from tests.certificates import Certificate
 from tests.file_server import FileServer, file_server
 from tests.frontend.generation.images.samples import limits
@@ -259,7 +259,7 @@ def test_tls_is_of_the_name_and_not_of_the_address(
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(file)
     web.socket = server.wrap_socket(web.socket, server_side=True)
-    monkeypatch.setattr(fetching, "_trust", lambda: ssl.create_default_context(cafile=str(file)))
+    monkeypatch.setattr(fetching, "trust", lambda: ssl.create_default_context(cafile=str(file)))
     web.put("/a.png", DATA)
     hosts, end = ("localhost", "other.example"), f":{web.server_address[1]}/a.png"
     assert fetched(f"https://localhost{end}", hosts=hosts) == [DATA]

@@ -6,8 +6,8 @@ import ipaddress
 
 import pytest
 
-from msx_frontend.archives import addresses
-from msx_frontend.archives.addresses import address_of, is_private, is_public, proxies, refused, resolved
+from msx_net.outgoing import addresses
+from msx_net.outgoing.addresses import address_of, is_private, is_public, proxies, refused, resolved
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Connections that the server itself makes: which addresses they may go to."""
