@@ -7,9 +7,10 @@ from pathlib import Path
 
 from msx_core.start_errors import StartError
 from msx_core.values import ConfigError
-from msx_frontend.keys.api_keys_file import KeysFileContent, KeysFileError, parse, read_content
+from msx_frontend.keys.api_keys_file import KeysFileError, parse, read_content
 from msx_frontend.keys.entry import SHORT, checked_key
 from msx_frontend.keys.key import Key, digest_of
+from msx_frontend.keys.secret_file import FileContent
 
 log = logging.getLogger("msx.keys")
 
@@ -31,7 +32,7 @@ class OperatorKeys:
         self._path = path
         self._give = give
         self._always = _of_variable(env.pop(VARIABLE, "").strip())
-        self._seen: KeysFileContent | None = None
+        self._seen: FileContent | None = None
         """The last content that was read, valid or not."""
         self._said = ""
         self._task: asyncio.Task[None] | None = None
@@ -73,7 +74,7 @@ class OperatorKeys:
             log.error("%s. The keys that it had before stay as they were.", said)
         self._said = said
 
-    def _use(self, path: Path, content: KeysFileContent) -> None:
+    def _use(self, path: Path, content: FileContent) -> None:
         keys, short = parse(path, content.data)
         if any(key.name == one.name or key.digest == one.digest for key in keys for one in self._always):
             raise KeysFileError(f"api_keys_file: {path}: has the key, or the name, of {VARIABLE}")
