@@ -126,9 +126,12 @@ def _kserve() -> Iterator[Ask]:
 def _texts() -> Iterator[Ask]:
     for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
         yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
-    for path in ("/jobs/x?wait=1", "/jobs/x/result", "/jobs/x/events"):
+    for path in ("/jobs", "/jobs/x?wait=1", "/jobs/x/result", "/jobs/x/events"):
         yield Ask("GET", path)
     yield Ask("DELETE", "/jobs/x")
+    for path in ("?limit=1", "/x", "/x/result"):
+        yield Ask("GET", f"/management/jobs{path}")
+    yield Ask("DELETE", "/management/jobs/x")
     for path in ("/v1/responses/resp_x", "/openai/v1/responses/resp_x"):
         yield Ask("GET", path)
         yield Ask("DELETE", path)

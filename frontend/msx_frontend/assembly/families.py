@@ -10,7 +10,7 @@ from msx_frontend.apis.cluster.family import cluster_api
 from msx_frontend.apis.cohere.family import cohere
 from msx_frontend.apis.console.console import ServerConsole
 from msx_frontend.apis.console.family import console, playground
-from msx_frontend.apis.jobs.family import jobs_api
+from msx_frontend.apis.jobs.family import jobs_api, jobs_management
 from msx_frontend.apis.kserve.answers import Answers
 from msx_frontend.apis.kserve.family import kserve_generate, kserve_v2
 from msx_frontend.apis.kserve.repository import Repository
@@ -103,6 +103,7 @@ def families(parts: Parts) -> Sequence[Family]:
         adapters_api(parts.registry, parts.adapters),
         sleep(parts.models),
         jobs_api(parts.jobs),
+        jobs_management(parts.jobs),
         llm_serving(parts.texts),  # behind management, whose routes of the same paths win
     ]
     if parts.console is not None:

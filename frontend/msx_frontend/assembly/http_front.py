@@ -17,23 +17,20 @@ from msx_frontend.apis.torchserve.model_paths import ModelPaths
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
+from msx_frontend.assembly.jobs import deferred_jobs
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
-from msx_frontend.config import ServerConfig
 from msx_frontend.config.connections import connection_limits
 from msx_frontend.config.tls_listeners import HTTP
 from msx_frontend.deferred.accepting import Acceptance
-from msx_frontend.deferred.book import JobBook
-from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.images.limits import ImageLimits
 from msx_frontend.generation.text_models import TextModels
-from msx_frontend.keys.key import KINDS, Key
+from msx_frontend.keys.key import KINDS
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.models.adapter_folder import AdapterFolder
 from msx_frontend.models.loaded_adapters import LoadedAdapters
 from msx_frontend.models.model_api import ModelApi
 from msx_frontend.models.schemas.body import body_schemas
-from msx_frontend.store.store import Store
 from msx_frontend.workflows.api import WorkflowApi
 from msx_net.http.cors import Cors
 from msx_net.http.direct import Direct
@@ -75,7 +72,9 @@ class HttpFront:
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         self.console = self._console(context, models) if config.enable_console else None
-        self.jobs = _jobs(config, context.store, self._tokens)
+        self.jobs = deferred_jobs(config, context.store, self._tokens)
+        if self.jobs is not None:
+            context.monitoring.metrics.jobs.show(self.jobs.figures)
         self.families = families(
             Parts(
                 config=config,
@@ -220,15 +219,3 @@ class HttpFront:
 def _unknown(listeners: tuple[ListenerName, ...]) -> tuple[Kind, ...]:
     """The kinds of keys that may ask for what is not there: TorchServe asks for a key first."""
     return tuple(kind for kind in KINDS if kind in listeners)
-
-
-def _jobs(config: ServerConfig, store: Store | None, tokens: Tokens | None) -> DeferredJobs | None:
-    """None where requests are not deferred."""
-    if store is None or not config.jobs:
-        return None
-    book = JobBook(store, config.jobs_days, config.max_jobs, config.jobs_size)
-
-    def key_of(owner: str) -> Key | None:
-        return tokens.named(owner) if tokens is not None and owner else None
-
-    return DeferredJobs(book, config.jobs_at_once, config.max_response_size, key_of)

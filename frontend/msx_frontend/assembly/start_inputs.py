@@ -15,6 +15,7 @@ from msx_frontend.assembly.tracing import check_tracing
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.config.tls_listeners import server_tls
+from msx_frontend.deferred.callbacks.secrets import read_secrets
 from msx_frontend.environments.interpreter import find_interpreter
 from msx_frontend.installed_plugins import START_SCRIPTS, load_plugins, use_plugins_path
 from msx_frontend.keys.opening import count_keys
@@ -91,6 +92,13 @@ def _store(config: ServerConfig, env: Env) -> str:
     return f"{path}, schema {check_file(path)}"
 
 
+def _callbacks(config: ServerConfig, env: Env) -> str:
+    if not (config.jobs and config.callback_hosts) or config.callback_secrets is None:
+        return ""
+    count = len(read_secrets(config.callback_secrets))
+    return f"{count} {'secret' if count == 1 else 'secrets'} in {config.callback_secrets}"
+
+
 def _snapshot(config: ServerConfig, env: Env) -> str:
     if not config.snapshots:
         return ""
@@ -123,6 +131,7 @@ INPUTS = (
     StartInput("TLS", _tls),
     StartInput("state", _state),
     StartInput("store", _store),
+    StartInput("callbacks", _callbacks),
     StartInput("keys", _keys),
     StartInput("workers", _interpreter),
     StartInput("signatures", _signatures),

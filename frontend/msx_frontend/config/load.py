@@ -19,6 +19,7 @@ from msx_frontend.config.state_folder import ENV
 from msx_frontend.config.unknown_keys import MOST_LOOKED_UP, UnknownKey, check_unknown, unknown_key, unknown_variables
 from msx_frontend.config.worker_rights import worker_limits, worker_users
 from msx_net.listening.address import Address
+from msx_net.outgoing.allowed import AllowedHosts
 
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
@@ -73,6 +74,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
             values[name] = _complete(name, values[name])
     config = ServerConfig(**values)
     check_unknown(remarks.unknown, config.unknown_keys)
+    _check_callbacks(config)
     _check_ports(config)
     _check_paths(config, values)
     worker_users(config)
@@ -191,6 +193,7 @@ def _read(key: str, name: str, value: Any) -> Any:
     if name in (
         "allowed_hosts",
         "allowed_image_hosts",
+        "callback_hosts",
         "load_models",
         "allowed_urls",
         "plugins_path",
@@ -246,6 +249,17 @@ def _complete(name: str, address: Address) -> Address:
     if address.is_unix or address.port is not None:
         return address
     return address.with_port(FIELDS[name].default.port)
+
+
+def _check_callbacks(config: ServerConfig) -> None:
+    try:
+        AllowedHosts(config.callback_hosts)
+    except ValueError as exc:
+        raise ServerConfigError(f"callback_hosts: {exc}") from exc
+    if config.callback_hosts and config.callback_secrets is None:
+        raise ServerConfigError(
+            "callback_hosts: callbacks are signed: callback_secrets has to name the file of secrets"
+        )
 
 
 def _check_ports(config: ServerConfig) -> None:

@@ -71,6 +71,23 @@ HostNames = Annotated[
         "*.example.org; * for any",
     ),
 ]
+CallbackHosts = Annotated[
+    tuple[
+        Annotated[
+            str,
+            Meta(
+                max_length=253,
+                pattern=r"^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*(/[0-9]{1,2})?|[0-9A-Fa-f:.]+(/[0-9]{1,3})?)$",
+            ),
+        ],
+        ...,
+    ],
+    Meta(
+        max_length=100,
+        description="a comma-separated list of up to 100 host names, addresses and networks without ports, such as "
+        "hooks.example.org, *.example.org or 10.0.0.0/8; * for any that is public",
+    ),
+]
 AcceleratorName = Annotated[
     str,
     Meta(pattern=r"^[a-z0-9_-]{1,30}$", description="auto, none, or the name of a kind of devices in lower case"),
@@ -257,6 +274,10 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     jobs_days: Days = 1.0
     jobs_size: Positive = 1 << 30
     max_jobs: Positive = 100_000
+    callback_hosts: CallbackHosts = ()
+    callback_secrets: PathName | None = None
+    callback_timeout: UpToAnHour = 10.0
+    max_callbacks: Positive = 10_000
     responses_store: Switch = False
     responses_store_days: Days = 30.0
     responses_store_size: Positive = 1 << 30

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import NamedTuple
 
 import msgspec
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.deferred.book import Accepted
+from msx_frontend.deferred.callbacks.errors import WrongCallback
 from msx_frontend.deferred.errors import KeyInUse, WrongIdempotencyKey
 from msx_frontend.deferred.records import Deferred, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
@@ -24,6 +26,16 @@ PREFERENCE = "respond-async"
 
 Twin = tuple[str, bytes, str]
 """Owner, path and query, and Idempotency-Key: two requests with the same three are one job."""
+
+
+class Wished(NamedTuple):
+    """The headers of a request for the job that it becomes; "" where one is missing."""
+
+    path: str
+    key: str
+    """The Idempotency-Key."""
+    callback: str
+    """The URL that is told of the end."""
 
 
 def is_deferred(prefer: bytes) -> bool:
@@ -47,28 +59,36 @@ class Acceptance:
         unpacked = not family.takes_as_sent
         target = head.target.encode("latin-1")
         headers = kept_headers(head.raw_headers, unpacked=unpacked)
-        key = head.header(b"idempotency-key")
-        return DeferredTemplate(self, head.path, Deferred(target, headers, b""), key)
+        wished = Wished(head.path, head.header(b"idempotency-key"), head.header(b"x-msx-callback"))
+        return DeferredTemplate(self, wished, Deferred(target, headers, b""))
 
-    def begin(self, asked: Deferred, path: str, key: str, owner: str, sink: ReplySink) -> None:
-        """Raises WrongIdempotencyKey, KeyInUse."""
+    def begin(self, asked: Deferred, wished: Wished, owner: str, sink: ReplySink) -> None:
+        """Raises WrongIdempotencyKey, KeyInUse, WrongCallback, TooManyCallbacks."""
+        key = wished.key
         if len(key) > LONGEST_KEY:
             raise WrongIdempotencyKey(LONGEST_KEY)
+        if wished.callback:
+            self._check_callback(wished.callback, owner)
         twin = owner, asked.target, key
         if key and twin in self._begun:
             raise KeyInUse
         if key:
             self._begun.add(twin)
         sink.job = Uncancelled()
-        task = asyncio.get_running_loop().create_task(self._accept(asked, path, twin, sink))
+        task = asyncio.get_running_loop().create_task(self._accept(asked, wished, twin, sink))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, asked: Deferred, path: str, twin: Twin, sink: ReplySink) -> None:
+    def _check_callback(self, url: str, owner: str) -> None:
+        if (callbacks := self._runner.callbacks) is None:
+            raise WrongCallback("no callbacks are sent: callback_hosts in the server's config.properties does it")
+        callbacks.check(url, owner)
+
+    async def _accept(self, asked: Deferred, wished: Wished, twin: Twin, sink: ReplySink) -> None:
         """Goes on to the end, also where the client has left."""
         owner, _, key = twin
         try:
-            accepted = await self._runner.accept(asked, path, owner, key)
+            accepted = await self._runner.accept(asked, wished.path, owner, key, callback=wished.callback)
         except Exception as error:
             sink.fail(reported(error, ""))
         else:
@@ -80,15 +100,15 @@ class Acceptance:
 class DeferredTemplate:
     """A request that is accepted instead of answered."""
 
-    def __init__(self, acceptance: Acceptance, path: str, asked: Deferred, idempotency: str) -> None:
-        self._acceptance, self._path, self._asked, self._idempotency = acceptance, path, asked, idempotency
+    def __init__(self, acceptance: Acceptance, wished: Wished, asked: Deferred) -> None:
+        self._acceptance, self._wished, self._asked = acceptance, wished, asked
         self.key: ClientKey | None = None
         self.asker: ClientKey | None = None
 
     def submit(self, id: str, body: bytes, sink: ReplySink) -> None:
         owner = owner_of_key(self.asker)
         asked = Deferred(self._asked.target, self._asked.headers, body)
-        self._acceptance.begin(asked, self._path, self._idempotency, owner, sink)
+        self._acceptance.begin(asked, self._wished, owner, sink)
 
 
 class Uncancelled:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
 from msx_frontend.deferred.errors import KeyOfAnotherBody, ReplyNotKept
 from msx_frontend.deferred.records import (
+    CALLBACK,
+    ENDLESS,
     IDEMPOTENCY,
     KIND,
     REPLY,
     REQUEST,
     Deferred,
+    Delivery,
     JobHead,
     LateReply,
     body_digest,
@@ -28,10 +32,13 @@ from msx_frontend.deferred.records import (
 from msx_frontend.store.records import DAY, Bounds, Record, Records
 from msx_frontend.store.store import Store
 
-ENDLESS = 1e12
-"""The end of a record that no sweep removes, in seconds since the epoch: a job that has not run."""
 SHORT = 1000
 """Bytes of a reply that is always kept: each failure is, so that no job ends without a word."""
+SHARE = 0.5
+"""The part of all jobs, and of their bytes, that one named key may have."""
+
+Also = Callable[[Records, float], None]
+"""Changes further records within a change; the second argument is until when its job is kept."""
 
 
 class Kept(NamedTuple):
@@ -61,17 +68,28 @@ class JobBook:
     def __init__(self, store: Store, days: float, most: int, size: int) -> None:
         """`days` for which a reply is kept; `most` jobs of `size` bytes."""
         self._store, self.days = store, days
-        self._bounds = Bounds(most, size, "max_jobs, jobs_size")
+        self._bounds = Bounds(most, size, "max_jobs, jobs_size", share=SHARE)
+
+    @property
+    def path(self) -> Path:
+        """The file of the store."""
+        return self._store.path
 
     async def accept(
-        self, asked: Deferred, path: str, owner: str, key: str, further: Mapping[str, bytes] | None = None
+        self,
+        asked: Deferred,
+        path: str,
+        owner: str,
+        key: str = "",
+        further: Mapping[str, bytes] | None = None,
+        callback: str = "",
     ) -> Accepted:
-        """Write the request to the disk, with further parts. `key`: its Idempotency-Key, or "". Raises
-        KeyOfAnotherBody, and StoreUnavailable where there is no room."""
+        """Write the request to the disk, with further parts. `key`: its Idempotency-Key, or ""; `callback`: the URL
+        that is told of its end, or "". Raises KeyOfAnotherBody, and StoreUnavailable where there is no room."""
         parts = {REQUEST: encode(asked), **(further or {})}
         digest = body_digest(asked.body)
         twin = idempotency_id(owner, asked.target, key) if key else ""
-        record = _record(path, owner, twin)
+        record = _record(path, owner, twin, callback)
 
         def write(records: Records) -> Accepted:
             if twin and (known := self._known(records, twin, owner, digest)) is not None:
@@ -89,6 +107,15 @@ class JobBook:
         found = await self._store.find(KIND, id, owner)
         return None if found is None else _kept(found)
 
+    async def newest(self, owner: str | None, behind: str, most: int) -> list[Kept]:
+        """Jobs of an owner, or of all, the newest first, behind the one with this id."""
+        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, time.time()))
+        return [_kept(record) for record in found]
+
+    async def owner_of(self, id: str) -> str | None:
+        """None where there is no such job."""
+        return await self._store.run(lambda records: records.owner_of(KIND, id, time.time()))
+
     async def request(self, id: str, owner: str) -> Deferred | None:
         found = await self.part(id, owner, REQUEST)
         return decode_request(found) if found else None
@@ -102,8 +129,8 @@ class JobBook:
         found = await self.part(id, owner, REPLY)
         return decode_reply(found) if found else None
 
-    async def end(self, id: str, head: JobHead, reply: LateReply | None) -> float:
-        """Write how it ended, and forget what was asked; returns until when that is kept. Raises ReplyNotKept; then
+    async def end(self, id: str, head: JobHead, reply: LateReply | None, also: Also) -> None:
+        """Write how it ended, and what `also` changes then, and forget what was asked. Raises ReplyNotKept; then
         nothing is changed."""
         now = time.time()
         expires = now + self.days * DAY
@@ -116,12 +143,12 @@ class JobBook:
                 records.drop_part(KIND, id, part)
             if reply is not None:
                 self._add_reply(records, id, encode(reply), now)
+            also(records, expires)
 
         await self._store.run(write)
-        return expires
 
     async def delete(self, id: str, owner: str) -> bool:
-        """Together with its Idempotency-Key. False where there is no such job."""
+        """Together with its Idempotency-Key and its callback. False where there is no such job."""
 
         def write(records: Records) -> bool:
             found = records.find(KIND, id, owner, time.time())
@@ -129,6 +156,7 @@ class JobBook:
                 return False
             if note := decode_head(found.head).note:
                 records.delete(IDEMPOTENCY, note, owner)
+            records.delete(CALLBACK, id, owner)
             return records.delete(KIND, id, owner)
 
         return await self._store.run(write)
@@ -155,8 +183,8 @@ class JobBook:
         return None if found is None else _kept(found)
 
 
-def _record(path: str, owner: str, note: str) -> Record:
-    head = encode(JobHead(path=path, note=note))
+def _record(path: str, owner: str, note: str, callback: str) -> Record:
+    head = encode(JobHead(path=path, note=note, callback=Delivery(url=callback) if callback else None))
     return Record(kind=KIND, id=new_job_id(), owner=owner, created=time.time(), expires=ENDLESS, head=head)
 
 

@@ -12,18 +12,25 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """`number` counts the jobs of this server; `created` is in seconds since the epoch."""
+    """`created` is in seconds since the epoch."""
 
     __slots__ = ("_changed", "created", "deaths", "head", "id", "number", "owner", "sink", "tries", "writing")
 
-    def __init__(self, id: str, owner: str, created: float, head: JobHead, number: int) -> None:
-        self.id, self.owner, self.created, self.head, self.number = id, owner, created, head, number
+    def __init__(self, id: str, owner: str, created: float, head: JobHead) -> None:
+        self.id, self.owner, self.created, self.head = id, owner, created, head
+        self.number = 0
+        """Counts the jobs of its lane, in the order in which they wait."""
         self.sink: LateSink | None = None
         self.tries = self.deaths = 0
         """How often it was tried in vain, and how often it ended a worker."""
         self.writing = asyncio.Lock()
         """Held while its end is written: one end is not written over another."""
         self._changed = asyncio.Event()
+
+    @property
+    def lane(self) -> str:
+        """Jobs of one owner take turns with those of others."""
+        return self.owner
 
     @property
     def is_open(self) -> bool:

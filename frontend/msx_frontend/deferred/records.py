@@ -10,14 +10,16 @@ import msgspec
 
 from msx_core.request_ids import new_request_id
 
-KIND, IDEMPOTENCY = "job", "idempotency-key"
+KIND, IDEMPOTENCY, CALLBACK = "job", "idempotency-key", "callback"
 REQUEST, REPLY = "request", "reply"
 """Names of a record's parts."""
 LEFT_OUT = frozenset(
     b"authorization x-api-key cookie prefer idempotency-key content-length connection expect transfer-encoding "
-    b"te upgrade keep-alive x-request-id".split()
+    b"te upgrade keep-alive x-request-id x-msx-callback".split()
 )
 """Headers that are not kept: they are of a connection, or secret."""
+ENDLESS = 1e12
+"""The end of a record that no sweep removes, in seconds since the epoch: of what has not ended."""
 CANCELLED = 499
 """The status of a job that was cancelled."""
 
@@ -41,6 +43,18 @@ class LateReply(msgspec.Struct):
     body: bytes
 
 
+class Delivery(msgspec.Struct, kw_only=True):
+    """How far the callback of a job is. `next`: of its next try, in seconds since the epoch; `status`, `error`: of the
+    last one."""
+
+    url: str
+    state: Literal["waiting", "delivered", "failed"] = "waiting"
+    tries: int = 0
+    next: float | None = None
+    status: int | None = None
+    error: str | None = None
+
+
 class JobHead(msgspec.Struct):
     """How a job stands. Times in seconds since the epoch."""
 
@@ -51,6 +65,7 @@ class JobHead(msgspec.Struct):
     status: int | None = None
     note: str = ""
     """The id of the record of its Idempotency-Key, which is kept as long as the job."""
+    callback: Delivery | None = None
 
     @property
     def run(self) -> str:

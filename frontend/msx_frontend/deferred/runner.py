@@ -2,77 +2,61 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
-from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from functools import partial
 
-import msgspec
-
-from msx_core.service_errors import (
-    DeadlineExceeded,
-    RequestCancelled,
-    ResourceNotFound,
-    ServiceError,
-    ServiceUnavailable,
-    WorkerDied,
-)
+from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
 from msx_frontend.deferred.book import Accepted, JobBook, Kept
+from msx_frontend.deferred.callbacks.callbacks import Callbacks
+from msx_frontend.deferred.ends import AGAIN_AFTER, AGAIN_AT_MOST, JobEnds, failure
 from msx_frontend.deferred.entry import Entry
-from msx_frontend.deferred.errors import ReplyNotKept
-from msx_frontend.deferred.records import CANCELLED, Deferred, JobHead, LateReply
+from msx_frontend.deferred.fair_queue import FairQueue
+from msx_frontend.deferred.figures import EndCounts, JobFigures, size_of
+from msx_frontend.deferred.late_runs import KeyOf, LateRuns
+from msx_frontend.deferred.records import Deferred, LateReply
 from msx_frontend.deferred.retries import Retries
-from msx_frontend.deferred.sink import LateSink
+from msx_frontend.deferred.tasks import Tasks
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import DAY
 from msx_net.http.direct import Direct
 from msx_net.http.failures import reported
-from msx_net.http.family import JSON
-from msx_net.http.job_reply import begin
-from msx_net.http.known_head import KnownHead
-from msx_net.http.wire import error_bytes
-from msx_net.keys import ClientKey
 
-log = logging.getLogger("msx.jobs")
-
-AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
-"""Seconds until a job is tried again that found no room, of few: the first time, and after many."""
 MOST_DEATHS = 3
 """How often a job may end a worker: the reply of the last time is its own."""
-CLIENT = "job"
-"""Stands for the client's address in the access log."""
-
-T = TypeVar("T")
 
 
 class DeferredJobs:
-    def __init__(self, book: JobBook, at_once: int, limit: int, key_of: Callable[[str], ClientKey | None]) -> None:
-        """`limit`: bytes of a stream that is kept; `key_of` the name of a key is that key, or None where none is
-        asked for; it raises InvalidKey."""
-        self.book = book
+    def __init__(
+        self, book: JobBook, at_once: int, limit: int, key_of: KeyOf, callbacks: Callbacks | None = None
+    ) -> None:
+        """`at_once`: jobs that run at a time; `limit`, `key_of`: see LateRuns; `callbacks` is None where none are
+        sent."""
+        self.book, self.callbacks = book, callbacks
+        self._counts = EndCounts()
+        self.ends = JobEnds(book, [self._counts, *([callbacks] if callbacks is not None else [])])
         self._at_once, self._limit, self._key_of = at_once, limit, key_of
-        self._direct: Direct | None = None
+        self._runs: LateRuns | None = None
         self._entries: dict[str, Entry] = {}
-        self._waiting: deque[Entry] = deque()
+        self._turns = FairQueue[Entry]()
         self._retries = Retries(self._queue)
         self._running, self._is_paused = 0, False
-        self._number = self._started = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._lasting: set[asyncio.Task[Any]] = set()
-        """Tasks that go on without their client."""
+        self._tasks = Tasks()
 
     async def begin(self, direct: Direct) -> None:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
-        self._direct = direct
+        self._runs = LateRuns(direct, self._limit, self._key_of)
         for kept in await self.book.open_jobs():
             self.add(kept)
         self._next()
+        if self.callbacks is not None:
+            await self.callbacks.begin()
 
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""
-        self._direct, self._is_paused = None, True
+        self._runs, self._is_paused = None, True
+        if self.callbacks is not None:
+            self.callbacks.pause()
         for entry in self._entries.values():
             entry.changed()
 
@@ -94,30 +78,37 @@ class DeferredJobs:
         for entry in list(self._entries.values()):
             if entry.sink is not None and entry.sink.job is not None:
                 entry.sink.job.cancel(ServiceUnavailable("The server is shutting down."))
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._lasting, return_exceptions=True)
+        await self._tasks.close()
+        if self.callbacks is not None:
+            await self.callbacks.close()
 
     async def accept(
-        self, asked: Deferred, path: str, owner: str, key: str, further: Mapping[str, bytes] | None = None
+        self,
+        asked: Deferred,
+        path: str,
+        owner: str,
+        key: str = "",
+        further: Mapping[str, bytes] | None = None,
+        callback: str = "",
     ) -> Accepted:
         """Write the request to the disk, to be run: also where the client leaves. Raises as `JobBook.accept` does."""
 
         async def accept() -> Accepted:
-            accepted = await self.book.accept(asked, path, owner, key, further)
+            accepted = await self.book.accept(asked, path, owner, key, further, callback)
             if accepted.is_new:
                 self.add(accepted.job)
             return accepted
 
-        return await self._without_client(accept())
+        return await self._tasks.to_the_end(accept())
 
     def add(self, kept: Kept) -> Entry:
         """A job that was accepted. During the start both its request and `begin` add it."""
         if (known := self._entries.get(kept.id)) is not None:
             return known
-        self._number += 1
-        entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head, self._number)
+        entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head)
         entry.head.state = "queued"
+        for listener in self.ends.listeners:
+            listener.added(entry)
         self._queue(entry)
         return entry
 
@@ -128,74 +119,67 @@ class DeferredJobs:
 
     def place(self, entry: Entry) -> int:
         """How many jobs run before it, at most."""
-        return max(entry.number - self._started - 1, 0) if entry.head.state == "queued" else 0
+        return self._turns.place(entry)
 
-    async def cancel(self, entry: Entry) -> None:
-        """Also where the client leaves. Raises StoreUnavailable; then it goes on, or has the reply that came."""
-        await self._without_client(self._cancel(entry))
+    def figures(self) -> JobFigures:
+        now, oldest = time.time(), next(iter(self._entries.values()), None)
+        return JobFigures(
+            queued=max(len(self._entries) - self._running, 0),
+            running=self._running,
+            ended=self._counts.counts,
+            oldest=0.0 if oldest is None else max(now - oldest.created, 0.0),
+            size=size_of(self.book.path),
+            callbacks=0 if self.callbacks is None else self.callbacks.waiting,
+            tries={} if self.callbacks is None else self.callbacks.tries,
+        )
 
-    async def _cancel(self, entry: Entry) -> None:
-        async with entry.writing:
-            head = msgspec.structs.replace(entry.head, state="cancelled", ended=time.time(), status=CANCELLED)
-            await self.book.end(entry.id, head, None)
-            entry.head = head
+    async def cancel(self, entry: Entry) -> bool:
+        """Also where the client leaves. False for a job that has ended. Raises StoreUnavailable; then it goes on, or
+        has the reply that came."""
+        return await self._tasks.to_the_end(self._cancel(entry))
+
+    async def _cancel(self, entry: Entry) -> bool:
+        if not await self.ends.cancel(entry):
+            return False
         sink, entry.sink = entry.sink, None
         if sink is not None:
             sink.fail(RequestCancelled())  # which also cancels what it waits for, and gives its turn to another
         self._forget(entry)
+        return True
 
     # -- one job --
 
     def _queue(self, entry: Entry) -> None:
-        self._waiting.append(entry)
+        self._turns.add(entry)
         self._next()
 
     def _next(self) -> None:
-        while self._waiting and self._running < self._at_once and self._direct is not None:
-            entry = self._waiting.popleft()
-            if entry.is_open:
-                self._running += 1
-                self._started = max(self._started, entry.number)
-                self._spawn(self._run(entry, self._direct))
+        while self._running < self._at_once and self._runs is not None:
+            if (entry := self._turns.take()) is None:
+                return
+            self._running += 1
+            self._tasks.spawn(self._run(entry, self._runs))
 
-    async def _run(self, entry: Entry, direct: Direct) -> None:
+    async def _run(self, entry: Entry, runs: LateRuns) -> None:
         try:
-            await self._begin(entry, direct)
+            await self._begin(entry, runs)
         except StoreUnavailable as error:
             self._over(entry, error)
         except Exception as error:
-            self._spawn(self._end(entry, _failure(entry, reported(error, entry.id))))
+            self._tasks.spawn(self._end(entry, failure(entry, reported(error, entry.id))))
 
-    async def _begin(self, entry: Entry, direct: Direct) -> None:
+    async def _begin(self, entry: Entry, runs: LateRuns) -> None:
         asked = await self.book.request(entry.id, entry.owner)
         if asked is None or not entry.is_open:
             self._over(entry, None)
             return
         entry.head.state, entry.head.started = "running", time.time()
-        known = direct.know(b"POST", asked.target, asked.headers, CLIENT, ("", 0), "1.1")
-        if known is None:
-            raise ResourceNotFound(f"No model answers {entry.head.path} any more.")
-
-        def ended(reply: LateReply, error: ServiceError | None) -> None:
-            direct.write_entry(((*known.asked[:-1], reply.status), entry.id, sink.started, time.monotonic()))
-            self._ended(entry, reply, error)
-
-        sink = entry.sink = LateSink(entry.id, known, direct.held.hold(), self._limit, ended, entry.changed)
+        sink = entry.sink = runs.prepare(entry.id, asked, partial(self._ended, entry), entry.changed)
         entry.changed()
-        self._submit(entry, sink, known, asked.body)
-
-    def _submit(self, entry: Entry, sink: LateSink, known: KnownHead, body: bytes) -> None:
-        try:
-            if time.time() > entry.created + self.book.days * DAY:
-                raise DeadlineExceeded(f"The job could not be run for {self.book.days:g} days (jobs_days).")
-            if known.refusal is not None:
-                raise known.refusal
-            sink.hold(len(body))
-            known.use(self._key_of(entry.owner))
-        except Exception as error:
-            sink.fail(reported(error, entry.id))
+        if time.time() > entry.created + self.book.days * DAY:
+            sink.fail(DeadlineExceeded(f"The job could not be run for {self.book.days:g} days (jobs_days)."))
         else:
-            begin(known.template, entry.id, body, sink)
+            runs.submit(sink, entry.owner, asked.body)
 
     def _ended(self, entry: Entry, reply: LateReply, error: ServiceError | None) -> None:
         if not entry.is_open:
@@ -205,7 +189,7 @@ class DeferredJobs:
             self._over(entry, error)
         else:
             self._retries.answered(entry.head.path)
-            self._spawn(self._end(entry, reply))
+            self._tasks.spawn(self._end(entry, reply))
 
     @staticmethod
     def _lives(entry: Entry) -> bool:
@@ -217,7 +201,7 @@ class DeferredJobs:
         """Give its turn to another; with an error it is tried again."""
         self._running -= 1
         entry.sink, entry.head.state = None, "queued" if entry.is_open else entry.head.state
-        if error is not None and entry.is_open and self._direct is not None:
+        if error is not None and entry.is_open and self._runs is not None:
             wait = min(AGAIN_AFTER * 2 ** min(entry.tries, 10), AGAIN_AT_MOST)
             entry.tries += 1
             self._retries.add(entry, wait)
@@ -225,51 +209,14 @@ class DeferredJobs:
         self._next()
 
     async def _end(self, entry: Entry, reply: LateReply) -> None:
-        """Write the reply to the disk, where need be when there is room again: its turn lasts until then."""
-        wait = AGAIN_AFTER
-        done = msgspec.structs.replace(entry.head, state="done", ended=time.time(), status=reply.status)
-        while entry.is_open:
-            try:
-                await self._write(entry, done, reply)
-            except StoreUnavailable as error:
-                log.error("the reply of the job %s waits to be kept: %s", entry.id, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, AGAIN_AT_MOST)
-            except ReplyNotKept as error:
-                reply = _failure(entry, error)
-                done = msgspec.structs.replace(done, status=reply.status)
+        """Its turn lasts until its reply is on the disk."""
+        await self.ends.keep(entry, reply)
         self._running -= 1
         self._forget(entry)
         self._next()
 
-    async def _write(self, entry: Entry, done: JobHead, reply: LateReply) -> None:
-        """Not for a job that was cancelled while its reply came."""
-        async with entry.writing:
-            if entry.is_open:
-                await self.book.end(entry.id, done, reply)
-                entry.head = done
-
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)
+        self._turns.drop(entry)
         self._retries.drop(entry)
         entry.changed()
-
-    async def _without_client(self, work: Coroutine[Any, Any, T]) -> T:
-        """Goes on to the end, also where the caller is cancelled."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._lasting.add(task)
-        task.add_done_callback(self._lasting.discard)
-        return await asyncio.shield(task)
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-def _failure(entry: Entry, error: ServiceError) -> LateReply:
-    """The reply that tells an error, in the form of the family that answers the path, where that is known."""
-    if entry.sink is None:
-        return LateReply(error.status, [*JSON], error_bytes(error))
-    failure = entry.sink.known.family.failure(error)
-    return LateReply(failure.status, [*failure.headers], failure.body)

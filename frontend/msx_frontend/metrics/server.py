@@ -14,6 +14,7 @@ from msx_frontend.metrics.family import DiscardedSamples, MetricFamily, SampleTa
 from msx_frontend.metrics.gathered import MOST, PendingCounts
 from msx_frontend.metrics.generation import TextFamilies
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
+from msx_frontend.metrics.jobs import JobMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import MODEL, ModelGauges, ObservedModel, ServerFigures
@@ -82,6 +83,8 @@ class ServerMetrics:
         self.versions: list[ObservedModel] = []
         self._gauges = ModelGauges(self.versions)
         registry.register(self._gauges)
+        self.jobs = JobMetrics()
+        registry.register(self.jobs)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
@@ -122,6 +125,7 @@ class ServerMetrics:
         self.gathered.settle()
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
         self._gauges.look()
+        self.jobs.look()
         return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
 
     def show(self, figures: ServerFigures) -> None:

@@ -39,6 +39,8 @@ class Bounds(NamedTuple):
     key: str
     drops_oldest: bool = False
     """A new record takes the place of the oldest, of the owner that has the most bytes; else it is refused."""
+    share: float = 1.0
+    """The part of both that one owner may have whose name is not empty, so that others find room."""
 
 
 class Records:
@@ -49,7 +51,7 @@ class Records:
         """Where there is no room, records of the kind go that had expired when this one was made. Raises
         StoreUnavailable; then nothing is added."""
         size = len(record.head) + OVERHEAD
-        self._make_room(record.kind, size + sum(map(len, parts.values())), bounds, record.created)
+        self._make_room(record, size + sum(map(len, parts.values())), bounds)
         row = self._db.execute(
             f"INSERT INTO records ({_COLUMNS}, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
             (record.kind, record.id, record.owner, record.created, record.expires, record.head, size),
@@ -79,6 +81,26 @@ class Records:
             (kind, end),
         ).fetchall()
         return [_record(row) for row in rows]
+
+    def newest(self, kind: str, owner: str | None, behind: str, most: int, now: float) -> list[Record]:
+        """Records of an owner, or of all, the newest first: those behind that with the id `behind`, or from the first
+        where it is empty."""
+        last = self._db.execute("SELECT number FROM records WHERE kind = ? AND id = ?", (kind, behind)).fetchone()
+        if behind and last is None:
+            return []
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM records WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) AND number < ?3"  # noqa: S608
+            " AND expires > ?4 ORDER BY number DESC LIMIT ?5",
+            (kind, owner, last[0] if last else 1 << 62, now, most),
+        ).fetchall()
+        return [_record(row) for row in rows]
+
+    def owner_of(self, kind: str, id: str, now: float) -> str | None:
+        """None for a record that there is not, or that has expired."""
+        row = self._db.execute(
+            "SELECT owner FROM records WHERE kind = ? AND id = ? AND expires > ?", (kind, id, now)
+        ).fetchone()
+        return None if row is None else str(row[0])
 
     def change(self, kind: str, id: str, head: bytes, expires: float) -> None:
         """Give a record another head and end. A record that is gone is not an error."""
@@ -127,21 +149,35 @@ class Records:
         rows = self._db.execute("SELECT kind, sum(count), sum(bytes) FROM totals GROUP BY kind").fetchall()
         return {kind: (count, size) for kind, count, size in rows}
 
-    def _make_room(self, kind: str, size: int, bounds: Bounds, now: float) -> None:
+    def _make_room(self, record: Record, size: int, bounds: Bounds) -> None:
+        kind = record.kind
         if size > bounds.size:
             raise StoreUnavailable(f"A record of {size} bytes is larger than all may be: {bounds.size} ({bounds.key}).")
-        while self._is_over(kind, size, bounds):
-            if self._drop_expired(kind, now):
+        while reason := self._refusal(record, size, bounds):
+            if self._drop_expired(kind, record.created):
                 continue
             if not bounds.drops_oldest:
-                raise StoreUnavailable(
-                    f"The store is full: it takes {bounds.most} records of {bounds.size} bytes ({bounds.key})."
-                )
+                raise StoreUnavailable(reason)
             self._drop_oldest(kind)
 
-    def _is_over(self, kind: str, size: int, bounds: Bounds) -> bool:
-        count, held = self.totals().get(kind, (0, 0))
-        return count >= bounds.most or held + size > bounds.size
+    def _refusal(self, record: Record, size: int, bounds: Bounds) -> str:
+        """The reason why there is no room, or ""."""
+        count, held = self.totals().get(record.kind, (0, 0))
+        if count >= bounds.most or held + size > bounds.size:
+            return f"The store is full: it takes {bounds.most} records of {bounds.size} bytes ({bounds.key})."
+        if bounds.share < 1 and record.owner and self._is_over_share(record, size, bounds):
+            return (
+                f"The key {record.owner} has all that one key may: {bounds.share:.0%} of {bounds.most} records and of "
+                f"{bounds.size} bytes ({bounds.key})."
+            )
+        return ""
+
+    def _is_over_share(self, record: Record, size: int, bounds: Bounds) -> bool:
+        row = self._db.execute(
+            "SELECT count, bytes FROM totals WHERE kind = ? AND owner = ?", (record.kind, record.owner)
+        ).fetchone()
+        count, held = row or (0, 0)
+        return count >= bounds.most * bounds.share or held + size > bounds.size * bounds.share
 
     def _drop_expired(self, kind: str, now: float) -> int:
         return self._db.execute(

@@ -56,6 +56,10 @@ BROKEN: dict[str, tuple[str, Made]] = {
         "store",
         lambda at: {"state_dir": written(at / "s" / "store.db", "not SQLite, but text").parent, "jobs": True},
     ),
+    "CallbackSecretsError": (
+        "callbacks",
+        lambda at: {"jobs": True, "callback_hosts": ("*",), "callback_secrets": at / "no-secrets"},
+    ),
     "PythonError": ("workers", lambda at: {"python": at / "no-python"}),
     "KeyRingError": ("signatures", lambda at: {"require_signature": True}),
     "StartError": ("traces", lambda at: {"otlp_endpoint": "nowhere"}),

@@ -9,6 +9,7 @@ import pytest
 
 from msx_frontend.deferred.book import Accepted, JobBook
 from msx_frontend.deferred.records import Deferred, LateReply
+from msx_frontend.store.records import Records
 from msx_frontend.store.store import Store
 from tests.loops import run
 
@@ -20,6 +21,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
     made = Store(tmp_path / "store.db")
     yield made
     made.close()
+
+
+def nothing(records: Records, expires: float) -> None:
+    pass
 
 
 async def accept(book: JobBook, key: str = "k") -> Accepted:
@@ -43,12 +48,12 @@ def test_an_idempotency_key_is_kept_as_long_as_its_job(store: Store) -> None:
         book = JobBook(store, 0.0, MOST, 1 << 20)  # an end is the end of its record, too
         first = await accept(book)
         assert await accept(book) == Accepted(first.job, is_new=False)
-        await book.end(first.job.id, first.job.head, LateReply(200, [], b"ok"))
+        await book.end(first.job.id, first.job.head, LateReply(200, [], b"ok"), nothing)
         second = await accept(book)
         assert second.is_new
         assert not await book.delete(first.job.id, "ann")
         assert await accept(book) == Accepted(second.job, is_new=False)
-        await book.end(second.job.id, second.job.head, None)
+        await book.end(second.job.id, second.job.head, None, nothing)
         await store.sweep()
         assert await store.totals() == {}
 

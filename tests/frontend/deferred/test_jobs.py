@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import pytest
 from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.accepting import Uncancelled
-from msx_frontend.deferred.book import JobBook
+from msx_frontend.deferred.book import Also, JobBook
+from msx_frontend.deferred.callbacks.callbacks import Callbacks
 from msx_frontend.deferred.records import JobHead, LateReply
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.errors import StoreUnavailable
@@ -76,10 +77,12 @@ async def serving(
     most: int = 100,
     size: int = 1 << 20,
     keeps: bool = False,
+    callbacks: Callable[[Store], Callbacks] | None = None,
     **more: Any,
 ) -> AsyncIterator[Served]:
     store = Store(folder / "store.db")
-    runner = DeferredJobs(JobBook(store, 1.0, most, size), at_once, 10_000, key_of)
+    told = None if callbacks is None else callbacks(store)
+    runner = DeferredJobs(JobBook(store, 1.0, most, size), at_once, 10_000, key_of, told)
     kept = KeptResponses(store, 30, 1 << 20, 10_000) if keeps else None
     speaker = Speaker(list(script), jobs_of=runner, kept=kept, **more)
     if begins:
@@ -137,6 +140,20 @@ def test_a_job_that_has_not_ended(tmp_path: Path) -> None:
             early = await served.get(f"{ids[0]}/result")
             assert (early.status, early.headers["retry-after"], early.json["state"]) == (202, "1", "running")
             assert (await served.get(f"{ids[0]}?wait=0.001")).json["state"] == "running"
+
+    run(test())
+
+
+def test_keys_take_turns(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1, check_token=lambda given: KEYS[given or ""]) as served:
+            for number in range(20):
+                await served.defer({"prompt": f"ann {number}"}, authorization=SECRET)
+            id = await served.defer({"prompt": "bob"}, authorization="Bearer bob")
+            assert (await served.get(id, authorization="Bearer bob")).json["place"] == 1
+            for number in range(3):
+                say(await served.speaker.next_job(number), *words("a"))
+            assert [one.prompt for one in served.speaker.asked] == ["ann 0", "ann 1", "bob"]
 
     run(test())
 
@@ -368,13 +385,13 @@ def test_a_reply_that_comes_while_its_job_is_cancelled(
             job, end = await served.speaker.next_job(), served.runner.book.end
             began, goes_on = asyncio.Event(), asyncio.Event()
 
-            async def end_late(id: str, head: JobHead, reply: LateReply | None) -> float:
+            async def end_late(id: str, head: JobHead, reply: LateReply | None, also: Also) -> None:
                 if reply is None:
                     began.set()
                     await goes_on.wait()
                     if refused:
                         raise StoreUnavailable("full")
-                return await end(id, head, reply)
+                await end(id, head, reply, also)
 
             monkeypatch.setattr(served.runner.book, "end", end_late)
             cancelled = served.speaker.begin(f"/jobs/{id}", None, "DELETE")

@@ -10,8 +10,8 @@ from msx_frontend.deferred.retries import Retries
 from tests.loops import run
 
 
-def entry(number: int, path: str = "/p") -> Entry:
-    return Entry(f"{number}", "", 0.0, JobHead(path), number)
+def entry(number: int, path: str = "/p", owner: str = "") -> Entry:
+    return Entry(f"{number}", owner, 0.0, JobHead(path))
 
 
 class Delays:
@@ -42,6 +42,32 @@ def test_many_jobs_are_tried_a_few_a_second(monkeypatch: pytest.MonkeyPatch) -> 
             retries.drop(one)
         retries.add(entry(1), 0.5)
         assert delays.asked[-1] == 0.5, "those that were dropped do not count"
+
+    run(test())
+
+
+def test_one_owner_s_many_do_not_hold_back_another_s_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        delays, retries = Delays(monkeypatch), Retries(lambda _: None)
+        for number in range(1000):
+            retries.add(entry(number, owner="ann"), 0.5)
+        retries.add(entry(1000, owner="bob"), 0.5)
+        assert delays.asked[-1] == 0.5
+        retries.add(entry(1001, owner="bob"), 0.0)
+        assert delays.asked[-1] == 0.02, "each has half of the tries"
+
+    run(test())
+
+
+def test_owners_take_turns_with_the_room_of_a_path() -> None:
+    async def test() -> None:
+        begun: list[str] = []
+        retries = Retries(lambda one: begun.append(one.id))
+        for number, owner in enumerate(("ann", "ann", "ann", "bob")):
+            retries.add(entry(number, owner=owner), 3600.0)
+        for _ in range(4):
+            retries.answered("/p")
+        assert begun == ["0", "3", "1", "2"]
 
     run(test())
 

@@ -47,12 +47,21 @@ class ConsoleParts:
         yield "server", self._server()
         yield "devices", sources.devices()
         yield "cluster", sources.cluster() if sources.cluster is not None else None
+        yield "jobs", self._jobs()
         yield "figures", self._figures(ALL)
         for version in sources.registry.all_versions():
             name = " ".join(version.labels)
             yield f"version {name}", self._version(version)
             if (figures := self._figures(version.labels)) is not None:
                 yield f"figures {name}", figures
+
+    def _jobs(self) -> dict[str, Any] | None:
+        """None where no requests are deferred. Without their ages, which would be sent each second."""
+        figures = self._sources.metrics.jobs.figures()
+        if figures is None:
+            return None
+        counts = {"queued": figures.queued, "running": figures.running, "ended": figures.ended}
+        return {**counts, "size": figures.size, "callbacks": figures.callbacks}
 
     def _server(self) -> dict[str, Any]:
         config, health = self._sources.config, self._sources.health

@@ -12,6 +12,8 @@ import msgspec
 from msx_core.replies.stream_heartbeat import is_event_stream
 from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceUnavailable
 from msx_frontend.apis.jobs.events import growing, last_event, numbered
+from msx_frontend.apis.jobs.listing import JobPage, PageAsked, page_of
+from msx_frontend.apis.jobs.status import JobStatus, status_of
 from msx_frontend.deferred.book import Kept
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.errors import NO_JOBS, JobGone, UnknownJob
@@ -32,43 +34,32 @@ EVENT_STREAM = [("content-type", "text/event-stream; charset=utf-8")]
 LAST_EVENT = b"last-event-id"
 
 
-class JobStatus(msgspec.Struct):
-    """Times in seconds since the epoch."""
-
-    id: str
-    path: str
-    state: Literal["queued", "running", "done", "cancelled"]
-    place: int
-    """How many jobs run before it, at most."""
-    created: float
-    started: float | None
-    ended: float | None
-    expires: float | None
-    """The end of its reply."""
-    status: int | None
-    """The status of its reply."""
-
-
 class RemovedJob(msgspec.Struct):
     id: str
     state: Literal["cancelled", "forgotten"]
 
 
 class JobAnswers:
-    """`runner` is None where requests are not deferred. Methods raise UnknownJob, JobGone and StoreUnavailable."""
+    """Methods raise UnknownJob, JobGone and StoreUnavailable."""
 
-    def __init__(self, runner: DeferredJobs | None) -> None:
-        self._runner = runner
+    def __init__(self, runner: DeferredJobs | None, *, of_all: bool = False) -> None:
+        """`runner` is None where requests are not deferred; `of_all`: for operators, who see the jobs of all keys."""
+        self._runner, self._of_all = runner, of_all
+
+    async def list(self, request: Request) -> Reply:
+        asked = PageAsked.of(request.query)
+        owner = None if self._of_all else owner_of_key(request.call.key)
+        return _json(await page_of(self._jobs, asked, owner))
 
     async def show(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_key(request.call.key)
+        id, owner = await self._whose(request)
         wait = _wait(request.query.get("wait", "0"))
         if wait and (entry := self._jobs.find(id, owner)) is not None:
             await self._until_ended(entry, wait)
         return _json(await self._status(id, owner))
 
     async def result(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_key(request.call.key)
+        id, owner = await self._whose(request)
         if self._jobs.find(id, owner) is not None:
             reply = _json(await self._status(id, owner))
             return reply._replace(status=202, headers=[*JSON, ("retry-after", AGAIN)])
@@ -76,7 +67,7 @@ class JobAnswers:
         return Reply(late.body, late.status, late.headers)
 
     async def events(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_key(request.call.key)
+        id, owner = await self._whose(request)
         last = last_event(request.call.header(LAST_EVENT))
         if (entry := self._jobs.find(id, owner)) is not None and (sink := await self._begun(entry)) is not None:
             _check_events(sink.is_events)
@@ -88,9 +79,8 @@ class JobAnswers:
         return Reply(b"".join(numbered(late.body, kept.head.run, last.number)[0]), 200, EVENT_STREAM)
 
     async def remove(self, request: Request) -> Reply:
-        id, owner = request.names["id"], owner_of_key(request.call.key)
-        if (entry := self._jobs.find(id, owner)) is not None:
-            await self._jobs.cancel(entry)
+        id, owner = await self._whose(request)
+        if (entry := self._jobs.find(id, owner)) is not None and await self._jobs.cancel(entry):
             return _json(RemovedJob(id, "cancelled"))
         if not await self._jobs.book.delete(id, owner):
             raise self._missing(id)
@@ -102,12 +92,18 @@ class JobAnswers:
             raise ResourceNotFound(NO_JOBS)
         return self._runner
 
+    async def _whose(self, request: Request) -> tuple[str, str]:
+        """A job's id and owner."""
+        id = request.names["id"]
+        owner = await self._jobs.book.owner_of(id) if self._of_all else owner_of_key(request.call.key)
+        if owner is None:
+            raise self._missing(id)
+        return id, owner
+
     async def _status(self, id: str, owner: str) -> JobStatus:
         entry = self._jobs.find(id, owner)  # first: one that ends meanwhile knows it, what was read before does not
         kept = await self._kept(id, owner)
-        head, place = (kept.head, 0) if entry is None else (entry.head, self._jobs.place(entry))
-        expires = kept.expires if kept.has_ended else None
-        return JobStatus(id, head.path, head.state, place, kept.created, head.started, head.ended, expires, head.status)
+        return status_of(kept, entry, self._jobs, of_all=self._of_all)
 
     async def _kept(self, id: str, owner: str) -> Kept:
         kept = await self._jobs.book.find(id, owner)
@@ -163,5 +159,5 @@ def _check_events(is_events: bool) -> None:
         raise BadRequest("The reply of this job is not a stream of events: ask for its result.")
 
 
-def _json(value: JobStatus | RemovedJob) -> Reply:
+def _json(value: JobStatus | JobPage | RemovedJob) -> Reply:
     return Reply(msgspec.json.encode(value), 200, JSON_HEADERS)

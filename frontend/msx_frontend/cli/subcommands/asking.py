@@ -61,7 +61,7 @@ def predict(
     """Send a FILE, JSON or standard input to the model NAME, and print the answer as it comes."""
     body, answer = content.read(), PrintedAnswer()
     headers = {"content-type": kind or _type_of(getattr(content, "name", ""), body)}
-    with _client(url, **flags) as client:
+    with client_of(url, **flags) as client:
         for piece in client.stream(name, body, version=version, method=method, headers=headers):
             answer.data(piece)
     answer.end()
@@ -81,7 +81,7 @@ def chat(
     messages: list[dict[str, str]] = [{"role": "system", "content": system}] if system else []
     options: dict[str, Any] = {"max_tokens": max_tokens}
     options |= {} if temperature is None else {"temperature": temperature}
-    with _client(url, **flags) as client:
+    with client_of(url, **flags) as client:
         for line in _lines():
             messages.append({"role": "user", "content": line})
             said, answer = "", PrintedAnswer()
@@ -105,13 +105,13 @@ def scale(
 ) -> None:
     """Give the model NAME so many WORKERS."""
     more: dict[str, Any] = {"stage": stage} if stage else {}
-    with _client(url, management=True, **flags) as client:
+    with client_of(url, management=True, **flags) as client:
         said = client.models.scale(name, workers, version=version, wait=not no_wait, timeout=600.0, **more)
         click.echo(visible(said))
 
 
 @contextmanager
-def _client(url: str | None, *, management: bool = False, **flags: Any) -> Iterator[Client]:
+def client_of(url: str | None, *, management: bool = False, **flags: Any) -> Iterator[Client]:
     """Client of a server. An error of it ends the command with the server's sentence, and with 1."""
     with ExitStack() as stack:
         try:

@@ -14,6 +14,7 @@ WORDS = {
     "predict": ("asking", "Ask a model of a running server."),
     "chat": ("asking", "Talk with a language model of a running server."),
     "scale": ("asking", "Change the number of workers of a model."),
+    "jobs": ("jobs", "Requests that are answered later: list, show, result, cancel."),
     "plan": ("planning", "What a language model takes of NPUs, before there are any."),
     "link-names": ("linking", "Make links to the commands by TorchServe's names in a folder."),
     "examples": ("copying", "Copy the examples, configurations and docs into a folder."),

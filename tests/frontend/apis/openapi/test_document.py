@@ -116,6 +116,7 @@ def test_replies_have_schemas() -> None:
         "get /health",
         "get /jobs/{id}/events",
         "get /jobs/{id}/result",
+        "get /management/jobs/{id}/result",
         "get /metrics",
         "get /token",
     }

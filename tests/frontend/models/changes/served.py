@@ -67,11 +67,12 @@ class Served:
         self.methods = {method.target: method for service in services for method in service.methods}
 
     def changing_routes(self) -> Iterator[Route]:
-        """Routes of operators that do more than show."""
+        """Routes of operators that change what is served."""
         for route in self.routes:
             if (
                 route.key == "management"
                 and route.method not in ("GET", "OPTIONS")
+                and not route.path.startswith("/management/jobs")  # requests, which are not what is served
                 and not isinstance(route.answer, JobRoute)
             ):
                 yield route

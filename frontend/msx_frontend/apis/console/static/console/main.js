@@ -4,14 +4,15 @@ import { h, show } from "../shared/dom.js";
 import "../shared/elements.js";
 import { notice, skipLink } from "../shared/elements.js";
 import { clock } from "../shared/format.js";
+import "./jobs.js";
 import "./model.js";
 import "./overview.js";
 import "./register.js";
 import { Store } from "./store.js";
 import "./traces.js";
 
-const VIEWS = { "": "msx-overview", model: "msx-model", register: "msx-register", traces: "msx-traces" };
-const TITLES = { "": "Overview", model: "Model", register: "Register", traces: "Traces" };
+const VIEWS = { "": "msx-overview", jobs: "msx-jobs", model: "msx-model", register: "msx-register", traces: "msx-traces" };
+const TITLES = { "": "Overview", jobs: "Jobs", model: "Model", register: "Register", traces: "Traces" };
 
 class Console extends HTMLElement {
   connectedCallback() {
@@ -82,7 +83,7 @@ class Console extends HTMLElement {
     show(this.top, [view, word, server?.host, server?.addresses], () => h("div", { class: "row spread" },
       h("a", { class: "brand", href: "#/" }, "MSX console"),
       h("nav", { "aria-label": "Views" },
-        [["", "Overview"], ["traces", "Traces"], ["register", "Register"]].map(([name, text]) =>
+        [["", "Overview"], ["jobs", "Jobs"], ["traces", "Traces"], ["register", "Register"]].map(([name, text]) =>
           h("a", { href: `#/${name}`, "aria-current": (VIEWS[view] ? view : "") === name ? "page" : null }, text)),
         this.#playground(server)),
       h("span", { class: `badge ${word === "ready" ? "good" : live ? "warn" : "bad"}`, role: "status" },

@@ -1,0 +1,1 @@
+"""Callbacks: URLs that are told when a job has ended."""

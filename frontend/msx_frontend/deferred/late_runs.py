@@ -1,0 +1,56 @@
+"""Runs of requests whose clients have left, as requests of a listener."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msx_core.service_errors import ResourceNotFound, ServiceError
+from msx_frontend.deferred.records import Deferred, LateReply
+from msx_frontend.deferred.sink import LateSink
+from msx_net.http.direct import Direct
+from msx_net.http.failures import reported
+from msx_net.http.job_reply import begin
+from msx_net.keys import ClientKey
+
+CLIENT = "job"
+"""Stands for the client's address in the access log."""
+
+Ended = Callable[[LateReply, ServiceError | None], None]
+KeyOf = Callable[[str], ClientKey | None]
+
+
+class LateRuns:
+    def __init__(self, direct: Direct, limit: int, key_of: KeyOf) -> None:
+        """`limit`: bytes of a stream that is kept; `key_of` the name of a key is that key, or None where none is
+        asked for; it raises InvalidKey."""
+        self._direct, self._limit, self._key_of = direct, limit, key_of
+
+    def prepare(self, id: str, asked: Deferred, ended: Ended, grew: Callable[[], None]) -> LateSink:
+        """The sink of a request that `submit` runs; `ended` and `grew` as LateSink calls them. Raises
+        ResourceNotFound where no model answers the path."""
+        direct = self._direct
+        known = direct.know(b"POST", asked.target, asked.headers, CLIENT, ("", 0), "1.1")
+        if known is None:
+            path = asked.target.split(b"?")[0].decode("latin-1")
+            raise ResourceNotFound(f"No model answers {path} any more.")
+
+        def logged(reply: LateReply, error: ServiceError | None) -> None:
+            direct.write_entry(((*known.asked[:-1], reply.status), id, sink.started, time.monotonic()))
+            ended(reply, error)
+
+        sink = LateSink(id, known, direct.held.hold(), self._limit, logged, grew)
+        return sink
+
+    def submit(self, sink: LateSink, owner: str, body: bytes) -> None:
+        """Run the request with the owner's key. What refuses it is its reply."""
+        known = sink.known
+        try:
+            if known.refusal is not None:
+                raise known.refusal
+            sink.hold(len(body))
+            known.use(self._key_of(owner))
+        except Exception as error:
+            sink.fail(reported(error, sink.id))
+        else:
+            begin(known.template, sink.id, body, sink)
