@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from msx_client.async_client import AsyncClient as AsyncClient
+    from msx_client.async_jobs import AsyncJob as AsyncJob
+    from msx_client.async_jobs import AsyncJobs as AsyncJobs
     from msx_client.async_models import AsyncModels as AsyncModels
     from msx_client.client import Client as Client
     from msx_client.errors import ConflictError as ConflictError
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from msx_client.errors import UnauthorizedError as UnauthorizedError
     from msx_client.errors import UnavailableError as UnavailableError
     from msx_client.errors import UnreachableError as UnreachableError
+    from msx_client.jobs import Job as Job
+    from msx_client.jobs import Jobs as Jobs
     from msx_client.models import Models as Models
     from msx_client.texts import ChatReply as ChatReply
     from msx_client.texts import Completion as Completion
@@ -38,8 +42,12 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "AsyncClient": "async_client",
+    "AsyncJob": "async_jobs",
+    "AsyncJobs": "async_jobs",
     "AsyncModels": "async_models",
     "Client": "client",
+    "Job": "jobs",
+    "Jobs": "jobs",
     "Models": "models",
     **dict.fromkeys(("ChatReply", "Completion", "Ranked", "TextPiece"), "texts"),
     **dict.fromkeys(

@@ -9,9 +9,12 @@ from contextlib import aclosing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msx_client.address import Part
+from msx_client.async_jobs import AsyncJobs
 from msx_client.async_models import AsyncModels
 from msx_client.call import HttpCall
 from msx_client.errors import MsxError
+from msx_client.job_maker import JobMaker
 from msx_client.patience import Patience
 from msx_client.sequence import AsyncRequestSequence
 from msx_client.setup import Setup
@@ -72,6 +75,11 @@ class AsyncClient:
         )
         self._calls = self._setup.calls
         self.models = AsyncModels(self._run, self._calls)
+        self.jobs, self.all_jobs = self._jobs("inference"), self._jobs("management")
+        """Jobs of the key; those of all keys, for who has the management key."""
+
+    def _jobs(self, part: Part) -> AsyncJobs:
+        return AsyncJobs(self._run, self._stream, JobMaker(self._calls, part, grpc=self._setup.address.grpc))
 
     # -- predictions --
 

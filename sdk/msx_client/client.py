@@ -9,8 +9,11 @@ from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msx_client.address import Part
 from msx_client.call import HttpCall
 from msx_client.errors import MsxError
+from msx_client.job_maker import JobMaker
+from msx_client.jobs import Jobs
 from msx_client.models import Models
 from msx_client.patience import Patience
 from msx_client.sequence import RequestSequence
@@ -72,6 +75,11 @@ class Client:
         )
         self._calls = self._setup.calls
         self.models = Models(self._run, self._calls)
+        self.jobs, self.all_jobs = self._jobs("inference"), self._jobs("management")
+        """Jobs of the key; those of all keys, for who has the management key."""
+
+    def _jobs(self, part: Part) -> Jobs:
+        return Jobs(self._run, self._stream, JobMaker(self._calls, part, grpc=self._setup.address.grpc))
 
     # -- predictions --
 

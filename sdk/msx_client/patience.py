@@ -24,6 +24,11 @@ class Patience:
         self._passing = (UnavailableError, UnreachableError, ConnectionLostError)
         self._absent = absent
 
+    @property
+    def left(self) -> float:
+        """Seconds, 0 at least."""
+        return max(self._end - time.monotonic(), 0.0)
+
     def pause(self, error: MsxError) -> float:
         """Seconds until the next look. Raises the error if it does not pass, DeadlineError when the time is over."""
         if not isinstance(error, self._passing) and not (self._absent and isinstance(error, NotFoundError)):
