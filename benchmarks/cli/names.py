@@ -25,6 +25,7 @@ MODULES = {
     "parallel": "benchmarks.parallel.parallel",
     "memory": "benchmarks.memory.memory",
     "console": "benchmarks.console.console",
+    "jobs": "benchmarks.jobs.jobs",
     "client": "benchmarks.client.client",
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",
