@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from msx_core.service_errors import ServiceError
-from msx_frontend.deferred.book import Accepted
+from msx_frontend.deferred.book import Accepted, WantedJob
 from msx_frontend.deferred.callbacks.errors import WrongCallback
 from msx_frontend.deferred.errors import KeyInUse, WrongIdempotencyKey
 from msx_frontend.deferred.records import Deferred, kept_headers
@@ -88,7 +88,7 @@ class Acceptance:
         """Goes on to the end, also where the client has left."""
         owner, _, key = twin
         try:
-            accepted = await self._runner.accept(asked, wished.path, owner, key, callback=wished.callback)
+            accepted = await self._runner.accept(asked, WantedJob(wished.path, owner, key, wished.callback))
         except Exception as error:
             sink.fail(reported(error, ""))
         else:

@@ -41,6 +41,19 @@ Also = Callable[[Records, float], None]
 """Changes further records within a change; the second argument is until when its job is kept."""
 
 
+class WantedJob(NamedTuple):
+    """A job that is to be accepted. `path`: of its route; `owner`: the name of the key that makes it."""
+
+    path: str
+    owner: str
+    key: str = ""
+    """Its Idempotency-Key, or ""."""
+    callback: str = ""
+    """The URL that is told of its end, or ""."""
+    parts: Mapping[str, bytes] = {}  # a NamedTuple's default, which nothing changes
+    """Further parts of its record."""
+
+
 class Kept(NamedTuple):
     """A job as it is on the disk. `created` and `expires` in seconds since the epoch."""
 
@@ -75,21 +88,13 @@ class JobBook:
         """The file of the store."""
         return self._store.path
 
-    async def accept(
-        self,
-        asked: Deferred,
-        path: str,
-        owner: str,
-        key: str = "",
-        further: Mapping[str, bytes] | None = None,
-        callback: str = "",
-    ) -> Accepted:
-        """Write the request to the disk, with further parts. `key`: its Idempotency-Key, or ""; `callback`: the URL
-        that is told of its end, or "". Raises KeyOfAnotherBody, and StoreUnavailable where there is no room."""
-        parts = {REQUEST: encode(asked), **(further or {})}
+    async def accept(self, asked: Deferred, wanted: WantedJob) -> Accepted:
+        """Write the request to the disk. Raises KeyOfAnotherBody, and StoreUnavailable where there is no room."""
+        owner, key = wanted.owner, wanted.key
+        parts = {REQUEST: encode(asked), **wanted.parts}
         digest = body_digest(asked.body)
         twin = idempotency_id(owner, asked.target, key) if key else ""
-        record = _record(path, owner, twin, callback)
+        record = _record(wanted, twin)
 
         def write(records: Records) -> Accepted:
             if twin and (known := self._known(records, twin, owner, digest)) is not None:
@@ -183,8 +188,9 @@ class JobBook:
         return None if found is None else _kept(found)
 
 
-def _record(path: str, owner: str, note: str, callback: str) -> Record:
-    head = encode(JobHead(path=path, note=note, callback=Delivery(url=callback) if callback else None))
+def _record(wanted: WantedJob, note: str) -> Record:
+    owner, callback = wanted.owner, Delivery(url=wanted.callback) if wanted.callback else None
+    head = encode(JobHead(path=wanted.path, note=note, callback=callback))
     return Record(kind=KIND, id=new_job_id(), owner=owner, created=time.time(), expires=ENDLESS, head=head)
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from functools import partial
 
 from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
-from msx_frontend.deferred.book import Accepted, JobBook, Kept
+from msx_frontend.deferred.book import Accepted, JobBook, Kept, WantedJob
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
 from msx_frontend.deferred.ends import AGAIN_AFTER, AGAIN_AT_MOST, JobEnds, failure
 from msx_frontend.deferred.entry import Entry
@@ -82,19 +81,11 @@ class DeferredJobs:
         if self.callbacks is not None:
             await self.callbacks.close()
 
-    async def accept(
-        self,
-        asked: Deferred,
-        path: str,
-        owner: str,
-        key: str = "",
-        further: Mapping[str, bytes] | None = None,
-        callback: str = "",
-    ) -> Accepted:
+    async def accept(self, asked: Deferred, wanted: WantedJob) -> Accepted:
         """Write the request to the disk, to be run: also where the client leaves. Raises as `JobBook.accept` does."""
 
         async def accept() -> Accepted:
-            accepted = await self.book.accept(asked, path, owner, key, further, callback)
+            accepted = await self.book.accept(asked, wanted)
             if accepted.is_new:
                 self.add(accepted.job)
             return accepted

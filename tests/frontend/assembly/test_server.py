@@ -13,6 +13,7 @@ import pytest
 from msx_core.start_errors import StartError
 from msx_frontend.assembly.server import Server
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
+from msx_frontend.deferred.book import WantedJob
 from msx_frontend.deferred.records import Deferred
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -94,7 +95,8 @@ def test_a_server_that_ends_starts_no_further_jobs(
             jobs = server.front.jobs
             assert jobs is not None
             await end(server, 0.0)
-            jobs.add((await jobs.book.accept(Deferred(b"/predictions/m", [], b""), "/predictions/m", "", "")).job)
+            asked = Deferred(b"/predictions/m", [], b"")
+            jobs.add((await jobs.book.accept(asked, WantedJob("/predictions/m", ""))).job)
             assert not jobs.is_busy
 
     run(test())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.deferred.book import Accepted, JobBook
+from msx_frontend.deferred.book import Accepted, JobBook, WantedJob
 from msx_frontend.deferred.records import Deferred, LateReply
 from msx_frontend.store.records import Records
 from msx_frontend.store.store import Store
@@ -28,7 +28,7 @@ def nothing(records: Records, expires: float) -> None:
 
 
 async def accept(book: JobBook, key: str = "k") -> Accepted:
-    return await book.accept(Deferred(b"/p", [], b"x"), "/p", "ann", key)
+    return await book.accept(Deferred(b"/p", [], b"x"), WantedJob("/p", "ann", key))
 
 
 def test_an_idempotency_key_is_forgotten_with_its_job(store: Store) -> None:

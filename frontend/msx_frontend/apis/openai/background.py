@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from msx_frontend.deferred.book import Kept
+from msx_frontend.deferred.book import Kept, WantedJob
 from msx_frontend.deferred.records import Deferred, LateReply, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.deferred.sink import LateSink
@@ -42,7 +42,7 @@ class BackgroundResponses:
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers]
         asked = Deferred(PATH.encode(), kept_headers(headers, unpacked=True), request.body)
         parts = {OUTLINE: msgspec.json.encode(outline)}
-        accepted = await self._jobs.accept(asked, PATH, owner_of_key(request.asker), "", parts)
+        accepted = await self._jobs.accept(asked, WantedJob(PATH, owner_of_key(request.asker), parts=parts))
         return _response(outline, accepted.job, None)
 
     async def find(self, id: str, owner: str) -> Response | None:
