@@ -41,6 +41,7 @@ def test_json_is_indented_by_two_as_torchserve_does() -> None:
         (2**70, 2**70),
         (["\ud800"], ["\ud800"]),
         ({1: "int key"}, {"1": "int key"}),
+        ({"inside": b"\x00\xff"}, {"inside": "AP8="}),
     ],
 )
 def test_arrays_tensors_and_odd_values_become_json(value: Any, tree: Any) -> None:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.assembly.pid_file import PidFile
 from msx_frontend.cli.main import main
+from msx_frontend.cli.subcommands.linking import NAMES
 from msx_frontend.config.load import load_server_config
 from msx_frontend.config.server_config import ServerConfig
 from tests.deploy.command_line import image_environment
@@ -89,6 +91,35 @@ def test_it_runs_as_nobody_in_particular() -> None:
     assert [one.rest for one in final_stage() if one.word == "VOLUME"] == ["/var/lib/msx-serve"]
     environment = next(one.rest for one in final_stage() if one.word == "ENV")
     assert "MSX_STATE_DIR=/var/lib/msx-serve" in environment
+
+
+def test_torchserves_commands_have_their_names() -> None:
+    (build,) = [one for one in of("RUN") if "pip wheel" in one]
+    links = dict(re.findall(r"([\w-]+)=(msx-[\w-]+)", build))
+    assert links == NAMES
+
+
+def test_folders_are_those_of_torchserves_image(tmp_path: Path) -> None:
+    home = "/home/model-server"
+    (make,) = [one for one in of("RUN") if "useradd" in one]
+    assert {f"{home}/{name}" for name in ("model-store", "wf-store", "logs")} <= set(make.split())
+    assert re.search(rf"useradd .*--home-dir {home} .*model-server", make)
+    assert [one.rest for one in final_stage() if one.word == "WORKDIR"] == [home]
+    text = (CONTAINER / "config.properties").read_text()
+    assert f"model_store={home}/model-store\nworkflow_store={home}/wf-store\n" in text
+    copied = next(rest for rest in of("COPY") if "config.properties" in rest)
+    assert copied.endswith(f"{home}/config.properties")
+
+
+def test_the_queue_is_as_long_as_everywhere(tmp_path: Path) -> None:
+    given = {"model_store": tmp_path, "workflow_store": tmp_path}
+    config, _ = load_server_config(given, CONTAINER / "config.properties", image_environment())
+    assert config.job_queue_size == ServerConfig().job_queue_size == 100
+
+
+def test_temporary_files_lie_in_tmp() -> None:
+    assert not {"TMPDIR", "TEMP", "TMP"} & image_environment().keys()
+    assert PidFile(image_environment()).path.parent == Path("/tmp")
 
 
 def test_its_health_is_asked_without_a_key() -> None:

@@ -16,6 +16,8 @@ from msx_net.tls.listeners import ListenerTls
 
 FRAMING = 64
 """Bytes that a response may have beyond its payload."""
+MAX_HEADERS = 16 << 10
+"""Bytes of the headers of a call, with 32 more for each (RFC 9113 §6.5.2)."""
 
 
 class GrpcListenError(StartError):

@@ -124,6 +124,12 @@ def test_a_default_handler_by_the_model_it_is_for(handler: str, serialized: str 
     )
 
 
+def test_torchserves_own_insides_are_not_there() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("msx_torchserve.packages.ts.model_service")
+    assert not hasattr(importlib.import_module("msx_torchserve.packages.ts.service"), "Service")
+
+
 def test_torch_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     message = (

@@ -125,6 +125,15 @@ def test_runtimes(server: RunningServer, runtime: str) -> None:
     assert server.describe("timed")["runtime"] == "python3"
 
 
+def test_a_library_of_runtime_lsp_fails_to_load(server: RunningServer) -> None:
+    """There are no C++ workers: the registration is taken, and its workers say what is missing."""
+    path = torch_archive(server.store, "native", {"libh.so": b"\x7fELF"}, runtime="LSP", handler="libh:Handler")
+    reply = register(server, path.name)
+    message = "Failed to start workers for model native version: 1.0"
+    assert_error(reply, 500, "InternalServerException", message, exact=False)
+    assert "libh" in reply.json()["message"]
+
+
 def test_a_folder_with_only_a_folder_in_it(server: RunningServer) -> None:
     """As SageMaker mounts them."""
     (server.store / "mounted").mkdir()

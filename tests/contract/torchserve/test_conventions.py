@@ -80,6 +80,15 @@ def test_headers_of_a_stream(server: RunningServer) -> None:
     assert reply.headers["transfer-encoding"] == "chunked"
 
 
+@pytest.mark.parametrize("target", ["/ping", "/predictions/headers", "/absent"])
+def test_names_of_headers_are_in_lower_case(inference: httpx.Client, target: str) -> None:
+    body = b'{"headers": {"X-Own": "7"}}'
+    head = f"POST {target} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    _, headers, _ = answer_to(inference, head.encode() + body)
+    assert [name for name in headers if name != name.lower()] == []
+    assert ("x-own" in headers) == ("predictions" in target), "a handler's own, too"
+
+
 def test_below_400_the_connection_is_kept(inference: httpx.Client) -> None:
     request = b"POST /predictions/echo HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\n"
     with connected(inference) as connection:
@@ -177,6 +186,13 @@ def test_an_unknown_model(server: RunningServer) -> None:
 )
 def test_malformed_http(inference: httpx.Client, request_: bytes) -> None:
     assert_malformed(inference, request_)
+
+
+def test_a_request_without_a_host(inference: httpx.Client) -> None:
+    """RFC 9112 demands one of HTTP/1.1; TorchServe does not."""
+    line, _, body = answer_to(inference, b"GET /ping HTTP/1.1\r\n\r\n")
+    assert line.startswith("HTTP/1.1 400 ")
+    assert b"A request of HTTP/1.1 has one header Host" in body
 
 
 @pytest.mark.parametrize("listener", ["management", "metrics"])

@@ -172,6 +172,12 @@ def test_older_routes(two_versions: RunningServer, path: str, version: str, meth
     assert found["version"] == version
 
 
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/explanations/report", "/invocations?model_name=report"])
+def test_explanations_and_invocations_ignore_the_method(server: RunningServer, path: str, method: str) -> None:
+    assert reported(server.inference.request(method, path, content=b"x"))["fields"]["body"] == ["bytearray", "x"]
+
+
 @pytest.mark.parametrize("path", ["/models/report/run", "/models/report", "/models", "/a/b/c/predict"])
 def test_another_suffix(server: RunningServer, path: str) -> None:
     assert_error(server.inference.post(path), 404, "ResourceNotFoundException", RESOURCE_NOT_FOUND)

@@ -5,6 +5,7 @@ contract#http-conventions, contract#security
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import ssl
@@ -39,6 +40,7 @@ def test_pem(tmp_path: Path) -> None:
         assert server.metrics.get("/metrics").status_code == 200
         refuses_plain_http(server)
         refuses_old_tls(server)
+        speaks_tls_1_3(server)
         assert "READY" in status_of(server)
 
 
@@ -46,7 +48,16 @@ def refuses_plain_http(server: RunningServer) -> None:
     """TorchServe answers 403; here the connection ends."""
     with connected(server) as sock:
         sock.sendall(b"GET /ping HTTP/1.1\r\nhost: x\r\n\r\n")
-        assert not sock.recv(1000).startswith(b"HTTP/1.1 200")
+        assert not said_before_the_end(sock).startswith(b"HTTP/")
+
+
+def said_before_the_end(sock: socket.socket) -> bytes:
+    """At most an alert of TLS."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := sock.recv(1000):
+            said += piece
+    return said
 
 
 def connected(server: RunningServer) -> socket.socket:
@@ -62,6 +73,14 @@ def refuses_old_tls(server: RunningServer) -> None:
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
     with connected(server) as sock, pytest.raises(ssl.SSLError):
         context.wrap_socket(sock)
+
+
+def speaks_tls_1_3(server: RunningServer) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with connected(server) as sock, context.wrap_socket(sock) as tls:
+        assert tls.version() == "TLSv1.3"
 
 
 def status_of(server: RunningServer) -> str:

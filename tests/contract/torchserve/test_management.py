@@ -667,6 +667,8 @@ def test_the_model_api_is_off_by_default(tmp_path: Path) -> None:
         for reply in (register(server, model_name="x"), server.management.delete("/models/echo")):
             assert_error(reply, 405, "MethodNotAllowedException", METHOD_NOT_ALLOWED, exact=False)
             assert "--enable-model-api" in reply.json()["message"]
+        for reply in (server.management.post("/workflows?url=w.war"), server.management.delete("/workflows/w")):
+            assert_error(reply, 405, "MethodNotAllowedException", METHOD_NOT_ALLOWED, exact=False)
         assert scale(server, min_worker=1, synchronous="true").status_code == 200
         assert server.management.put("/models/echo/1.0/set-default").status_code == 200
         assert server.describe("echo")["loadedAtStartup"] is True

@@ -109,12 +109,16 @@ def test_batch_size_reaches_the_handler(gates: Gates) -> None:
 def test_all_other_keys_are_the_handlers(gates: Gates) -> None:
     config = (
         "handler: {profile: true, model_path: x}\nmicro_batching: {micro_batch_size: 4}\nmine: [1, two, {a: null}]\n"
+        "pt2: {compile: {enable: true, backend: inductor}}\npippy: {rpc_timeout: 1800}\ndeepspeed: {config: ds.json}\n"
     )
     registered(gates.server, config, workers=1)
     assert gates.ask("m", "a").json()["config"] == {
         "handler": {"profile": True, "model_path": "x"},
         "micro_batching": {"micro_batch_size": 4},
         "mine": [1, "two", {"a": None}],
+        "pt2": {"compile": {"enable": True, "backend": "inductor"}},
+        "pippy": {"rpc_timeout": 1800},
+        "deepspeed": {"config": "ds.json"},
     }
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.contract.torchserve.grpc_client import INFERENCE, stub_of
 from tests.contract.torchserve.setup import Setup
 from tests.contract.torchserve.shapes import METHOD_NOT_ALLOWED, assert_error, assert_json, assert_status
 from tests.e2e.server import RunningServer, new_store, wait_until
@@ -296,9 +297,24 @@ def test_any_method(ready: RunningServer, method: str) -> None:
     assert ready.inference.request(method, "/wfpredict/single").text == "m1(body=)"
 
 
+@pytest.mark.parametrize("method", ["Predictions", "StreamPredictions"])
+def test_over_grpc(ready: RunningServer, method: str) -> None:
+    """By the name of the workflow, as that of a model; TorchServe has none of it."""
+    with stub_of(ready, INFERENCE) as stub:
+        call = getattr(stub, method)
+        answer = call(model_name="chain", input={"body": b"x"})
+        found = b"".join(reply.prediction for reply in (answer if method == "StreamPredictions" else [answer]))
+        assert found == b"post(body=m1(body=pre(body=x)))"
+
+
 @pytest.mark.parametrize("path", ["/wfpredict", "/wfpredict/"])
 def test_without_a_name(server: RunningServer, path: str) -> None:
     assert server.inference.post(path).json()["type"] == "ResourceNotFoundException"
+
+
+def test_nothing_may_follow_the_name(ready: RunningServer) -> None:
+    reply = ready.inference.post("/wfpredict/single/1.0")
+    assert (reply.status_code, reply.json()["type"]) == (404, "ResourceNotFoundException")
 
 
 def test_inputs_are_those_of_predictions(ready: RunningServer) -> None:

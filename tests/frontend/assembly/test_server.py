@@ -85,6 +85,15 @@ def test_a_server_starts_and_stops(tmp_path: Path) -> None:
     assert left == {"models", "server.lock", "state.db"}
 
 
+def test_the_limit_of_mindspore_servings_requests_is_a_key(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with AsyncExitStack() as parts:
+            server = await started(config_of(tmp_path, max_enqueued_requests=7), parts)
+            assert server.models.context.registry.enqueued.limit == 7
+
+    run(test())
+
+
 @pytest.mark.parametrize("end", [Server.drain, Server.hand_over])
 def test_a_server_that_ends_starts_no_further_jobs(
     tmp_path: Path, end: Callable[[Server, float], Awaitable[None]]

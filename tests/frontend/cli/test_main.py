@@ -36,6 +36,15 @@ def test_a_unique_beginning_of_a_flag_is_the_flag(flag: str) -> None:
     assert (done.exit_code, done.stdout[:15]) == (0, "MSX Version is ")
 
 
+@pytest.mark.parametrize("flag", ["--plugins-path", "--ppath"])
+def test_a_folder_of_plugins_has_two_flags(flag: str, tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    absent = str(tmp_path / "absent")
+    done = CliRunner().invoke(main, ["--foreground", "--model-store", str(tmp_path / "store"), flag, absent])
+    assert done.exit_code == 1
+    assert "absent" in done.stderr
+
+
 def test_what_is_unique_among_torchserves_flags_is_one_of_them() -> None:
     """`--status` and `--state-dir` begin so, too."""
     done = CliRunner().invoke(main, ["--version", "--sta"])

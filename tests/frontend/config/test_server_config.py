@@ -294,6 +294,12 @@ def test_the_state_folder_by_flag_variable_and_file(write: Write) -> None:
     assert quiet(env={"MSX_STATE_DIR": ""}).state_dir is None
 
 
+def test_headers_of_sequences_have_the_names_of_their_keys() -> None:
+    names = [f"ts_header_key_sequence_{end}" for end in ("id", "start", "end")]
+    config = ServerConfig(**dict(zip(names, ("a", "b", "c"), strict=True)))  # type: ignore[arg-type]
+    assert config.sequence_keys == ("a", "b", "c")
+
+
 def test_models_that_are_to_be_loaded_have_another_key(write: Write) -> None:
     assert message(file=write("models=a.mar")).endswith("; load_models names what is loaded at the start")
     assert not message(file=write("models={")).endswith("at the start")

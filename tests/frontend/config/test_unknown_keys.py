@@ -54,6 +54,14 @@ def test_a_key_is_shown_in_part(tmp_path: Path) -> None:
     assert load(tmp_path, f"{'x' * 1000}=1\n").unknown[0].key == "x" * 80
 
 
+def test_variables_of_java_and_of_intels_extension_have_no_effect(tmp_path: Path) -> None:
+    """TorchServe reads them besides its keys."""
+    gone = {"JAVA_HOME": "/opt/java", "TS_BENCHMARK": "true", "TS_IPEX_ENABLE": "true", "TS_IPEX_GPU_ENABLE": "true"}
+    for text in ("", "enable_envvars_config=true\n"):
+        with_them, without = load(tmp_path, text, **gone), load(tmp_path, text)
+        assert (with_them.config, with_them.notices, with_them.unknown) == (without.config, without.notices, ())
+
+
 def test_variables_that_are_near_to_one_of_ours(tmp_path: Path) -> None:
     variables = {"TS_JOB_QUEUE_SISE": "7", "TS_SOMETHING_ELSE": "1", "TS_JOB_QUEUE_SIZE": "8"}
     found = load(tmp_path, "enable_envvars_config=true\n", **variables)

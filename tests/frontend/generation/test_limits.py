@@ -76,6 +76,12 @@ TOO_MUCH: list[tuple[str, dict[str, Any], str, str]] = [
         "max_message_parts",
     ),
     (CHAT, {"messages": USER, "tools": [TOOL] * 4}, "tools", "max_tools"),
+    (
+        CHAT,
+        {"messages": USER, "chat_template_kwargs": {"a": "abcd"}},
+        "chat_template_kwargs",
+        "max_template_values_size",
+    ),
     (CHAT, {"messages": USER, "stop": ["a"] * 4}, "stop", "max_stop_sequences"),
     (TEXT, {"prompt": "x", "stop": ["abcd"]}, "stop", "max_stop_length"),
     (TEXT, {"prompt": "x", "logit_bias": dict.fromkeys("1234", 1)}, "logit_bias", "max_logit_bias"),

@@ -132,6 +132,20 @@ def test_the_background_log_is_moved_aside_when_it_is_full(tmp_path: Path) -> No
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["msx.log", *(f"msx.log.{n + 1}" for n in range(KEPT))]
 
 
+def test_a_log_of_torchserves_name_is_moved_aside_at_100_mb_and_five_are_kept(tmp_path: Path) -> None:
+    set_up_logging(None, io.StringIO(), tmp_path)
+    log, path = logging.getLogger("msx.server"), tmp_path / "ts_log.log"
+    for number in range(KEPT + 2):
+        os.truncate(path, (100 << 20) - 10)
+        log.warning("line %d", number)
+        assert path.stat().st_size < 1000
+    assert sorted(one.name for one in tmp_path.glob("ts_log.log*")) == [
+        "ts_log.log",
+        *(f"ts_log.log.{n}" for n in range(1, 6)),
+    ]
+    assert (tmp_path / "ts_log.log.5").stat().st_size == (100 << 20) - 10
+
+
 def _modes(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
 

@@ -210,6 +210,15 @@ def test_torchserves_times_are_microseconds() -> None:
     assert seen["ts_inference_latency_microseconds"] == pytest.approx(16e6, rel=0.1)
 
 
+def test_worker_thread_time_is_from_the_queue_to_the_workers_beginning() -> None:
+    """Time of a batch with the worker, less the worker's own time for it."""
+    metrics = ServerMetrics()
+    model = ModelMetrics(metrics, "m", "1.0")
+    model.jobs_ended([ended(started=2)])
+    model.batch(1, 5.25)
+    assert exposed(metrics)["WorkerThreadTime", "Level=Host"] == pytest.approx(750, abs=20)
+
+
 def test_batches() -> None:
     metrics = ServerMetrics()
     model = ModelMetrics(metrics, "m", "1.0")

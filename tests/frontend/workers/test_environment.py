@@ -35,6 +35,17 @@ def test_a_rank_of_a_group_has_torchruns_variables(rank: int, world_size: int) -
     assert "RANK_TABLE_FILE" not in env, "they meet without one"
 
 
+def test_a_rank_finds_no_agent_of_torchrun() -> None:
+    env = environment(rank=1, world_size=2, meets=True)
+    assert not [name for name in env if name.startswith(("GROUP_", "ROLE_", "TORCHELASTIC_"))]
+
+
+def test_variables_of_nccl_are_inherited() -> None:
+    given = {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "3", "NCCL_DEBUG": "INFO"}
+    assert given.items() <= environment(given, rank=1, world_size=2, meets=True).items()
+    assert not given.keys() & environment(rank=1, world_size=2, meets=True).keys(), "torch has its own default"
+
+
 def test_the_headers_of_sequences() -> None:
     env = environment({"TS_REQUEST_SEQUENCE_ID": "inherited"}, sequence_keys=SequenceKeys("a", "b", "c"))
     assert SequenceKeys.from_env(env) == ("a", "b", "c")

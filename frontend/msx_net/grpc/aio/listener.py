@@ -7,8 +7,9 @@ import grpc
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.listen import bind, open_all
 from msx_net.grpc.aio.handlers import generic_handlers
-from msx_net.grpc.listen import GrpcListen, GrpcServed
+from msx_net.grpc.listen import MAX_HEADERS, GrpcListen, GrpcServed
 from msx_net.grpc.served import served_methods
+from msx_net.http2.limits import Limits
 from msx_net.tls.identity import TlsIdentity
 from msx_net.tls.listeners import ListenerTls
 
@@ -79,6 +80,9 @@ def options(listen: GrpcListen, limits: ConnectionLimits) -> list[tuple[str, int
         ("grpc.so_reuseport", 0),  # on, a second server would silently share the port
         ("grpc.max_receive_message_length", listen.max_request_size),
         ("grpc.max_send_message_length", listen.largest_response),
+        ("grpc.max_concurrent_streams", Limits.max_streams),
+        ("grpc.max_metadata_size", MAX_HEADERS),  # above it, and below the next one, grpc refuses calls by chance
+        ("grpc.absolute_max_metadata_size", MAX_HEADERS),
         ("grpc.keepalive_time_ms", int(limits.http2_ping_interval * 1000)),
         ("grpc.keepalive_timeout_ms", int(limits.http2_ping_timeout * 1000)),
         ("grpc.keepalive_permit_without_calls", 1),

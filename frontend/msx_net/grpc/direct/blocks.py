@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 from msx_net.grpc.codes import Code
 from msx_net.grpc.direct.compression import ACCEPTED
+from msx_net.grpc.listen import MAX_HEADERS
 from msx_net.grpc.metadata import REQUEST_ID, Metadata
 from msx_net.grpc.refused import NotACall, Refused
 from msx_net.http2.header_blocks import encode_field, encode_headers
@@ -38,10 +39,6 @@ def trailers(code: Code, message: str, metadata: Metadata) -> bytes:
 def escaped(message: str) -> bytes:
     """As `grpc-message` carries it: UTF-8, percent-encoded but for printable ASCII."""
     return quote(message.encode(errors="replace"), safe=_PLAIN).encode()
-
-
-MAX_HEADERS = 16 << 10
-"""Bytes of the headers of a call, with 32 more for each (RFC 9113 §6.5.2); what grpc allows at most."""
 
 
 def refusal(refused: Refused) -> bytes:

@@ -8,9 +8,9 @@ from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.listen import bind_unix, listen, open_all
 from msx_net.connections.open_connections import ListenerConnections
 from msx_net.connections.wind_down import abort, shut_down, stop_accepting
-from msx_net.grpc.direct.blocks import HEADERS_TOO_LARGE, MAX_HEADERS
+from msx_net.grpc.direct.blocks import HEADERS_TOO_LARGE
 from msx_net.grpc.direct.port_calls import PortCalls
-from msx_net.grpc.listen import GrpcListen, GrpcServed
+from msx_net.grpc.listen import MAX_HEADERS, GrpcListen, GrpcServed
 from msx_net.http2.connection import Http2Protocol
 from msx_net.http2.limits import Limits, windows
 from msx_net.listening.bind import kept_name

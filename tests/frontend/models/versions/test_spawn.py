@@ -169,8 +169,10 @@ def test_items_of_a_sequence_are_not_isolated() -> None:
     assert not spec_of({"isolateBatchErrors": False}).load.isolate_batch_errors
 
 
-def test_the_environment() -> None:
-    spec = only_rank({"msrun": {"OMP_NUMBER_THREADS": 2}}, env={"A": "1", "B": "2"}, blacklist_env_vars=re.compile("A"))
+@pytest.mark.parametrize("section", ["msrun", "torchrun"])
+def test_the_environment(section: str) -> None:
+    config = {section: {"OMP_NUMBER_THREADS": 2}}
+    spec = only_rank(config, env={"A": "1", "B": "2"}, blacklist_env_vars=re.compile("A"))
     assert "A" not in spec.env
     assert spec.env["B"] == "2"
     assert spec.env["OMP_NUM_THREADS"] == "2"

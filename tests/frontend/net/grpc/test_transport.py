@@ -80,7 +80,7 @@ def test_metadata_that_is_too_large() -> None:
     async def test(served: Served) -> None:
         error = await failure(served.predict(request(), metadata=(("a", "x" * 20_000),)))
         assert error.code() is StatusCode.RESOURCE_EXHAUSTED
-        call = served.predict(request(), metadata=(("a", "x" * 4_000),))
+        call = served.predict(request(), metadata=(("a", "x" * 15_000),))
         answer(await served.registry.next_job(), b"fits")
         assert (await call).prediction == b"fits"
 
@@ -104,6 +104,32 @@ def test_many_calls_at_once() -> None:
             job = await served.registry.next_job()
             answer(job, job.fields[0].data)
         assert [(await call).prediction for call in calls] == [b"%d" % number for number in range(300)]
+
+    with_server(test)
+
+
+def test_a_thousand_calls_of_one_connection_and_the_next_one_waits() -> None:
+    async def test(served: Served) -> None:
+        calls = [served.predict(request(data=b"%d" % number)) for number in range(1001)]
+        jobs = [await served.registry.next_job() for _ in range(1000)]
+        assert served.registry.idle
+        answer(jobs[0], jobs[0].fields[0].data)
+        jobs.append(await served.registry.next_job())
+        for job in jobs[1:]:
+            answer(job, job.fields[0].data)
+        assert [(await call).prediction for call in calls] == [b"%d" % number for number in range(1001)]
+
+    with_server(test)
+
+
+def test_responses_are_never_compressed() -> None:
+    """A client that could take them compressed, as grpc's can."""
+
+    async def test(served: Served) -> None:
+        call = served.predict(request(data=b"x" * 1000), compression=grpc.Compression.Gzip)
+        answer(await served.registry.next_job(), b"y" * 100_000)
+        assert (await call).prediction == b"y" * 100_000
+        assert dict(await call.initial_metadata()).get("grpc-encoding", "identity") == "identity"
 
     with_server(test)
 
