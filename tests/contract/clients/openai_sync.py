@@ -307,6 +307,10 @@ def check_responses_that_are_kept():
     assert (again.previous_response_id, again.store) == (first.id, True)
     texts = [item.content[0].text for item in client.responses.input_items.list(again.id, order="asc", limit=2)]
     assert texts == ["one two", "one two", "three"]
+    named = [{"type": "item_reference", "id": first.output[0].id}, {"role": "user", "content": "four"}]
+    by_name = client.responses.create(model="parrot", input=named)
+    texts = [item.content[0].text for item in client.responses.input_items.list(by_name.id, order="asc")]
+    assert texts == ["one two", "four"]
     client.responses.delete(first.id)
     refused = must.raises(openai.NotFoundError, lambda: client.responses.retrieve(first.id))
     assert refused.code == "response_not_found"

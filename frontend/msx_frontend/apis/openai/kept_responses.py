@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from msx_core.text_limits import TextLimits, too_much
+from msx_frontend.apis.openai.item_references import ANSWERED, GIVEN, ReferencedItems, has_references
 from msx_frontend.config import ServerConfig
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_frontend.store.errors import StoreUnavailable
@@ -42,7 +43,7 @@ class KeptResponses:
         now, id = time.time(), str(response["id"])
         record = Record(kind=KIND, id=id, owner=owner, created=now, expires=now + self._days * DAY)
         shown = [_shown(id, number, item) for number, item in enumerate(items)]
-        parts = {"response": msgspec.json.encode(response), "input": msgspec.json.encode(shown)}
+        parts = {ANSWERED: msgspec.json.encode(response), GIVEN: msgspec.json.encode(shown)}
 
         def write(records: Records) -> None:
             records.delete(KIND, id, owner)  # of a job that runs again
@@ -57,20 +58,20 @@ class KeptResponses:
 
     async def response(self, id: str, owner: str) -> bytes:
         """The response as JSON. Raises UnknownResponse, StoreUnavailable."""
-        (found,) = await self._parts(id, owner, "response")
+        (found,) = await self._parts(id, owner, ANSWERED)
         return found
 
     async def items(self, id: str, owner: str) -> list[Item]:
         """The items that it answers, with those of the responses before it. Raises UnknownResponse,
         StoreUnavailable."""
-        (found,) = await self._parts(id, owner, "input")
+        (found,) = await self._parts(id, owner, GIVEN)
         items: list[Item] = msgspec.json.decode(found)
         return items
 
     async def conversation(self, id: str, owner: str, limits: TextLimits) -> list[Item]:
         """The items that it answers, and its own. Raises WrongParameter, StoreUnavailable."""
         try:
-            response, given = await self._parts(id, owner, "response", "input")
+            response, given = await self._parts(id, owner, ANSWERED, GIVEN)
         except UnknownResponse as error:
             raise WrongParameter("previous_response_id", error.message) from None
         size = len(response) + len(given)
@@ -83,6 +84,22 @@ class KeptResponses:
             raise WrongParameter("previous_response_id", f"its conversation: {text}")
         return items
 
+    async def referenced(self, items: list[Item], owner: str) -> list[Item]:
+        """The items of a request, with those that are kept in the places of their references. Raises WrongParameter,
+        StoreUnavailable."""
+        if not has_references(items):
+            return items
+        now = time.time()
+
+        def read(records: Records) -> list[Item]:
+            def part(id: str, name: str) -> bytes | None:
+                return None if records.find(KIND, id, owner, now) is None else records.part(KIND, id, name)
+
+            why_gone = f"its response {self._why_gone}"
+            return ReferencedItems(part, self._largest, why_gone).resolve(items)
+
+        return await self._store.run(read)
+
     async def delete(self, id: str, owner: str) -> None:
         """Raises UnknownResponse, StoreUnavailable."""
         if not await self._store.delete(KIND, id, owner):
@@ -94,11 +111,15 @@ class KeptResponses:
             raise self._unknown(id)
         return found
 
-    def _unknown(self, id: str) -> UnknownResponse:
-        return UnknownResponse(
-            f"There is no response {id[:100]!r}: it was not kept, is older than {self._days:g} days "
-            "(responses_store_days), had to make room for newer ones (responses_store_size), or another key made it."
+    @property
+    def _why_gone(self) -> str:
+        return (
+            f"was not kept, is older than {self._days:g} days (responses_store_days), had to make room for newer ones "
+            "(responses_store_size), or another key made it."
         )
+
+    def _unknown(self, id: str) -> UnknownResponse:
+        return UnknownResponse(f"There is no response {id[:100]!r}: it {self._why_gone}")
 
 
 def _shown(id: str, number: int, item: Item) -> Item:

@@ -1,11 +1,15 @@
 """The events of a streamed response: items that open, grow and close, one after the other, all numbered."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall
 from msx_frontend.apis.openai.response_tools import FunctionName
 from msx_frontend.generation import replies
+
+NUMBER = re.compile(r"[-_]\d{1,6}$")
+"""The place of an item behind the id of its response."""
 
 
 def message_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
@@ -18,11 +22,11 @@ def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, A
     return {"id": f"rs_{id}", "type": "reasoning", "status": status, "summary": [], "content": content}
 
 
-def call_item(call: ToolCall, function: FunctionName, status: str = "completed") -> dict[str, Any]:
+def call_item(id: str, call: ToolCall, function: FunctionName, status: str = "completed") -> dict[str, Any]:
     """`function`: its name and namespace as the client knows them."""
     namespace = {"namespace": function.namespace} if function.namespace else {}
     return {
-        "id": f"fc_{call.id.removeprefix('call_')}",
+        "id": f"fc_{id}",
         "type": "function_call",
         "status": status,
         "call_id": call.id,
@@ -30,6 +34,17 @@ def call_item(call: ToolCall, function: FunctionName, status: str = "completed")
         "arguments": call.arguments,
         **namespace,
     }
+
+
+def item_id(response: str, place: int) -> str:
+    """The id of an item of a response, without its kind: `responses_of` reads it."""
+    return f"{response}-{place}" if place else response
+
+
+def responses_of(id: str) -> list[str]:
+    """The ids, without their prefix, of responses that the item with this id may be in: as output or as input."""
+    own = id.partition("_")[2]
+    return list(dict.fromkeys((own, NUMBER.sub("", own))))
 
 
 class ResponseEvents:
@@ -124,7 +139,7 @@ class ResponseEvents:
 
     @property
     def _item_id(self) -> str:
-        return f"{self._id}-{len(self.items)}" if self.items else self._id
+        return item_id(self._id, len(self.items))
 
     def _in_output(self, kind: str, **members: Any) -> bytes:
         return self.event(kind, output_index=len(self.items), **members)
@@ -136,11 +151,10 @@ class ResponseEvents:
         return self._in_output(kind, item_id=f"rs_{self._item_id}", content_index=0, **members)
 
     def _in_call(self, kind: str, **members: Any) -> bytes:
-        item = self._call_item(self._call)["id"] if self._call is not None else ""
-        return self._in_output(kind, item_id=item, **members)
+        return self._in_output(kind, item_id=f"fc_{self._item_id}", **members)
 
     def _call_item(self, call: ToolCall, status: str = "completed") -> dict[str, Any]:
-        return call_item(call, self._function_of(call.name), status)
+        return call_item(self._item_id, call, self._function_of(call.name), status)
 
 
 def _thought_part(text: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from msx_frontend.apis.openai.item_references import kind_of
 from msx_frontend.apis.openai.response_tools import LISTS, FunctionName, ResponseTools
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.images.finder import ImageFinder
@@ -16,7 +17,6 @@ Item = dict[str, Any]
 CALLS = {"local_shell_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
 """Calls of tools that a client runs and this server does not offer, and the members that are their arguments."""
 OUTPUTS = ("function_call_output", "custom_tool_call_output", *(f"{kind}_output" for kind in CALLS))
-REFERENCE = "item_reference"
 
 
 class ItemReader:
@@ -35,7 +35,7 @@ class ItemReader:
             self._read(f"{place}[{number}]", item)
 
     def _read(self, place: str, item: Item) -> None:
-        kind = item.get("type") or ("message" if "role" in item else REFERENCE if "id" in item else "")
+        kind = kind_of(item)
         if not isinstance(kind, str) or not kind:
             raise WrongParameter(f"{place}.type", "expected the type of an item, as a text")
         if kind == "message":
@@ -51,8 +51,6 @@ class ItemReader:
             self._call(item, kind.removesuffix("_call"), item.get(CALLS[kind]))
         elif kind in OUTPUTS:
             self._output(place, item)
-        elif kind == REFERENCE:
-            raise WrongParameter(place, "this server does not keep the item: send the item itself")
         elif kind not in LISTS:
             self.ignored.append(place)
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from msx_core.generation import FinishReason, Usage
 from msx_core.tool_calls.parts import ToolCallReader
-from msx_frontend.apis.openai.response_events import ResponseEvents, call_item, message_item, reasoning_item
+from msx_frontend.apis.openai.response_events import (
+    ResponseEvents,
+    call_item,
+    item_id,
+    message_item,
+    reasoning_item,
+)
 from msx_frontend.apis.openai.response_tools import ResponseTools
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.generation.calls import parts_of
@@ -100,8 +106,9 @@ class ResponseStream:
 def items_of_message(id: str, message: Message, given: ResponseTools) -> list[dict[str, Any]]:
     items = [reasoning_item(id, message.reasoning)] if message.reasoning else []
     if message.content or not (items or message.calls):
-        items.append(message_item(id, message.content))
-    return [*items, *(call_item(call, given.function(call.name)) for call in message.calls)]
+        items.append(message_item(item_id(id, len(items)), message.content))
+    places = enumerate(message.calls, len(items))
+    return [*items, *(call_item(item_id(id, place), call, given.function(call.name)) for place, call in places)]
 
 
 def _shown(tool: dict[str, Any]) -> dict[str, Any]:

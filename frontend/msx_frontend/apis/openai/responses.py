@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msx_core.generation import GENERATE, Capabilities
 from msx_core.request_ids import new_request_id
 from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundReply, BackgroundResponses, is_late
+from msx_frontend.apis.openai.item_references import REFERENCE, has_references, kind_of
 from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses
 from msx_frontend.apis.openai.response_items import ItemReader
 from msx_frontend.apis.openai.response_shape import ResponseShape, ResponseStream, items_of_message
@@ -33,6 +34,13 @@ from msx_net.keys import owner_of_key
 Keep = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]
 
 
+class GivenItems(NamedTuple):
+    """Items of the conversation that a request goes on with, and its own."""
+
+    earlier: list[dict[str, Any]]
+    own: list[dict[str, Any]]
+
+
 class Responses:
     """`kept` is None where the server keeps no responses, `background` where it defers no requests."""
 
@@ -41,24 +49,26 @@ class Responses:
 
     def answer(self, request: TextRequest) -> StreamedTextReply | CompleteTextReply | BackgroundReply:
         asked = request.read(ResponsesRequest)
-        earlier = self._earlier(request, asked)
+        earlier, own = self._given(request, asked)
         if asked.stream:
             request.will_stream()
         request.names = NAMES
         version, adapter, name = request.directory.find_adapted(asked.model, GENERATE)
-        images, given = request.image_finder(version), ResponseTools(asked.tools, asked.input, request.api.limits)
+        images, given = request.image_finder(version), ResponseTools(asked.tools, own, request.api.limits)
         request.names = {**given.places, **NAMES}
         items = ItemReader(images, given)
-        chat = chat_request(asked, given, items, earlier)
+        items.read(earlier, "previous_response_id")
+        items.read(own, "input")
+        chat = chat_request(asked, given, items.messages)
         tools = asked_tools(chat)
         request.names = response_names(chat, tools, given)
-        own = [*responses_ignored(asked, keeps=self._kept is not None), *given.ignored, *items.ignored]
-        request.ignored = [*chat_ignored(chat, tools, version), *own, *images.ignored]
+        unused = [*responses_ignored(asked, keeps=self._kept is not None), *given.ignored, *items.ignored]
+        request.ignored = [*chat_ignored(chat, tools, version), *unused, *images.ignored]
         request.session = asked.prompt_cache_key or ""
         generation = Generation(version, [chat_generation(chat, version, tools, images, adapter)], request.api.limits)
         offered = version.schema.capabilities or Capabilities()
         reader = reader_of(tools, offered, chat.template_values, reasoning=asked.include_reasoning)
-        keep = self._keep_of(request, asked, [*earlier, *items_of(asked)])
+        keep = self._keep_of(request, asked, [*earlier, *own])
         late = asked.background is True and is_late(request)
         id = request.id if keep is None or late else new_request_id()
         shape = ResponseShape(asked, id, name, kept=keep is not None)
@@ -82,20 +92,22 @@ class Responses:
             raise WrongParameter("background", "not with stream: ask for the response until it has ended")
         return self._background
 
-    def _earlier(self, request: TextRequest, asked: ResponsesRequest) -> list[dict[str, Any]]:
-        """The conversation of `previous_response_id`, once it is read. Raises ReadFirst, WrongParameter."""
-        if not asked.previous_response_id:
-            return []
+    def _given(self, request: TextRequest, asked: ResponsesRequest) -> GivenItems:
+        """Read first what is kept of it. Raises ReadFirst, WrongParameter."""
+        own = items_of(asked)
+        if not asked.previous_response_id and not has_references(own):
+            return GivenItems([], own)
         if self._kept is None:
-            raise WrongParameter("previous_response_id", f"{NOT_KEPT} Send the whole conversation as input.")
+            raise _not_kept(asked, own)
         if request.earlier is None:
-            raise ReadFirst(partial(self._read_earlier, request, asked.previous_response_id))
-        earlier: list[dict[str, Any]] = request.earlier
-        return earlier
+            raise ReadFirst(partial(self._read, self._kept, request, asked))
+        read: GivenItems = request.earlier
+        return read
 
-    async def _read_earlier(self, request: TextRequest, id: str) -> None:
-        assert self._kept is not None
-        request.earlier = await self._kept.conversation(id, owner_of_key(request.asker), request.api.limits)
+    async def _read(self, kept: KeptResponses, request: TextRequest, asked: ResponsesRequest) -> None:
+        owner, id = owner_of_key(request.asker), asked.previous_response_id
+        earlier = await kept.conversation(id, owner, request.api.limits) if id else []
+        request.earlier = GivenItems(earlier, await kept.referenced(items_of(asked), owner))
 
     def _keep_of(self, request: TextRequest, asked: ResponsesRequest, items: list[dict[str, Any]]) -> Keep | None:
         """Keeps the response before it is sent; None where it is not kept. Its id is the server's own: clients choose
@@ -110,6 +122,13 @@ class Responses:
                 request.ignore(["store"])
 
         return keep
+
+
+def _not_kept(asked: ResponsesRequest, own: list[dict[str, Any]]) -> WrongParameter:
+    if asked.previous_response_id:
+        return WrongParameter("previous_response_id", f"{NOT_KEPT} Send the whole conversation as input.")
+    place = next(number for number, item in enumerate(own) if kind_of(item) == REFERENCE)
+    return WrongParameter(f"input[{place}]", f"{NOT_KEPT} Send the item itself.")
 
 
 async def _keep_end(keep: Keep, stream: ResponseStream) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 import msgspec
 
 from msx_core.generation.wire import Natural, Positive
-from msx_frontend.apis.openai.response_items import ItemReader
 from msx_frontend.apis.openai.response_tools import ResponseTools, choice_of
 from msx_frontend.generation.chat_request import ChatRequest, client_names
 from msx_frontend.generation.conversation_fields import ConversationFields
@@ -69,10 +68,8 @@ def response_names(chat: ChatRequest, tools: Tools, given: ResponseTools) -> dic
     return {**names, **client_names(chat, tools, names)}
 
 
-def chat_request(
-    asked: ResponsesRequest, given: ResponseTools, items: ItemReader, earlier: list[dict[str, Any]]
-) -> ChatRequest:
-    """`earlier` are the items of the conversation that the request goes on with. Raises WrongParameter."""
+def chat_request(asked: ResponsesRequest, given: ResponseTools, messages: list[dict[str, Any]]) -> ChatRequest:
+    """`messages` are those of its items. Raises WrongParameter."""
     _check(asked)
     sampling = {name: getattr(asked, name) for name in ConversationFields.__struct_fields__}
     sampling["n"] = None
@@ -82,11 +79,9 @@ def chat_request(
     if asked.text is not None and asked.text.format is not None:
         sampling["response_format"] = asked.text.format
     choice, tools = choice_of(asked.tool_choice, given)
-    items.read(earlier, "previous_response_id")
-    items.read(items_of(asked), "input")
     return ChatRequest(
         **sampling,
-        messages=[*_instructions(asked), *items.messages],
+        messages=[*_instructions(asked), *messages],
         max_completion_tokens=asked.max_output_tokens,
         tools=tools,
         tool_choice=choice,

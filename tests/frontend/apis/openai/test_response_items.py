@@ -125,10 +125,12 @@ def test_reasoning_without_texts_is_none(wrong: Any) -> None:
     assert "reasoning_content" not in messages[-1]
 
 
-def test_a_reference_to_an_item_is_refused() -> None:
+def test_a_reference_to_an_item_is_refused_where_none_are_kept() -> None:
     async def test(item: dict[str, Any]) -> None:
-        error = (await refused(Speaker([words("a")]), PATH, {"input": [item]}, 400))["error"]
-        assert error["message"].startswith("input[0]: this server does not keep the item")
+        error = (await refused(Speaker([words("a")]), PATH, {"input": [TAKEN[0][0], item]}, 400))["error"]
+        assert error["param"] == "input[1]"
+        assert "responses_store=true" in error["message"]
+        assert error["message"].endswith("Send the item itself.")
 
     run(test({"type": "item_reference", "id": "msg_1"}))
     run(test({"id": "msg_1"}))
