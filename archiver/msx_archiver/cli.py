@@ -74,7 +74,7 @@ class _Group(AbbreviatedOptions, click.Group):
 )
 @click.option("--llm-serving", type=_FILE, help="The yaml of a model of llm-serving: packs what it names.")
 @click.option("--huggingface", type=_FILE, help="With --llm-serving: this folder in Hugging Face's layout instead.")
-@click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, …; {rank} in it counts from 0.")
+@click.option("--serialized-file", help="Weights: .mindir, .ckpt, .safetensors, .gguf, …; {rank} in it counts from 0.")
 @click.option("--model-file", help="Python file that defines the network.")
 @click.option("--extra-files", help="Comma-separated files, globs, and folders whose content is added.")
 @click.option("-r", "--requirements-file", help="requirements.txt; the server can install it.")

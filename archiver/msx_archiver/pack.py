@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msx_archiver.copying import Progress, Watch, unwatched
 from msx_archiver.errors import PackError
@@ -22,7 +23,8 @@ def pack(options: PackOptions, *, warn: Warn = silent, watch: Watch = unwatched)
     the same bytes. Raises PackError; then nothing is left behind and nothing was replaced.
     """
     check_options(options)
-    return archived(options, options.model_name, lambda: collect(options), warn, watch)
+    with TemporaryDirectory(prefix="msx-pack-") as made:
+        return archived(options, options.model_name, lambda: collect(options, Path(made)), warn, watch)
 
 
 def archived(options: PackOptions, name: str, collected: Callable[[], ModelSources], warn: Warn, watch: Watch) -> Path:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msx_archiver.errors import PackError
 from msx_archiver.extra_files import expand_extra_files
+from msx_archiver.gguf.packed import gguf_files
 from msx_archiver.groups import check_group
 from msx_archiver.members import path_problem
 from msx_archiver.model_files import check_model_files, check_stage_files
@@ -22,6 +23,7 @@ from msx_archiver.weights import find_weights, serialized_name
 from msx_core.file_kinds import LFS_POINTER, head_of
 from msx_core.group_config import GROUP_CONFIG
 from msx_core.manifest import ModelEntry
+from msx_core.model_families import GENERATES
 
 if TYPE_CHECKING:
     from msx_core.config import ModelConfig
@@ -69,8 +71,9 @@ class ModelSources(FileSet):
     model: ModelEntry
 
 
-def collect(options: PackOptions) -> ModelSources:
-    """Finds and checks all files that the options name. Raises PackError; nothing is written."""
+def collect(options: PackOptions, made: Path) -> ModelSources:
+    """Finds and checks all files that the options name; `made` is a folder for those that are made of others. Raises
+    PackError."""
     if not options.handler:
         return _collect_stages(options)
     is_library = options.runtime == "LSP"
@@ -86,6 +89,10 @@ def collect(options: PackOptions) -> ModelSources:
     config = _config(options)
     if config.stages is not None:
         raise PackError("--handler: the config file has stages, which name their own handlers: leave --handler out.")
+    if handler.name == GENERATES:
+        files, warnings = gguf_files(sources.files, made)
+        sources.add(files.items(), "--serialized-file")
+        sources.warnings += warnings
     if not is_library:
         groups = sources.files.get(GROUP_CONFIG)
         check_model_files(handler, config.raw.get("model"), options)

@@ -16,11 +16,12 @@ class FileKind(NamedTuple):
     remedy: str = ""
 
 
-MINDIR, CKPT, SAFETENSORS = ".mindir", ".ckpt", ".safetensors"
+MINDIR, CKPT, SAFETENSORS, GGUF = ".mindir", ".ckpt", ".safetensors", ".gguf"
 _WANTED = {
     MINDIR: FileKind("a MindIR file", "export the network by mindspore.export(…, file_format='MINDIR')"),
     CKPT: FileKind("a checkpoint of MindSpore", "write it by mindspore.save_checkpoint"),
     SAFETENSORS: FileKind("a safetensors file", "write the weights as safetensors"),
+    GGUF: FileKind("a GGUF model", "convert the model by convert_hf_to_gguf.py of llama.cpp"),
 }
 """The files that are expected, by their endings, and how they are made."""
 _PAGE = FileKind("an HTML page", "download it again")
@@ -28,7 +29,6 @@ _POINTER = FileKind("a pointer of Git LFS, not the file itself", "run `git lfs p
 _BINARY = {
     LFS_POINTER: _POINTER,
     b"IMOD": FileKind("an OM model, compiled for one kind of Ascend device"),
-    b"GGUF": FileKind("a GGUF model"),
     b"\x89HDF\r\n": FileKind("an HDF5 file"),
     b"PK\x03\x04": FileKind("a zip file, as PyTorch's checkpoints are"),
     b"\x80\x02": FileKind("a pickle, as PyTorch's older checkpoints are"),
@@ -72,6 +72,8 @@ def _own_ending(head: bytes) -> str | None:
     whose first field is the name of a tensor."""
     if head[8:10] == b'{"':
         return SAFETENSORS
+    if head[:4] == b"GGUF":
+        return GGUF
     if head[:1] != b"\n":
         return None
     first = next((at for at in range(1, min(11, len(head))) if head[at] < 128), len(head)) + 1

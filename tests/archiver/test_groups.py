@@ -43,7 +43,7 @@ def packed(
         model_file="net.py" if handler == "checkpoint" else None,
         extra_files="config.json,tokenizer.json" if handler == "text_generation" else extra_files,
     )
-    return collect(options).warnings
+    return collect(options, Path("made")).warnings
 
 
 def refused(

@@ -19,9 +19,13 @@ THREE = f"{NET}class Other(nn.Cell): ...\nclass Third(nn.Cell): ...\n"
 STAGES = "stages:\n  a: {handler: checkpoint, serializedFile: w.ckpt, modelFile: net.py}\n"
 
 
+def collected(**options: str) -> None:
+    collect(PackOptions(model_name="m", **options), Path("made"))  # type: ignore[arg-type]
+
+
 def refused(**options: str) -> str:
     with pytest.raises(PackError) as caught:
-        collect(PackOptions(model_name="m", **options))  # type: ignore[arg-type]
+        collected(**options)
     return str(caught.value)
 
 
@@ -57,7 +61,7 @@ def test_a_handler_of_users_knows_its_own_formats(in_folder: InFolder, name: str
     content = {"w.ckpt": b"PK\x03\x04", "w.xml": b"<?xml", "w.gz": b"\x1f\x8b"}[name]
     in_folder(h__py=HANDLER)
     Path(name).write_bytes(content)
-    collect(PackOptions(model_name="m", handler="h.py", serialized_file=name))
+    collected(handler="h.py", serialized_file=name)
 
 
 def test_a_pointer_among_the_extra_files(in_folder: InFolder) -> None:
@@ -72,13 +76,13 @@ def test_networks_of_which_none_is_named(in_folder: InFolder, handler: str) -> N
     in_folder(net__py=THREE, w__ckpt=PARAMETER, c__yaml="model: {class: Other}")
     options = {"handler": handler, "serialized_file": "w.ckpt", "model_file": "net.py"}
     assert "found Net, Other, Third: name one as `model: {class: …}` in --config-file." in refused(**options)
-    collect(PackOptions(model_name="m", config_file="c.yaml", **options))  # type: ignore[arg-type]
+    collected(config_file="c.yaml", **options)
 
 
 def test_a_stage_is_checked_as_a_model_is(in_folder: InFolder) -> None:
     in_folder(net__py=THREE, w__ckpt=PARAMETER, c__yaml=STAGES)
     assert refused(config_file="c.yaml").startswith("--config-file: stages.a: net.py: expected a function create()")
     Path("net.py").write_text(NET)
-    collect(PackOptions(model_name="m", config_file="c.yaml"))
+    collected(config_file="c.yaml")
     Path("w.ckpt").write_bytes(ONNX)
     assert "--config-file: stages.a: w.ckpt is not a checkpoint of MindSpore" in refused(config_file="c.yaml")

@@ -172,6 +172,7 @@ PAGES = {
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
     "docs/wrong-answers.md": Needs(net_and_checkpoint, mindspore=True, long=True),
+    "examples/chat/README.md": Needs(example("chat"), mindspore=True, long=True),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True, long=True),
     "examples/forecast/README.md": Needs(example("forecast"), mindspore=True, long=True),
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),

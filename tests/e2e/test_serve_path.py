@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from msx_client import Client
+from msx_client import ChatReply, Client
 from tests.e2e.server import wait_until
+from tests.e2e.test_pages import FEW_GRAPHS
 from tests.forked import ForkingPopen, run_forked
+from tests.gguf_models import small
 from tests.mindspore_scripts import run_mindspore
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
@@ -41,10 +43,17 @@ class Served:
     def wait_said(self, words: str, times: int = 1) -> None:
         wait_until(lambda: self.said.count(words) >= times, words, lambda: self.said)
 
-    def ask(self, model: str) -> bytes:
+    def chat(self, model: str, text: str) -> ChatReply:
+        with self._client() as client:
+            return client.chat(model, [{"role": "user", "content": text}], temperature=0)
+
+    def _client(self) -> Client:
         found = re.search(r"predict +(http://[^/]+)/", self.said)
         assert found is not None
-        with Client(found[1], key_file=self._folder / "key_file.json") as client:
+        return Client(found[1], key_file=self._folder / "key_file.json")
+
+    def ask(self, model: str) -> bytes:
+        with self._client() as client:
             answer = client.predict(model, b"x")
         return answer if isinstance(answer, bytes) else str(answer).encode()
 
@@ -166,3 +175,16 @@ def test_a_mindir(tmp_path: Path) -> None:
         (line,) = [line.strip() for line in server.said.splitlines() if line.strip().startswith("curl ")]
         done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
         assert json.loads(done.stdout) == {"output_0": [[1.0, 1.0]]}
+
+
+@pytest.mark.mindspore
+def test_a_gguf_file(tmp_path: Path) -> None:
+    """A model whose weights are zeros says its first token, which ends the text."""
+    pytest.importorskip("mindspore")
+    small(tmp_path / "small.gguf")
+    write(tmp_path / "model-config.yaml", FEW_GRAPHS)
+    with served(tmp_path, "small.gguf") as server:
+        server.wait_said("small is ready.")
+        assert "small.gguf (a language model in a GGUF file)" in server.said
+        reply = server.chat("small", "yes")
+    assert (reply.content, reply.finish_reason) == ("", "stop")

@@ -102,7 +102,7 @@ def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> Deco
     if quantisation is None:
         return config
     own = msgspec.structs.replace(quantisation, fused=holders(config.fused))
-    return msgspec.structs.replace(config, quantised=own)
+    return msgspec.structs.replace(config, quantised=own, rotary_pairs=config.rotary_pairs or own.rotary_pairs)
 
 
 def _of_heads(size: int) -> dict[str, tuple[Any, ...]]:

@@ -48,7 +48,7 @@ def estimate(request: SizingRequest) -> Sizing:
         keys=[*served_by(group, request.texts, context), *_more_keys(memory)],
         notes=list(_notes(memory, group)),
         remedies=[],
-        refusal=_refusal(product, config),
+        refusal=_refusal(product),
     )
     if not sizing.fits and sizing.refusal is None:
         changes = remedies(config, group, request.texts, context, memory.fits)
@@ -56,11 +56,10 @@ def estimate(request: SizingRequest) -> Sizing:
     return _timed(sizing, config, product.peaks, group)
 
 
-def _refusal(product: Product, config: DecoderConfig) -> str | None:
-    """Why the engine would not load the model on the device."""
+def _refusal(product: Product) -> str | None:
+    """Why the engine would not load a model on the device."""
     try:
         product.device.check(product.name)
-        product.device.check_model(config)
     except HandlerLoadError as error:
         return str(error)
     return None
@@ -70,7 +69,7 @@ def _config(request: SizingRequest) -> DecoderConfig:
     folder = Path(request.folder)
     config = read_config(folder)
     check_generates(config)
-    if any(folder.glob("*.safetensors*")):
+    if any((*folder.glob("*.safetensors*"), *folder.glob("*.gguf"))):
         with Checkpoint(folder, config):
             pass
     if request.dtype is None:

@@ -38,6 +38,8 @@ def _saved(config: DecoderConfig, parallel: Parallel, layer: int) -> Iterator[tu
 
 def _widened(config: DecoderConfig, name: str, form: LinearFormat, target: str) -> bool:
     """The layer's weights become numbers when they are loaded."""
+    if target != "CPU" and not form.grouped_for_npus:
+        return True
     if name.startswith("self_attn."):
         return config.latent is not None
     return ".experts." in name and not form.by_output and (target != "CPU" or form.ordered)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msx_archiver.servable import YAML
+from msx_core.file_kinds import GGUF
 from msx_core.mindir import answers_beside
 from msx_core.start_errors import StartError
 
@@ -40,7 +41,7 @@ class Guess:
 def is_unpacked(path: Path) -> bool:
     """Whether it is served as it is: what torchserve's users name (archives, and their folders) is not."""
     if path.is_file():
-        return path.suffix in (MINDIR, PYTHON)
+        return path.suffix in (MINDIR, PYTHON, GGUF)
     return path.is_dir() and not (path / MANIFEST).exists()
 
 

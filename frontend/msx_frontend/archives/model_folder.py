@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from msx_archiver.linked_checkpoint import CONFIG, linked_checkpoint
+from msx_archiver.linked_gguf import gguf_in, linked_gguf
 from msx_archiver.linked_servable import linked, linked_servable, write_manifest
 from msx_archiver.servable import YAML
 from msx_core.manifest import MANIFEST_PATH, ModelEntry
@@ -25,6 +26,9 @@ def made_folder(path: Path, target: Path, weights: Path | None = None) -> str:
     if weights is None and path.is_dir() and (path / CONFIG).is_file() and any(path.glob("*.safetensors*")):
         linked_checkpoint(path, name_of(path), target)
         return "a language or embedding model in Hugging Face's layout"
+    if weights is None and (file := gguf_in(path)) is not None:
+        linked_gguf(file, name_of(path), target)
+        return "a language model in a GGUF file"
     found = guess(path, weights)
     linked(((name, file) for name, file in found.files.items() if not name.startswith(MANIFEST)), target)
     write_manifest(

@@ -123,7 +123,7 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     "--huggingface",
     multiple=True,
     metavar="NAME=DIR",
-    help="Serve the language model in DIR, a folder in Hugging Face's layout, under NAME; several.",
+    help="Serve the language model in DIR, a folder in Hugging Face's layout or a *.gguf, under NAME; several.",
 )
 @click.option(
     "--llm-serving",
@@ -194,9 +194,9 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
 def main(ctx: click.Context, /, **options: Any) -> None:
     """Serve MindSpore models packed by msx-archiver.
 
-    `msx-serve PATH` serves a net.mindir, a handler.py, a net.py with --weights net.ckpt or a folder as it is, in the
-    foreground: a model in Hugging Face's layout, a servable, or a handler with its model-config.yaml. So are
-    hf://org/name, modelscope://org/name, s3://bucket/prefix and obs://bucket/prefix (extra hub).
+    `msx-serve PATH` serves a net.mindir, a model.gguf, a handler.py, a net.py with --weights net.ckpt or a folder as it
+    is, in the foreground: a model in Hugging Face's layout, a servable, or a handler with its model-config.yaml. So
+    are hf://org/name, modelscope://org/name, s3://bucket/prefix and obs://bucket/prefix (extra hub).
     Without --foreground, `msx-serve` returns as soon as the server answers; with --wait, when its models do.
 
     \b

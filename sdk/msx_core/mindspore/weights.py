@@ -1,4 +1,4 @@
-"""Parts of tensors from memory-mapped files, safetensors or MindSpore's `.ckpt`: only what is used is read."""
+"""Parts of tensors from memory-mapped files, safetensors, GGUF or MindSpore's `.ckpt`: only what is used is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msx_core.errors import HandlerLoadError
-from msx_core.file_kinds import CKPT, SAFETENSORS, head_of, mistaken
+from msx_core.file_kinds import CKPT, GGUF, SAFETENSORS, head_of, mistaken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +21,8 @@ INDEX = "model.safetensors.index.json"
 
 
 class Weights:
-    """One `.safetensors` or `.ckpt` file, an index of several (`model.safetensors.index.json`), or a folder with one.
+    """One `.safetensors`, `.ckpt` or `.gguf` file, an index of several (`model.safetensors.index.json`), or a folder
+    with one.
 
     A context manager: the files are open until it ends. `import mindspore` must have happened: it gives NumPy its
     bfloat16. `called`: the file's name in messages, where `path` has another one. Raises HandlerLoadError for a file
@@ -79,21 +80,22 @@ def part(size: int, parts: int, index: int) -> slice:
 def _find(path: Path) -> Path:
     candidates = [path / INDEX, path / "model.safetensors"] if path.is_dir() else [path]
     found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    found = found or _only_ckpt(path)
+    found = found or _only(path, CKPT, _PARTS) or _only(path, GGUF, _MODELS)
     if found is None:
         names = " nor ".join(map(str, candidates))
         raise HandlerLoadError(f"neither {names} exists" if len(candidates) > 1 else f"{names} does not exist")
     return found
 
 
-def _only_ckpt(folder: Path) -> Path | None:
-    """Hidden files are none. Raises HandlerLoadError for several, which are the parts of several ranks."""
-    found = sorted(file for file in folder.glob(f"*{CKPT}") if not file.name.startswith("."))
+_PARTS = "checkpoints: expected one, of all ranks together; make it with mindspore.transform_checkpoints"
+_MODELS = "GGUF files: expected one; keep the one that is to be served"
+
+
+def _only(folder: Path, ending: str, several: str) -> Path | None:
+    """Hidden files are none. Raises HandlerLoadError for several."""
+    found = sorted(file for file in folder.glob(f"*{ending}") if not file.name.startswith("."))
     if len(found) > 1:
-        raise HandlerLoadError(
-            f"{found[0].name} and {len(found) - 1} more checkpoints: expected one, of all ranks together; make it with "
-            "mindspore.transform_checkpoints"
-        )
+        raise HandlerLoadError(f"{found[0].name} and {len(found) - 1} more {several}")
     return found[0] if found else None
 
 
@@ -110,6 +112,8 @@ def _open_file(called: str, path: Path) -> Any:
         from msx_core.mindspore.ckpt import CkptFile
 
         return CkptFile(path)
+    if path.suffix == GGUF:
+        return _open_gguf(called, path)
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -118,3 +122,13 @@ def _open_file(called: str, path: Path) -> Any:
         return safe_open(str(path), framework="np")
     except (SafetensorError, OSError) as error:
         raise HandlerLoadError(f"{called or path.name} is not a safetensors file: {error}") from None
+
+
+def _open_gguf(called: str, path: Path) -> Any:
+    from msx_core.gguf.errors import GgufError
+    from msx_core.gguf.tensors import GgufFile
+
+    try:
+        return GgufFile(path)
+    except (GgufError, OSError) as error:
+        raise HandlerLoadError(f"{called or path.name} cannot be read: {error}") from None

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from msx_llm.kernels.ascend.blocks import block_size_of
 from msx_llm.kernels.ascend.environment import set_variables
-from msx_llm.kernels.ascend.groups import check_group
 from msx_llm.kernels.ascend.peaks import PEAKS
 from msx_llm.kernels.ascend.soc import check_soc, soc_name
 from msx_llm.kernels.device import DevicePeaks
@@ -29,10 +28,6 @@ class AscendDevice:
 
     def check(self, product: str | None = None) -> None:
         check_soc(soc_name() if product is None else f"Ascend{product}")
-
-    def check_model(self, config: DecoderConfig) -> None:
-        for form in () if config.quantised is None else config.quantised.all_formats():
-            check_group(form)
 
     def kernels(self, config: DecoderConfig) -> Kernels:
         import mindspore as ms

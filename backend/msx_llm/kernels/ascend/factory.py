@@ -52,11 +52,16 @@ class AscendKernels:
     def quantised_projections(
         self, inputs: int, outputs: Mapping[str, Projection], bias: bool, formats: Mapping[str, LinearFormat | None]
     ) -> Any:
-        return QuantisedLinears(inputs, outputs, bias, formats, self.dtype)
+        taken = {name: form if form is not None and form.grouped_for_npus else None for name, form in formats.items()}
+        if not any(taken.values()):
+            return self.projections(inputs, outputs, bias)
+        return QuantisedLinears(inputs, outputs, bias, taken, self.dtype)
 
     def quantised_row(
         self, inputs: int, outputs: int, parallel: Parallel, bias: bool, form: LinearFormat, sums: bool = True
     ) -> Any:
+        if not form.grouped_for_npus:
+            return self.row_linear(inputs, outputs, parallel, bias, sums)
         linear = QuantisedRow(form, inputs, outputs, parallel, bias, self.dtype)
         if not sums:
             linear.reduce = nn.Identity()

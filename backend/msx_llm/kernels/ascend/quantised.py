@@ -15,7 +15,6 @@ from msx_core.mindspore.layers.shards import check_divisible
 from msx_core.mindspore.loading import fill
 from msx_core.mindspore.weights import Weights, part
 from msx_llm.kernels.ascend import operators
-from msx_llm.kernels.ascend.groups import check_group
 from msx_llm.kernels.ascend.linear import FusedLinear
 from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.models.kernels import Projection
@@ -32,8 +31,6 @@ class WideningProduct(nn.Cell):  # type: ignore[misc]
     def __init__(self, form: LinearFormat, inputs: int, outputs: int, dtype: Any) -> None:
         super().__init__()
         groups = form.groups(inputs)
-        if groups > 1:
-            check_group(form)
         shape = (groups, outputs) if groups > 1 else (outputs,)
         self.codes = Parameter(initializer("zeros", (inputs, outputs), ms.int8), name="codes")
         self.scales = Parameter(initializer("zeros", shape, dtype), name="scales")

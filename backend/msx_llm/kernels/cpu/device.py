@@ -22,9 +22,6 @@ class CpuDevice:
     def check(self, product: str | None = None) -> None:
         """Every CPU will do."""
 
-    def check_model(self, config: DecoderConfig) -> None:
-        """Every model will do."""
-
     def kernels(self, config: DecoderConfig) -> Kernels:
         from msx_llm.kernels.cpu.factory import CpuKernels
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msx_llm.models.quantised import awq, compressed, gptq, modelslim
+from msx_llm.models.quantised import awq, compressed, gguf, gptq, modelslim
 from msx_llm.models.quantised.scheme import Quantisation
 from msx_sdk.errors import HandlerLoadError
 
@@ -12,6 +12,7 @@ METHODS: Mapping[str, Callable[[Mapping[str, Any]], Quantisation]] = {
     "awq": awq.configure,
     "gptq": gptq.configure,
     "compressed-tensors": compressed.configure,
+    "gguf": gguf.configure,
 }
 
 

@@ -11,6 +11,8 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Shape = tuple[int, ...]
+NPU_GROUPS = 32
+"""The number of inputs in a group is a multiple of this in `WeightQuantBatchMatmul`."""
 Activations = Literal["float", "static", "dynamic"]
 
 
@@ -95,6 +97,11 @@ class LinearFormat(msgspec.Struct, frozen=True, kw_only=True):
     activations: Activations = "float"
     brings_bias: bool = False
     """The layer's bias is that of `StaticInputs`."""
+
+    @property
+    def grouped_for_npus(self) -> bool:
+        """An NPU's operator takes the groups; else weights become numbers there."""
+        return self.group is None or self.group % NPU_GROUPS == 0
 
     @property
     def by_output(self) -> bool:

@@ -1,7 +1,7 @@
 """Which layers of a model are quantised, and how."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -24,6 +24,8 @@ class Quantisation(msgspec.Struct, frozen=True):
     """Formats by names of layers."""
     fused: Mapping[str, str] = {}
     """Names in a layer, and those of the file's linear layers that hold them beside others."""
+    rotary_pairs: bool = False
+    """Whatever the family, neighbours of a head turn together in these files."""
 
     def of(self, name: str) -> LinearFormat | None:
         """None: it is not quantised."""
@@ -35,9 +37,6 @@ class Quantisation(msgspec.Struct, frozen=True):
         if any(re.match(pattern, name) for pattern in self.kept):
             return None
         return self.formats.get(name, self.format)
-
-    def all_formats(self) -> Iterator[LinearFormat]:
-        return (form for form in (self.format, *self.formats.values()) if form is not None)
 
     @property
     def ordered(self) -> bool:

@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msx_core.file_kinds import GGUF
 from msx_core.mindir import TensorSpec, read_signature
 from msx_frontend.archives.guess import MINDIR, mindirs_in
 from msx_frontend.models.schemas.tensor_examples import example_shape, example_value
@@ -45,7 +46,7 @@ def curl(info: InstanceInfo, name: str, path: Path) -> str:
 
 def _body(path: Path) -> tuple[str, str]:
     """The command that makes a large body, if it is one, and curl's options for it."""
-    if path.is_dir() and (path / "tokenizer.json").is_file():
+    if path.suffix == GGUF or (path.is_dir() and (path / "tokenizer.json").is_file()):
         return "", _json(json.dumps({"prompt": "Once upon a time", "max_new_tokens": 20}))
     inputs = _inputs(path)
     shapes = {one.name: example_shape(one.shape) for one in inputs}

@@ -1,4 +1,5 @@
-"""`--huggingface`: language models in Hugging Face's layout, as models' folders of links for the start."""
+"""`--huggingface`: language models in Hugging Face's layout, or in a GGUF file, as models' folders of links for the
+start."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -6,6 +7,8 @@ from pathlib import Path
 
 from msx_archiver.errors import ArchiveError
 from msx_archiver.linked_checkpoint import linked_checkpoint
+from msx_archiver.linked_gguf import gguf_in, linked_gguf
+from msx_core.file_kinds import GGUF
 from msx_core.start_errors import StartError
 from msx_frontend.models.startup.servable_folders import PackedServables
 
@@ -39,11 +42,12 @@ def named_checkpoints(given: Sequence[str]) -> Iterator[tuple[str, Path]]:
 def _named(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     folder = Path(path if equals else name).resolve()
-    return (name if equals else folder.name), folder
+    return (name if equals else folder.name.removesuffix(GGUF)), folder
 
 
 def _linked(name: str, folder: Path, into: Path) -> Path:
     target = into / name
     if target.parent == into and target.is_dir():  # a name with slashes is refused below
         shutil.rmtree(target)
-    return linked_checkpoint(folder, name, target)
+    file = gguf_in(folder)
+    return linked_checkpoint(folder, name, target) if file is None else linked_gguf(file, name, target)
