@@ -49,7 +49,7 @@ class NonFinite:
 
     def check(self, encoded: bytes | bytearray, value: Any) -> None:
         """Look at the value of a reply whose JSON is `encoded`: a search for `null` is all that most replies cost."""
-        if NULL in encoded and not self._paused and (place := first_place(value)) is not None:
+        if not self._paused and (place := first_place(value, encoded)) is not None:
             self.found(place)
 
     def found(self, place: str) -> None:
@@ -74,8 +74,10 @@ non_finite = NonFinite()
 """Where the encoders of a worker report to; its model's metrics are given when it loads."""
 
 
-def first_place(value: Any) -> str | None:
-    """The member that is NaN or infinite, as `scores[3]`; None where all numbers are finite."""
+def first_place(value: Any, encoded: bytes | bytearray = NULL) -> str | None:
+    """The member that is NaN or infinite, as `scores[3]`; None where all numbers are finite. `encoded` is its JSON."""
+    if NULL not in encoded:
+        return None
     try:
         place = next(_places(value, "", 0), None)
     except Exception:  # of a handler's own types: a reply that has its JSON does not fail for what would be told
@@ -98,6 +100,8 @@ def _places(value: Any, place: str, depth: int) -> Iterator[str]:
             yield place or "its top"
     elif isinstance(value, (str, bytes, bytearray, int)) or value is None or depth > _DEEPEST:
         return
+    elif isinstance(value, msgspec.Raw):  # numbers that are JSON already
+        yield from (f"{place}[{index}]" for index, item in enumerate(msgspec.json.decode(value)) if item is None)
     elif isinstance(value, dict):
         for name, member in value.items():
             yield from _places(member, f"{place}.{name}" if place else str(name), depth + 1)

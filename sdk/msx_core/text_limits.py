@@ -15,7 +15,8 @@ from msx_core.values import Positive
 
 
 class TextLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes are bytes of the value as JSON, lengths characters, the others numbers of items."""
+    """Sizes are bytes of the value as JSON, lengths characters, the others numbers of items. `max_answers_size` is of
+    what workers answer to the texts of one request, as they send it."""
 
     max_texts_per_request: Positive = 2048
     max_texts_size: Positive = 6553500
@@ -35,6 +36,7 @@ class TextLimits(msgspec.Struct, frozen=True, kw_only=True):
     max_grammar_size: Positive = 256 << 10
     max_metadata_size: Positive = 16 << 10
     max_option_size: Positive = 16 << 10
+    max_answers_size: Positive = 16 << 20
 
 
 DEFAULT_LIMITS = TextLimits()

@@ -6,6 +6,7 @@ ServiceError
 ├── UnknownModel       no such model, and which there are
 ├── UnknownAdapter     no such adapter of a model, and which there are
 ├── UnknownResponse    no such response is kept
+├── AnswersTooLarge    what a model answers to all texts of a request
 ├── NoChatTemplate     messages for a model that takes none
 ├── IncompleteReply    the handler ended without an end of its text
 ├── FirstLoading       what the model offers is not known, and this request makes it load
@@ -33,6 +34,16 @@ DO_NOT_RETRY = ("x-should-retry", "false")
 class WrongParameter(BadRequest):
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}")
+
+
+class AnswersTooLarge(BadRequest):
+    """`limit` is in bytes."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The model's answers to the texts of this request have more than max_answers_size ({limit} bytes): send "
+            "fewer texts at once, or raise it in the server's config.properties."
+        )
 
 
 class FirstLoading(ServiceUnavailable):

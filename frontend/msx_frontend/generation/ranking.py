@@ -11,7 +11,7 @@ from msx_core.generation.classify import Scale
 from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.models.versions.model_version import ModelVersion
@@ -83,7 +83,7 @@ def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
         places = by_score(replies)[: asked.top_n]
-        tokens = count_tokens(version, replies)
+        tokens = tokens_of(replies)
         results = [
             RankedDocument(
                 index=place,

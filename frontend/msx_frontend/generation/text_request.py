@@ -295,10 +295,15 @@ class TextRequest:
 
     def answer(self, value: Any, headers: Headers) -> bytes:
         """The whole reply, as JSON, which is returned."""
-        self._jobs, data = [], _json(value)
+        data = _json(value)
+        self.send(data, headers)
+        return data
+
+    def send(self, data: bytes, headers: Headers) -> None:
+        """The whole reply, which is JSON."""
+        self._jobs = []
         own = JSON_HEADERS if not (self.ignored or headers) else [*JSON_HEADERS, *self.ignored_header(), *headers]
         self.sink.answer(200, "", own, data)
-        return data
 
     def client_error(self, error: Exception) -> ServiceError:
         """The error with the client's names of parameters. A bug of the server is logged here."""

@@ -11,9 +11,10 @@ from msx_frontend.apis.cohere.meta import meta_of
 from msx_frontend.apis.cohere.request import CohereEmbed, CohereInput
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.vectors import vector_json, vector_of
 
 PROMPTS = {
     "search_query": ("search_query", "query"),
@@ -50,7 +51,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        tokens = count_tokens(version, replies)
+        tokens = tokens_of(replies)
         found = {kind: [ENCODINGS[kind](reply) for reply in replies] for kind in kinds}
         head = {"id": request.id, "response_type": "embeddings_by_type"}
         return JsonReply({**head, "embeddings": found, "texts": texts, "meta": meta_of("2", tokens)})
@@ -103,7 +104,7 @@ def _bits(reply: EmbedReply) -> list[int]:
 
 
 ENCODINGS: dict[str, Callable[[EmbedReply], Any]] = {
-    "float": vector_of,
+    "float": vector_json,
     "base64": lambda reply: base64.b64encode(reply.embedding).decode(),
     "ubinary": _bits,
     "binary": lambda reply: [byte - 128 for byte in _bits(reply)],

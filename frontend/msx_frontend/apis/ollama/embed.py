@@ -6,9 +6,10 @@ from msx_core.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_frontend.apis.ollama.options import without_effect
 from msx_frontend.apis.ollama.request import OllamaEmbed, OllamaEmbedding, plain_name
 from msx_frontend.generation.inputs import text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.vectors import vector_json
 
 
 def embed(request: TextRequest) -> OperationReply[EmbedReply]:
@@ -22,10 +23,8 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        vectors = [vector_of(reply) for reply in replies]
-        return JsonReply(
-            {"model": asked.model, "embeddings": vectors, "prompt_eval_count": count_tokens(version, replies)}
-        )
+        vectors = [vector_json(reply) for reply in replies]
+        return JsonReply({"model": asked.model, "embeddings": vectors, "prompt_eval_count": tokens_of(replies)})
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
 
@@ -38,7 +37,6 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
     messages = [EmbedRequest(input=text) for text in text_inputs("prompt", asked.prompt)]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        count_tokens(version, replies)
-        return JsonReply({"embedding": vector_of(replies[0])})
+        return JsonReply({"embedding": vector_json(replies[0])})
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)

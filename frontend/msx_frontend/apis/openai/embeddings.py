@@ -11,9 +11,10 @@ from msx_core.generation import EMBED, Capabilities, EmbedReply, EmbedRequest
 from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.vectors import vector_json
 
 
 class EmbeddingRequest(msgspec.Struct, kw_only=True):
@@ -36,7 +37,7 @@ def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         data = [_item(number, reply, asked.encoding_format) for number, reply in enumerate(replies)]
-        tokens = count_tokens(version, replies)
+        tokens = tokens_of(replies)
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return JsonReply({"object": "list", "model": version.called(asked.model), "data": data, "usage": usage})
 
@@ -52,5 +53,5 @@ def _item(number: int, reply: EmbedReply, encoding: str | None) -> dict[str, Any
     if encoding == "base64":
         embedding: Any = base64.b64encode(reply.embedding).decode()
     else:
-        embedding = vector_of(reply)
+        embedding = vector_json(reply)
     return {"object": "embedding", "index": number, "embedding": embedding}

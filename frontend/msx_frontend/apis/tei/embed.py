@@ -9,10 +9,10 @@ from msx_core.generation.wire import Positive
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs, check_some, text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
-from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.generation.vectors import cosines, vector_json, vector_of
 
 
 class EmbedTexts(msgspec.Struct, kw_only=True):
@@ -64,7 +64,7 @@ def embed(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        return JsonReply(_vectors(version, replies), [model_header(version)])
+        return JsonReply([vector_json(reply) for reply in replies], [model_header(version)])
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
 
@@ -87,13 +87,7 @@ def similarity(request: TextRequest) -> OperationReply[EmbedReply]:
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        source, *others = _vectors(version, replies)
-        cosines = [sum(a * b for a, b in zip(source, other, strict=True)) for other in others]
-        return JsonReply(cosines, [model_header(version)])
+        source, *others = (vector_of(reply) for reply in replies)
+        return JsonReply(cosines([source], others), [model_header(version)])
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
-
-
-def _vectors(version: ModelVersion, replies: list[EmbedReply]) -> list[tuple[float, ...]]:
-    count_tokens(version, replies)
-    return [vector_of(reply) for reply in replies]

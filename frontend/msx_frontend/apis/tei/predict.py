@@ -11,7 +11,7 @@ from msx_core.generation.classify import by_label
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.ranking import scale_of
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
@@ -54,7 +54,6 @@ def predict(request: TextRequest) -> OperationReply[ClassifyReply]:
     labels = (version.schema.capabilities or Capabilities()).labels
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
-        count_tokens(version, replies)
         found = [_labels(labels, reply) for reply in replies]
         return JsonReply(found if batch else found[0], [model_header(version)])
 

@@ -10,7 +10,7 @@ from msx_core.generation.wire import Positive
 from msx_frontend.apis.tei.truncation import is_left, limit
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import check_some
-from msx_frontend.generation.operations import OperationReply, count_tokens
+from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.ranking import (
     RERANK,
     Document,
@@ -65,7 +65,6 @@ def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
     ]
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
-        count_tokens(version, replies)
         ranked = [
             RankedText(index=place, score=replies[place].scores[0], text=texts[place] if asked.return_text else UNSET)
             for place in by_score(replies)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from msx_core.generation import CLASSIFY, EMBED, Capabilities, ClassifyReply, ClassifyRequest, EmbedReply, EmbedRequest
 from msx_core.generation.classify import by_label
@@ -14,9 +16,10 @@ from msx_frontend.apis.vllm.lists import listed
 from msx_frontend.apis.vllm.request import NAMES, ClassificationRequest, PoolingRequest
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import text_inputs
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.vectors import numbers_json, vector_of
 from msx_frontend.models.versions.model_version import ModelVersion
 
 
@@ -28,7 +31,7 @@ def classify(request: TextRequest) -> OperationReply[ClassifyReply]:
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
         data = [_class(place, labels, reply.scores) for place, reply in enumerate(replies)]
-        return listed(f"classify-{request.id}", version.called(asked.model), data, count_tokens(version, replies))
+        return listed(f"classify-{request.id}", version.called(asked.model), data, tokens_of(replies))
 
     return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
 
@@ -78,7 +81,7 @@ def _vectors(request: TextRequest, asked: PoolingRequest, version: ModelVersion)
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:
-        return _pooled(request, asked, version, [vector_of(reply) for reply in replies], count_tokens(version, replies))
+        return _pooled(request, asked, version, map(vector_of, replies), tokens_of(replies))
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
 
@@ -88,7 +91,7 @@ def _scores(request: TextRequest, asked: PoolingRequest, version: ModelVersion) 
         raise WrongParameter("dimensions", "only for vectors; this model has scores")
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
-        return _pooled(request, asked, version, [reply.scores for reply in replies], count_tokens(version, replies))
+        return _pooled(request, asked, version, (reply.scores for reply in replies), tokens_of(replies))
 
     return OperationReply(version, CLASSIFY, _classified(asked, version), ClassifyReply, write)
 
@@ -108,7 +111,7 @@ def _class(place: int, labels: tuple[str, ...], scores: Sequence[float]) -> dict
 
 
 def _pooled(
-    request: TextRequest, asked: PoolingRequest, version: ModelVersion, found: list[tuple[float, ...]], tokens: int
+    request: TextRequest, asked: PoolingRequest, version: ModelVersion, found: Iterable[tuple[float, ...]], tokens: int
 ) -> JsonReply:
     data = [
         {"index": place, "object": "pooling", "data": _encoded(numbers, asked.encoding_format)}
@@ -117,7 +120,7 @@ def _pooled(
     return listed(f"pool-{request.id}", version.called(asked.model), data, tokens)
 
 
-def _encoded(numbers: tuple[float, ...], encoding: str | None) -> str | tuple[float, ...]:
+def _encoded(numbers: tuple[float, ...], encoding: str | None) -> str | msgspec.Raw:
     if encoding == "base64":
         return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
-    return numbers
+    return numbers_json(numbers)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from msx_core.generation import CLASSIFY, EMBED, ClassifyReply, ClassifyRequest, EmbedReply, EmbedRequest
@@ -11,10 +9,11 @@ from msx_core.service_errors import ModelNotFound, NotOffered
 from msx_frontend.apis.vllm.lists import listed
 from msx_frontend.apis.vllm.request import NAMES, ScoreRequest
 from msx_frontend.generation.errors import WrongParameter
-from msx_frontend.generation.operations import OperationReply, count_tokens, vector_of
+from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.ranking import RERANK
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.vectors import cosines, vector_of
 from msx_frontend.models.versions.model_version import ModelVersion
 
 PAIRS = (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
@@ -92,7 +91,7 @@ def _by_pairs(
     ]
 
     def write(replies: list[ClassifyReply]) -> JsonReply:
-        return _reply(request, asked, version, [reply.scores[0] for reply in replies], count_tokens(version, replies))
+        return _reply(request, asked, version, [reply.scores[0] for reply in replies], tokens_of(replies))
 
     return OperationReply(version, CLASSIFY, messages, ClassifyReply, write)
 
@@ -105,17 +104,10 @@ def _by_angles(
 
     def write(replies: list[EmbedReply]) -> JsonReply:
         vectors = [vector_of(reply) for reply in replies]
-        first, second = vectors[: len(sides.first)], vectors[len(sides.first) :]
-        firsts = first * len(second) if len(first) == 1 else first
-        scores = [_cosine(*pair) for pair in zip(firsts, second, strict=True)]
-        return _reply(request, asked, version, scores, count_tokens(version, replies))
+        scores = cosines(vectors[: len(sides.first)], vectors[len(sides.first) :])
+        return _reply(request, asked, version, scores, tokens_of(replies))
 
     return OperationReply(version, EMBED, messages, EmbedReply, write)
-
-
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return sum(a * b for a, b in zip(one, other, strict=True)) / lengths if lengths else 0.0
 
 
 def _reply(

@@ -53,10 +53,10 @@ def test_the_name_of_a_prompt_is_passed_on() -> None:
 
 def test_how_alike_texts_are() -> None:
     async def test() -> None:
-        speaker = Speaker([reply(0.5, 0.5), reply(1, 0), reply(0, -1)])
+        speaker = Speaker([reply(0.6, 0.8), reply(1, 0), reply(0, -2)])
         inputs = {"source_sentence": "x", "sentences": ["y", "z"]}
         asked = {"inputs": inputs, "parameters": {"prompt_name": "query"}}
-        assert (await speaker.ask("/similarity", asked)).json == [0.5, -0.5]
+        assert (await speaker.ask("/similarity", asked)).json == pytest.approx([0.6, -0.8])
         assert speaker.asked == [EmbedRequest(input=text, normalize=True, prompt_name="query") for text in "xyz"]
 
     run(test())
