@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from msx_frontend.apis.openai.kept_responses import KeptResponses
-from msx_frontend.assembly import http_front
 from msx_frontend.config import ServerConfig
 from msx_frontend.store.store import Store
 from tests.frontend.front import front_of
@@ -32,17 +30,6 @@ def test_the_console_can_be_switched_off(tmp_path: Path, enabled: bool) -> None:
         assert any(path.startswith("/console") for path in paths) == enabled
 
     run(test())
-
-
-@pytest.mark.parametrize(
-    "keys", [{"jobs": False}, {"jobs": True, "jobs_at_once": 3, "jobs_days": 2.0, "max_jobs": 7, "jobs_size": 99}]
-)
-def test_jobs_are_bounded_by_their_keys(store: Store, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]) -> None:
-    given: list[Any] = []
-    monkeypatch.setattr(http_front, "JobBook", lambda store, *bounds: given.extend(bounds))
-    monkeypatch.setattr(http_front, "DeferredJobs", lambda book, at_once, *more: given.append(at_once))
-    http_front._jobs(ServerConfig(**keys), store, None)
-    assert given == ([2.0, 7, 99, 3] if keys["jobs"] else [])
 
 
 def test_responses_are_kept_as_their_keys_say(store: Store) -> None:
