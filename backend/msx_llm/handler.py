@@ -158,6 +158,7 @@ class TextGenerator(TextGenerationHandler):
             max_input_tokens=limits.max_input,
             max_total_tokens=limits.context,
             max_concurrent=limits.max_concurrent,
+            concurrent_texts=limits.slots,
             max_best_of=limits.slots,
             max_stop_sequences=MOST_STOPS,
             max_top_tokens=MOST_TOP_TOKENS,

@@ -168,6 +168,7 @@ class VllmHandler(TextGenerationHandler):
             max_input_tokens=self.llm.longest,
             max_total_tokens=self.llm.context,
             max_concurrent=self.yaml.max_concurrent,
+            concurrent_texts=self.llm.concurrent_texts,
             max_best_of=MOST_TEXTS,
             max_stop_sequences=MOST_STOPS,
             max_top_tokens=MOST_TOP_TOKENS,

@@ -10,7 +10,8 @@ ServiceError
 │   ├── MalformedJson                          where its JSON ends to be JSON
 │   └── NotOffered                             an operation that the model's handler does not have
 ├── UnknownEncoding, EncodingSwitchedOff       its Content-Encoding
-│   └── CompressionSwitchedOff                 one that the model's service does not read
+│   ├── CompressionSwitchedOff                 one that the model's service does not read
+│   └── EncodedUpload                          that of a file, which is kept as it comes
 ├── SlowRequest                                its head or body came too slowly
 ├── InvalidKey                                 its token
 ├── ModelNotAllowed, AppNotAllowed, PriorityNotAllowed, TooManyRequests   what its key does not allow
@@ -143,6 +144,13 @@ class EncodingSwitchedOff(UnknownEncoding):
             f"Content-Encoding {encoding!r} is not decompressed here (decompress_requests=false in config.properties): "
             "send the body as it is."
         )
+
+
+class EncodedUpload(UnknownEncoding):
+    headers = (("accept-encoding", "identity"),)
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__(f"Content-Encoding {encoding!r}: a file is kept as it comes, so send it without an encoding.")
 
 
 class CompressionSwitchedOff(UnknownEncoding):

@@ -126,6 +126,12 @@ def _kserve() -> Iterator[Ask]:
 def _texts() -> Iterator[Ask]:
     for path in ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/embeddings"):
         yield from _of_texts(path, b'{"%b": "x"}' % _PROMPTS.get(path, b"prompt"), b'"model": "m", ')
+    for prefix in ("/v1", "/openai/v1"):
+        for path in ("files", "files/x", "files/x/content", "batches", "batches/x"):
+            yield Ask("GET", f"{prefix}/{path}")
+        yield Ask("DELETE", f"{prefix}/files/x")
+        for path in ("files", "batches", "batches/x/cancel"):
+            yield Ask("POST", f"{prefix}/{path}", b"{}")
     for path in ("/jobs", "/jobs/x?wait=1", "/jobs/x/result", "/jobs/x/events"):
         yield Ask("GET", path)
     yield Ask("DELETE", "/jobs/x")

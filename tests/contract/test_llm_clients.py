@@ -12,7 +12,16 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server
 
 pytestmark = [pytest.mark.e2e, pytest.mark.contract]
 
-FILES = ("openai_sync", "openai_async", "anthropic_client", "ollama_client", "hub", "langchain_client", "silent")
+FILES = (
+    "openai_sync",
+    "openai_async",
+    "openai_batches",
+    "anthropic_client",
+    "ollama_client",
+    "hub",
+    "langchain_client",
+    "silent",
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         "--models",
         "parrot.mar",
         tokens=True,
-        properties="stream_heartbeat=0.1\nresponses_store=true\njobs=true\n",
+        properties="stream_heartbeat=0.1\nresponses_store=true\njobs=true\nbatch_share=1\n",
     ) as running:
         yield running
 

@@ -18,7 +18,10 @@ from msx_frontend.apis.kserve.repository import Unsupported
 from msx_frontend.apis.plugins import app_errors
 from msx_frontend.apis.torchserve.grpc import management
 from msx_frontend.apis.torchserve.grpc.status import class_name
+from msx_frontend.batches import errors as batch_errors
 from msx_frontend.deferred import errors as job_errors
+from msx_frontend.deferred.callbacks import errors as callback_errors
+from msx_frontend.files import errors as file_errors
 from msx_frontend.generation import errors as llm_errors
 from msx_frontend.graphs.errors import NodeFailed
 from msx_frontend.management_errors import WorkersNotStarted
@@ -64,7 +67,8 @@ def test_every_module_that_adds_an_error_is_known_here() -> None:
     others -= {ServingError.__name__}  # MindSpore Serving's own numbers and statuses: see test_grpc beside its API
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in OF_CONNECTIONS}
     others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == app_errors.__name__}
-    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ == job_errors.__name__}
+    of_late_work = {module.__name__ for module in (job_errors, callback_errors, file_errors, batch_errors)}
+    others -= {e.__name__ for e in subclasses(ServiceError) if e.__module__ in of_late_work}
     assert others == {
         StoreUnavailable.__name__,
         reply_buffer.ReaderTooSlow.__name__,

@@ -179,6 +179,11 @@ class Llm:
     def model_type(self) -> str:
         return str(self._config.hf_config.model_type)
 
+    @property
+    def concurrent_texts(self) -> int:
+        """Texts of one step, at most."""
+        return int(self._engine.vllm_config.scheduler_config.max_num_seqs)
+
     def describe(self) -> dict[str, Any]:
         """The engine's settings that follow from the model and the machine."""
         cache, parallel = self._engine.vllm_config.cache_config, self._engine.vllm_config.parallel_config
@@ -186,7 +191,7 @@ class Llm:
             "vllm_version": vllm.__version__,
             "dtype": str(self._config.dtype).removeprefix("torch."),
             "context_length": self.context,
-            "concurrent_texts": self._engine.vllm_config.scheduler_config.max_num_seqs,
+            "concurrent_texts": self.concurrent_texts,
             "kv_cache_memory_bytes": cache.kv_cache_memory_bytes,
             "device": current_platform.device_type,
             **{name: size for name in SIZES if (size := getattr(parallel, name)) > 1},

@@ -35,8 +35,8 @@ from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.apis.traffic.family import traffic
 from msx_frontend.apis.vllm.family import vllm
 from msx_frontend.apis.workflows.family import workflow_management, workflow_predictions
+from msx_frontend.assembly.late_work import LateWork
 from msx_frontend.config import ServerConfig
-from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.keys.tokens import Tokens
 from msx_frontend.metrics import ServerMetrics
@@ -72,7 +72,7 @@ class Parts(NamedTuple):
     cluster: Report | None = None
     console: ServerConsole | None = None
     store: Store | None = None
-    jobs: DeferredJobs | None = None
+    late: LateWork = LateWork()
 
 
 def families(parts: Parts) -> Sequence[Family]:
@@ -85,7 +85,7 @@ def families(parts: Parts) -> Sequence[Family]:
         probes.management(),
         workflow_predictions(parts.workflows.submit),
         workflow_management(parts.workflow_api),
-        openai(parts.texts, KeptResponses.of(config, parts.store), parts.jobs),
+        openai(parts.texts, KeptResponses.of(config, parts.store), parts.late.jobs, parts.late.batches),
         openai_of_models(parts.texts),
         anthropic(parts.texts),
         ollama(parts.texts),
@@ -102,8 +102,8 @@ def families(parts: Parts) -> Sequence[Family]:
         aliases(parts.models),
         adapters_api(parts.registry, parts.adapters),
         sleep(parts.models),
-        jobs_api(parts.jobs),
-        jobs_management(parts.jobs),
+        jobs_api(parts.late.jobs),
+        jobs_management(parts.late.jobs),
         llm_serving(parts.texts),  # behind management, whose routes of the same paths win
     ]
     if parts.console is not None:

@@ -17,7 +17,7 @@ from msx_frontend.apis.torchserve.model_paths import ModelPaths
 from msx_frontend.apis.torchserve.predictions import Predictions
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.families import Parts, families
-from msx_frontend.assembly.jobs import deferred_jobs
+from msx_frontend.assembly.late_work import LateWork
 from msx_frontend.assembly.served_models import ServedModels
 from msx_frontend.assembly.without_keys import page_guard
 from msx_frontend.config.connections import connection_limits
@@ -72,9 +72,9 @@ class HttpFront:
         self.model_api = ModelApi(management, enabled=config.enable_model_api)
         self.repository = Repository(management, enabled=config.enable_model_api)
         self.console = self._console(context, models) if config.enable_console else None
-        self.jobs = deferred_jobs(config, context.store, self._tokens)
-        if self.jobs is not None:
-            context.monitoring.metrics.jobs.show(self.jobs.figures)
+        self.late = LateWork.of(context)
+        if self.late.jobs is not None:
+            context.monitoring.metrics.jobs.show(self.late.jobs.figures)
         self.families = families(
             Parts(
                 config=config,
@@ -97,7 +97,7 @@ class HttpFront:
                 cluster=models.cluster_report,
                 console=self.console,
                 store=context.store,
-                jobs=self.jobs,
+                late=self.late,
             )
         )
 
@@ -127,25 +127,9 @@ class HttpFront:
             raise
         return bound
 
-    async def begin_jobs(self) -> None:
+    async def begin_late_work(self) -> None:
         """Run what was deferred, as requests of the inference listener."""
-        if self.jobs is not None and (direct := self._directs.get("inference")) is not None:
-            await self.jobs.begin(direct)
-
-    def pause_jobs(self) -> None:
-        """Start no further jobs; those that run go on."""
-        if self.jobs is not None:
-            self.jobs.pause()
-
-    @property
-    def has_jobs(self) -> bool:
-        """Whether deferred requests run."""
-        return self.jobs is not None and self.jobs.is_busy
-
-    async def end_jobs(self) -> None:
-        """Start no further jobs: they run after the next start."""
-        if self.jobs is not None:
-            await self.jobs.close()
+        await self.late.begin(self._directs.get("inference"))
 
     def answer_calls(self, calls_of: Callable[[Collection[str]], PortCalls]) -> Iterator[PortCalls]:
         """Each listener answers the gRPC services of its own kind, or kinds; yields them."""
@@ -197,13 +181,17 @@ class HttpFront:
             held=self._held.public if listeners == ("metrics",) else self._held,
             guard=self.guard,
             heartbeats=self._heartbeats,
-            defers=None if self.jobs is None or "inference" not in listeners else Acceptance(self.jobs),
+            defers=self._defers if "inference" in listeners else None,
         )
 
     def _openapi(self, listeners: tuple[ListenerName, ...], own: list[Family]) -> Family:
         title = f"MSX {', '.join(listeners)} API"
         made = openapi(title, own, self._described_models, self._tokens_of(listeners))
         return made._replace(listener=listeners[0])
+
+    @property
+    def _defers(self) -> Acceptance | None:
+        return None if self.late.jobs is None else Acceptance(self.late.jobs)
 
     def _tokens_of(self, listeners: tuple[ListenerName, ...]) -> Tokens | None:
         return None if listeners == ("metrics",) else self._tokens

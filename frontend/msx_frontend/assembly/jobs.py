@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msx_frontend.config import ServerConfig
 from msx_frontend.deferred.book import JobBook
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
@@ -19,11 +21,13 @@ def deferred_jobs(config: ServerConfig, store: Store | None, tokens: Tokens | No
     if store is None or not config.jobs:
         return None
     book = JobBook(store, config.jobs_days, config.max_jobs, config.jobs_size)
+    at_once, limit = config.jobs_at_once, config.max_response_size
+    return DeferredJobs(book, at_once, limit, partial(key_of, tokens), _callbacks(config, store))
 
-    def key_of(owner: str) -> Key | None:
-        return tokens.named(owner) if tokens is not None and owner else None
 
-    return DeferredJobs(book, config.jobs_at_once, config.max_response_size, key_of, _callbacks(config, store))
+def key_of(tokens: Tokens | None, owner: str) -> Key | None:
+    """The key of an owner of jobs; None where none is asked for. Raises InvalidKey."""
+    return tokens.named(owner) if tokens is not None and owner else None
 
 
 def _callbacks(config: ServerConfig, store: Store) -> Callbacks | None:

@@ -64,7 +64,7 @@ class Server:
     async def hand_over(self, limit: float) -> None:
         """Accept no more connections, which another frontend does soon; what is here may end for `limit` seconds."""
         deadline = time.monotonic() + limit
-        self.front.pause_jobs()
+        self.front.late.pause()
         if self.front.console is not None:
             await self.front.console.close()  # whose streams do not end by themselves
         for calls in self.calls:
@@ -79,7 +79,7 @@ class Server:
     async def drain(self, limit: float) -> None:
         """Become not ready, and refuse new requests; accepted ones may finish for `limit` seconds."""
         self.health.draining = True
-        self.front.pause_jobs()
+        self.front.late.pause()
         self.models.refuse_new()
         apps = self.models.context.apps
         apps.draining = True
@@ -91,7 +91,7 @@ class Server:
 
     @property
     def _is_busy(self) -> bool:
-        return self.models.busy() or self.models.context.apps.busy or self.front.has_jobs
+        return self.models.busy() or self.models.context.apps.busy or self.front.late.is_busy
 
     def leave(self) -> NoReturn:
         """End at once, and leave all to the frontend that follows: workers, sockets, files."""
@@ -141,10 +141,11 @@ async def start_server(
     info = instance_info(context, models.account, not_loaded, _addresses(http, grpc, listeners), socket)
     context.instance.publish(info)
     await context.state.commit()
+    await front.late.load()
     for listener in http:
         await listener.start()
-    await front.begin_jobs()
-    parts.push_async_callback(front.end_jobs)
+    await front.begin_late_work()
+    parts.push_async_callback(front.late.close)
     if (console := front.console) is not None:
         console.start({listener.name: str(listener.address) for listener in http})
         parts.push_async_callback(console.close)  # before the listeners, whose streams it ends

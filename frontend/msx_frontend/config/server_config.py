@@ -278,6 +278,13 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     callback_secrets: PathName | None = None
     callback_timeout: UpToAnHour = 10.0
     max_callbacks: Positive = 10_000
+    batch_share: Annotated[float, Meta(gt=0, le=1, description="a number above 0, at most 1")] = 0.5
+    max_batch_lines: Positive = 50_000
+    max_batches: Positive = 1000
+    files_days: Days = 30.0
+    files_size: Positive = 1 << 30
+    max_files: Positive = 1000
+    max_file_size: Positive = 200 << 20
     responses_store: Switch = False
     responses_store_days: Days = 30.0
     responses_store_size: Positive = 1 << 30

@@ -54,6 +54,11 @@ class StateFolder:
         return self.path / "store.db"
 
     @property
+    def files(self) -> Path:
+        """Files that clients upload, and those that batches write."""
+        return self.path / "files"
+
+    @property
     def logs(self) -> Path:
         return self.path / "logs"
 

@@ -21,6 +21,8 @@ from msx_frontend.store.records import DAY
 from msx_net.http.direct import Direct
 from msx_net.http.failures import reported
 
+CLIENT = "job"
+"""Stands for the client's address in the access log."""
 MOST_DEATHS = 3
 """How often a job may end a worker: the reply of the last time is its own."""
 
@@ -44,7 +46,7 @@ class DeferredJobs:
 
     async def begin(self, direct: Direct) -> None:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
-        self._runs = LateRuns(direct, self._limit, self._key_of)
+        self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
         for kept in await self.book.open_jobs():
             self.add(kept)
         self._next()

@@ -22,7 +22,9 @@ from msx_core import service_errors
 from msx_core.generation import ContextLengthExceeded
 from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend import management_errors
+from msx_frontend.batches.errors import BatchHasEnded, UnknownBatch
 from msx_frontend.deferred.errors import JobRanAgain, KeyInUse, KeyOfAnotherBody, ReplyNotKept
+from msx_frontend.files.errors import FileInUse, UnknownFile
 from msx_frontend.generation.parameter_names import parameter_of
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http import family as http
@@ -149,6 +151,10 @@ TABLE: dict[type[ServiceError], Row] = {
     JobRanAgain: Row(409, INVALID, "job_ran_again", 409, "conflict", 409),
     ReplyNotKept: Row(507, SERVER, "reply_not_kept", 507, "generation", 507),
     UnknownResponse: Row(404, INVALID, "response_not_found", 404, "not_found", 404),
+    UnknownFile: Row(404, INVALID, "file_not_found", 404, "not_found", 404),
+    FileInUse: Row(409, INVALID, "file_in_use", 409, "conflict", 409),
+    UnknownBatch: Row(404, INVALID, "batch_not_found", 404, "not_found", 404),
+    BatchHasEnded: Row(409, INVALID, "batch_has_ended", 409, "conflict", 409),
     IncompleteReply: Row(500, SERVER, "incomplete_generation", 500, "incomplete_generation", 500),
     InvalidReply: _FAILED,
     Unhealthy: Row(503, SERVER, "unhealthy", 503, "healthcheck", 503),

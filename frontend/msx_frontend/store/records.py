@@ -102,6 +102,14 @@ class Records:
         ).fetchone()
         return None if row is None else str(row[0])
 
+    def every(self, kind: str) -> list[Record]:
+        """All records of a kind, the oldest first."""
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM records WHERE kind = ? ORDER BY number",  # noqa: S608 - constants
+            (kind,),
+        ).fetchall()
+        return [_record(row) for row in rows]
+
     def change(self, kind: str, id: str, head: bytes, expires: float) -> None:
         """Give a record another head and end. A record that is gone is not an error."""
         values = head, expires, kind, id

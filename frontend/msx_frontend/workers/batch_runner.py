@@ -110,6 +110,13 @@ class BatchRunner:
     def idle(self) -> bool:
         return self.ready and not self.in_flight.open
 
+    @property
+    def places(self) -> int:
+        """Jobs that it takes at once when it has none; 0 before it is ready."""
+        if not self.ready:
+            return 0
+        return self._slots if self.is_async else self._batch_size
+
     def room(self, *, ahead: int = 0) -> int:
         """Jobs that it takes now; up to `ahead` batches may wait behind the running one."""
         if not self.ready:

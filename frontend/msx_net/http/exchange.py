@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 
-from msx_core.held_bytes import HOLD, HeldBytes
+from msx_core.held_bytes import HOLD, HeldBytes, Hold
 from msx_core.replies.stream_heartbeat import EventTail, is_event_stream
-from msx_core.service_errors import EncodingSwitchedOff, RequestCancelled
+from msx_core.service_errors import EncodedUpload, EncodingSwitchedOff, RequestCancelled
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.http.admission import ChecksKeys, admitted, check_model
 from msx_net.http.asgi_request import AsgiRequest
@@ -16,7 +16,7 @@ from msx_net.http.compression import accepted, compress, compressed_headers, dec
 from msx_net.http.cors import Cors, is_preflight
 from msx_net.http.direct import Direct
 from msx_net.http.failures import failure_event, failure_reply, no_route, reported
-from msx_net.http.family import Answer, AppRoute, Defers, Family, JobRoute, Reply
+from msx_net.http.family import Answer, AppRoute, Defers, Family, JobRoute, Reply, UploadRoute
 from msx_net.http.request import Request
 from msx_net.http.response_head import ResponseHead
 from msx_net.http.router import Match, Router
@@ -124,6 +124,11 @@ class Exchange:
                 call.scope[HOLD].count_in(self._held.public)
             if isinstance(answer, AppRoute):
                 return await answer.run(call, receive, send)
+            if isinstance(answer, UploadRoute):
+                if encoding := call.content_encoding:
+                    raise EncodedUpload(encoding)
+                uploaded = answer.answer(request, _pieces(receive, call.scope[HOLD]))
+                return await _send(family, request, await uploaded, send)
             request.body = await self._read(family, call, receive)
             return await _send(family, request, await answer(request), send)
         except ClientGone:
@@ -149,12 +154,24 @@ class Exchange:
         return unpacked
 
 
-def _answer_of(match: Match, call: AsgiRequest) -> Answer | AppRoute:
+def _answer_of(match: Match, call: AsgiRequest) -> Answer | AppRoute | UploadRoute:
     """Raises ResourceNotFound, MethodNotAllowed."""
     if match.route is None:
         raise no_route(call.method, call.path, match.allowed)
     assert not isinstance(match.route.answer, JobRoute), "the connection answers jobs"
     return match.route.answer
+
+
+async def _pieces(receive: Receive, hold: Hold) -> AsyncIterator[bytes]:
+    """The body as it comes; a piece is held until the next one is asked for. Raises ClientGone."""
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGone
+        yield message.get("body", b"")
+        hold.resize(0)
+        more = message.get("more_body", False)
 
 
 async def _preflight(match: Match, call: AsgiRequest, send: Send) -> int:

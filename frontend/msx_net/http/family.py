@@ -118,6 +118,13 @@ class AppRoute(NamedTuple):
     run: AnswersAsgi
 
 
+class UploadRoute(NamedTuple):
+    """Requests of the route are answered while their bodies come: `answer` gets them piece by piece, and bounds them.
+    Its pieces raise ClientGone."""
+
+    answer: Callable[[Request, AsyncIterator[bytes]], Awaitable[Reply]]
+
+
 class Route(NamedTuple):
     """`path` is a template. `{name}` is one segment that is not empty, a segment may go on behind it
     (`{name}:predict`, `{name}:{other}`), and `{name:path}` is all that is left of the path.
@@ -125,7 +132,7 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    answer: Answer | JobRoute | AppRoute
+    answer: Answer | JobRoute | AppRoute | UploadRoute
     key: Kind | None = "inference"
     """The kind of key that opens the route. None: it is public."""
     summary: str = ""

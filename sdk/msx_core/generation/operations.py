@@ -54,6 +54,8 @@ class Capabilities(WireStruct):
     max_input_tokens: int | None = None
     max_total_tokens: int | None = None
     max_concurrent: int | None = None
+    concurrent_texts: int | None = None
+    """Texts that one step has at most; None where `max_concurrent` says it."""
     max_best_of: int = 1
     max_stop_sequences: int = 4
     max_top_tokens: int = 5

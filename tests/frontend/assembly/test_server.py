@@ -101,7 +101,7 @@ def test_a_server_that_ends_starts_no_further_jobs(
     async def test() -> None:
         async with AsyncExitStack() as parts:
             server = await started(config_of(tmp_path, jobs=True), parts)
-            jobs = server.front.jobs
+            jobs = server.front.late.jobs
             assert jobs is not None
             await end(server, 0.0)
             asked = Deferred(b"/predictions/m", [], b"")

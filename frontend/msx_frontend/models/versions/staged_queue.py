@@ -16,7 +16,7 @@ from msx_frontend.models.versions.first_load import LoadWait
 from msx_frontend.models.versions.model_source import ModelSource
 from msx_frontend.models.versions.plain_parts import PlainParts
 from msx_frontend.models.versions.queue import Entrance
-from msx_frontend.models.versions.request_counts import RequestCounts
+from msx_frontend.models.versions.request_counts import QueueLoad, RequestCounts
 from msx_frontend.models.versions.staged_status import StagedStatus
 from msx_frontend.queueing.instances import InstanceRequest
 
@@ -34,6 +34,7 @@ class StagedQueue(Entrance):
     ) -> None:
         self._first = stages[pipeline.main.first].queue
         super().__init__(source, metrics, status, self._first.dispatcher)
+        self._stages = stages
         self._graphs = _graphs(pipeline, stages, compression=source.config.compression)
         self._main = next(iter(self._graphs.values()))
         self._running = Running()
@@ -88,6 +89,12 @@ class StagedQueue(Entrance):
         """Counts of clients' requests: one that has begun its first stage runs, also while it waits for the next."""
         begun = sum(one.begun for one in self._running)
         return RequestCounts(len(self._running) - begun, begun)
+
+    def load(self) -> QueueLoad:
+        """Load of the stage of which the most is taken."""
+        loads = [stage.queue.load() for stage in self._stages.values()]
+        fullest = max(loads, key=lambda one: one.taken / max(one.places, 1))
+        return fullest._replace(is_wanted=any(one.is_wanted for one in loads))
 
     def cancel_all(self, error: ServiceError) -> None:
         self._running.cancel_all(error)

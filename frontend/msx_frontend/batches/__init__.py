@@ -1,0 +1,1 @@
+"""Batches: files whose lines are requests, run while clients that wait leave room."""

@@ -1,0 +1,91 @@
+"""All batches: each change on the disk before it is told."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from msx_frontend.batches.errors import TooManyBatches, UnknownBatch
+from msx_frontend.batches.records import KIND, BatchHead, KeptBatch, batch_of
+from msx_frontend.files.records import dated_id
+from msx_frontend.store.records import DAY, Bounds, Records
+from msx_frontend.store.store import Store
+
+ENDLESS = 1e12
+"""The end of a record that no sweep removes, in seconds since the epoch: a batch that has not ended."""
+UNBOUNDED = Bounds(1 << 40, 1 << 60, "max_batches")
+"""Bounds of the records: the book itself has those of batches."""
+
+
+class BatchBook:
+    """Knows all batches by memory, since a key has few. Methods raise StoreUnavailable."""
+
+    def __init__(self, store: Store, most: int, days: float) -> None:
+        """`most` batches of a key; `days` for which one is kept that has ended."""
+        self._store, self._most, self._days = store, most, days
+        self._batches: dict[str, KeptBatch] = {}
+        self._begun: Counter[str] = Counter()
+        """Batches that are being written, by owner."""
+
+    async def begin(self) -> None:
+        for record in await self._store.run(lambda records: records.every(KIND)):
+            self._batches[record.id] = batch_of(record)
+
+    async def add(self, owner: str, head: BatchHead, also: Callable[[Records], object]) -> KeptBatch:
+        """Write a new batch, and what `also` writes. Raises TooManyBatches."""
+        self._forget_old()
+        if len(self.batches(owner)) + self._begun[owner] >= self._most:
+            raise TooManyBatches(self._most)
+        batch = KeptBatch(dated_id("batch_"), owner, time.time(), ENDLESS, head)
+
+        def write(records: Records) -> None:
+            records.add(batch.record(), {}, UNBOUNDED)
+            also(records)
+
+        self._begun[owner] += 1
+        try:
+            await self._store.run(write)
+        finally:
+            self._begun[owner] -= 1
+        self._batches[batch.id] = batch
+        return batch
+
+    def find(self, id: str, owner: str) -> KeptBatch:
+        """Raises UnknownBatch."""
+        found = self._batches.get(id)
+        if found is None or found.owner != owner or found.expires <= time.time():
+            raise UnknownBatch(id)
+        return found
+
+    def batches(self, owner: str) -> list[KeptBatch]:
+        """Batches of this owner, the oldest first."""
+        now = time.time()
+        return [one for one in self._batches.values() if one.owner == owner and one.expires > now]
+
+    def open(self) -> list[KeptBatch]:
+        """Batches that have not ended, the oldest first."""
+        return [one for one in self._batches.values() if not one.has_ended]
+
+    async def save(
+        self, batch: KeptBatch, head: BatchHead, also: Callable[[Records], object] | None = None
+    ) -> KeptBatch:
+        """Write how the batch stands from now on, and what `also` writes."""
+        changed = batch._replace(head=head)
+        if changed.has_ended:
+            changed = changed._replace(expires=time.time() + self._days * DAY)
+
+        def write(records: Records) -> None:
+            record = changed.record()
+            records.change(KIND, record.id, record.head, record.expires)
+            if also is not None:
+                also(records)
+
+        await self._store.run(write)
+        self._batches[changed.id] = changed
+        return changed
+
+    def _forget_old(self) -> None:
+        now = time.time()
+        for id in [id for id, one in self._batches.items() if one.expires <= now]:
+            del self._batches[id]

@@ -1,0 +1,170 @@
+"""Runs batches: some at a time, of which no owner has more than half."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+from msx_core.service_errors import BadRequest, ServiceUnavailable
+from msx_frontend.batches.asked import BatchRequest, window_seconds
+from msx_frontend.batches.batch_run import BatchRun, RunParts
+from msx_frontend.batches.book import BatchBook
+from msx_frontend.batches.errors import BatchHasEnded
+from msx_frontend.batches.input_lines import LineRules
+from msx_frontend.batches.line_pass import CLIENT, HEADERS, LineParts
+from msx_frontend.batches.records import BatchHead, KeptBatch
+from msx_frontend.batches.rooms import LineTurns
+from msx_frontend.deferred.late_runs import KeyOf, LateRuns
+from msx_frontend.deferred.tasks import Tasks
+from msx_frontend.files.shelf import FileShelf
+from msx_net.http.direct import Direct
+from msx_net.http.known_head import KnownHead
+
+AT_ONCE = 16
+"""Batches that run at a time; each knows its lines."""
+
+
+class Batches:
+    def __init__(
+        self,
+        book: BatchBook,
+        shelf: FileShelf,
+        turns: LineTurns,
+        key_of: KeyOf,
+        *,
+        lines: int,
+        longest: int,
+        limit: int,
+    ) -> None:
+        """`lines` of a batch (max_batch_lines), `longest`: bytes of one (max_request_size); `limit`: bytes of a reply
+        that comes in parts; `key_of`: see LateRuns."""
+        self.book, self.shelf, self._turns, self._key_of = book, shelf, turns, key_of
+        self._lines, self._longest, self._limit = lines, longest, limit
+        self._runs: LateRuns | None = None
+        self._active: dict[str, BatchRun] = {}
+        self._is_paused = False
+        self._tasks = Tasks()
+
+    async def load(self) -> None:
+        """Know what an earlier server has left. Raises StoreUnavailable."""
+        await self.book.begin()
+        unfinished = self.book.open()
+        await self.shelf.begin([id for one in unfinished for id in (one.head.output, one.head.error) if id])
+        for one in unfinished:
+            self.shelf.read_by(one.head.input, one.id)
+
+    def begin(self, direct: Direct) -> None:
+        """Run batches, their lines as requests of this listener."""
+        self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
+        self._next()
+
+    def pause(self) -> None:
+        """Start no further lines; those that run go on. The others run after the next start."""
+        self._is_paused = True
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether lines run, or their outcomes are being written."""
+        return any(run.is_busy for run in self._active.values())
+
+    async def close(self) -> None:
+        """Pause, and stop what runs: it runs after the next start, too. Idempotent."""
+        self.pause()
+        await self._tasks.close()
+        await self.shelf.close()
+
+    # -- what clients ask for --
+
+    async def create(self, asked: BatchRequest, owner: str) -> KeptBatch:
+        """Raises UnknownFile, BadRequest, TooManyBatches, ServiceUnavailable."""
+        self._known(asked.endpoint)
+        file = self.shelf.find(asked.input_file_id, owner)
+        if file.head.purpose != "batch":
+            raise BadRequest(f"input_file_id: {file.id} has the purpose {file.head.purpose}, not batch.")
+        return await self._tasks.to_the_end(self._create(asked, owner))
+
+    async def _create(self, asked: BatchRequest, owner: str) -> KeptBatch:
+        end = time.time() + window_seconds(asked.completion_window)
+        head = BatchHead(
+            endpoint=asked.endpoint,
+            input=asked.input_file_id,
+            window=asked.completion_window,
+            end=end,
+            metadata=asked.metadata,
+            output_seconds=None if asked.output_expires_after is None else asked.output_expires_after.seconds,
+        )
+        batch = await self.book.add(owner, head, self.shelf.keeps_until(asked.input_file_id, end))
+        self.shelf.read_by(head.input, batch.id)
+        self._next()
+        return batch
+
+    def find(self, id: str, owner: str) -> KeptBatch:
+        """How it stands now. Raises UnknownBatch."""
+        batch = self.book.find(id, owner)
+        run = self._active.get(id)
+        return batch if run is None else run.batch._replace(head=run.head)
+
+    def batches(self, owner: str) -> list[KeptBatch]:
+        """Batches of this owner, the oldest first."""
+        return [self.find(one.id, owner) for one in self.book.batches(owner)]
+
+    async def cancel(self, id: str, owner: str) -> KeptBatch:
+        """Raises UnknownBatch, BatchHasEnded, StoreUnavailable."""
+        found = self.book.find(id, owner)
+        if found.has_ended:
+            raise BatchHasEnded(id, found.head.state)
+        run = self._active.get(id) or self._start(found)
+        await self._tasks.to_the_end(run.cancel())
+        return self.find(id, owner)
+
+    def _known(self, endpoint: str) -> KnownHead:
+        """Raises BadRequest where no model answers the path, ServiceUnavailable before the server has begun."""
+        if self._runs is None:
+            raise ServiceUnavailable("The server is starting; ask again when it is ready.")
+        known = None
+        if endpoint.startswith("/") and endpoint.isascii() and "?" not in endpoint:
+            known = self._runs.know(endpoint.encode(), HEADERS)
+        if known is None or known.match.is_management:
+            raise BadRequest(f"endpoint: no model answers POST {endpoint[:100]}, with bodies of JSON.")
+        return known
+
+    # -- which batches run --
+
+    def _next(self) -> None:
+        """Begin batches while there is a place."""
+        while self._runs is not None and not self._is_paused and (batch := self._choose()) is not None:
+            self._start(batch)
+
+    def _choose(self) -> KeptBatch | None:
+        """The oldest batch of the owner of whom the fewest run; None where none may begin."""
+        waiting = [one for one in self.book.open() if one.id not in self._active]
+        running = Counter(run.batch.owner for run in self._active.values())
+        allowed = [one for one in waiting if running[one.owner] < AT_ONCE // 2]
+        if len(self._active) >= AT_ONCE or not allowed:
+            return None
+        return min(allowed, key=lambda one: running[one.owner])
+
+    def _start(self, batch: KeptBatch) -> BatchRun:
+        run = self._active[batch.id] = BatchRun(batch, self._parts_of(batch))
+        self._tasks.spawn(self._follow(run))
+        return run
+
+    async def _follow(self, run: BatchRun) -> None:
+        try:
+            await run.run()
+        finally:
+            del self._active[run.batch.id]
+        self.shelf.read_no_more(run.batch.head.input, run.batch.id)
+        self._next()
+
+    def _parts_of(self, batch: KeptBatch) -> RunParts:
+        endpoint = batch.head.endpoint
+        if self._runs is None:
+            raise ServiceUnavailable("The server is starting; ask again when it is ready.")
+        known = self._runs.know(endpoint.encode(), HEADERS)
+        names = {} if known is None else known.match.names
+        lines = LineParts(batch.owner, endpoint, names, self._runs, self._turns, self._may_start)
+        return RunParts(self.book, self.shelf, LineRules(endpoint, self._longest, self._lines), lines)
+
+    def _may_start(self) -> bool:
+        return not self._is_paused

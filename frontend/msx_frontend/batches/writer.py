@@ -1,0 +1,103 @@
+"""Writes the outcomes of a batch: those that came meanwhile share one write to the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from msx_core.service_errors import ServiceUnavailable
+from msx_frontend.batches.line_files import LineFiles
+from msx_frontend.batches.outcome import LineOutcome, unanswered
+from msx_frontend.files.shelf import FileShelf
+
+log = logging.getLogger("msx.batches")
+
+SHORT = 1000
+"""Bytes of an outcome that is always kept: each failure is, so that no line ends without a word."""
+MOST_BYTES = 16 << 20
+"""Bytes that wait to be written, above which no further line starts."""
+AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
+"""Seconds until a write is tried again for which the disk had no room: the first time, and after many."""
+
+
+class OutcomeWriter:
+    """Counts bytes with the files of the batch's owner."""
+
+    def __init__(self, id: str, owner: str, files: LineFiles, shelf: FileShelf) -> None:
+        self._id, self._owner, self.files, self._shelf = id, owner, files, shelf
+        self._reserved = 0
+        self._waiting: list[LineOutcome] = []
+        self._size = 0
+        self._task: asyncio.Task[None] | None = None
+        self.completed = self.failed = 0
+        """Lines that are on the disk."""
+
+    async def begin(self) -> set[bytes]:
+        """Count what the files have; returns the digests of their lines. Nothing may wait to be written."""
+        found = await asyncio.to_thread(self.files.read)
+        self.completed, self.failed = found.completed, found.failed
+        self._reserve(self.files.size - self._reserved)
+        return found.ids
+
+    @property
+    def is_full(self) -> bool:
+        return self._size > MOST_BYTES
+
+    @property
+    def is_busy(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    def add(self, outcome: LineOutcome) -> None:
+        """Write it soon."""
+        outcome = self._within_room(outcome)
+        self._reserve(len(outcome.data))
+        self._waiting.append(outcome)
+        self._size += len(outcome.data)
+        if not self.is_busy:
+            self._task = asyncio.get_running_loop().create_task(self._write())
+
+    async def flush(self) -> None:
+        """Returns when all is on the disk."""
+        if self._task is not None:
+            await asyncio.shield(self._task)
+
+    async def close(self) -> None:
+        """Write no more: what is not written runs again. What is written counts no longer."""
+        self._reserve(-self._reserved)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.to_thread(self.files.close)
+
+    def _reserve(self, size: int) -> None:
+        self._shelf.reserve(self._owner, size)
+        self._reserved += size
+
+    def _within_room(self, outcome: LineOutcome) -> LineOutcome:
+        if len(outcome.data) <= SHORT or len(outcome.data) <= self._shelf.room(self._owner):
+            return outcome
+        told = (
+            f"The line ran, and its reply of {len(outcome.data)} bytes is not kept: all files of a key take at most "
+            f"{self._shelf.limits.size} bytes (files_size). Delete some, and send the line again."
+        )
+        return unanswered(outcome.custom_id, "reply_not_kept", told)
+
+    async def _write(self) -> None:
+        wait = AGAIN_AFTER
+        while self._waiting:
+            written = self._waiting[:]
+            try:
+                await asyncio.to_thread(self.files.write, written)
+            except ServiceUnavailable as error:
+                log.error("the results of %s wait to be written: %s", self._id, error)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, AGAIN_AT_MOST)
+            else:
+                wait = AGAIN_AFTER
+                self._forget(written)
+
+    def _forget(self, written: list[LineOutcome]) -> None:
+        del self._waiting[: len(written)]
+        self._size -= sum(len(one.data) for one in written)
+        good = sum(one.is_good for one in written)
+        self.completed, self.failed = self.completed + good, self.failed + len(written) - good

@@ -1,0 +1,71 @@
+"""Batches of a real server that is killed: each line has one result after the next start."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, start_server, wait_until
+
+pytestmark = pytest.mark.e2e
+
+LINES = 200
+PATH = "/v1/completions"
+PROPERTIES = "jobs=true\n"
+
+
+def test_a_batch_outlives_a_server_and_workers_that_are_killed(tmp_path: Path) -> None:
+    pack_service("parrot", new_store(tmp_path), config="maxConcurrent: 16\njobQueueSize: 100")
+    first = start_server(tmp_path, "--models", "parrot.mar", properties=PROPERTIES)
+    first.wait_ready()
+    id = create(first)
+    wait_until(lambda: completed(first, id) >= 20, "some lines are answered", first.tail)
+    os.kill(first.worker_pids("parrot")[0], signal.SIGKILL)
+    before = completed(first, id)
+    wait_until(lambda: completed(first, id) > before + 16, "lines are answered again", first.tail)
+    first.process.kill()
+    first.process.wait()
+    first.close()
+    with run_server(tmp_path, properties=PROPERTIES) as second:
+        wait_until(lambda: show(second, id)["status"] == "completed", "the batch is completed", second.tail)
+        assert show(second, id)["request_counts"] == {"total": LINES, "completed": LINES, "failed": 0}
+        rows = results(second, show(second, id)["output_file_id"])
+        assert sorted(one["custom_id"] for one in rows) == sorted(map(str, range(LINES)))
+        texts = {one["custom_id"]: one["response"]["body"]["choices"][0]["text"] for one in rows}
+        assert texts == {str(number): prompt(number) for number in range(LINES)}
+
+
+def prompt(number: int) -> str:
+    return f"pause {number}" if number % 10 == 0 else f"word {number}"
+
+
+def create(server: RunningServer) -> str:
+    rows = [
+        {"custom_id": str(number), "method": "POST", "url": PATH, "body": {"model": "parrot", "prompt": prompt(number)}}
+        for number in range(LINES)
+    ]
+    content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+    sent = server.inference.post("/v1/files", data={"purpose": "batch"}, files={"file": ("in.jsonl", content)})
+    assert sent.status_code == 200, sent.text
+    asked = {"input_file_id": sent.json()["id"], "endpoint": PATH, "completion_window": "24h"}
+    made = server.inference.post("/v1/batches", json=asked)
+    assert made.status_code == 200, made.text
+    return str(made.json()["id"])
+
+
+def show(server: RunningServer, id: str) -> dict[str, Any]:
+    shown: dict[str, Any] = server.inference.get(f"/v1/batches/{id}").json()
+    return shown
+
+
+def completed(server: RunningServer, id: str) -> int:
+    return int(show(server, id)["request_counts"]["completed"])
+
+
+def results(server: RunningServer, file: str) -> list[Any]:
+    return [json.loads(line) for line in server.inference.get(f"/v1/files/{file}/content").text.splitlines()]
