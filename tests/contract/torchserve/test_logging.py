@@ -6,6 +6,7 @@ contract#logs, contract#environment-variables
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         prepare=speaks,
         load=("speaks",),
         env=env,
-        properties="blacklist_env_vars=SECRET.*\nmetrics_mode=log\nenable_envvars_config=true\n",
+        properties="blacklist_env_vars=SECRET.*\nmetrics_mode=log\nenable_envvars_config=true\nlog_file_mode=0600\n",
     )
     with serving(setup, folder) as running:
         running.inference.post("/predictions/speaks?x=1", content=b"hello")
@@ -76,6 +77,12 @@ def test_the_servers_log(server: RunningServer) -> None:
 @pytest.mark.parametrize(("stream", "text"), [("stdout", "said by the handler"), ("stderr", "said on stderr")])
 def test_the_models_log(server: RunningServer, stream: str, text: str) -> None:
     line(server, "model_log.log", rf"{MOMENT} \[INFO \] W-9\d\d\d-speaks_1\.0-{stream} MODEL_LOG - {text}")
+
+
+def test_their_mode_is_a_key(server: RunningServer) -> None:
+    files = [*(server.folder / "mine").glob("*.log"), *(server.folder / "figures").glob("*.log")]
+    assert {file.name for file in files} >= {"access_log.log", "ts_log.log", "model_log.log", "model_metrics.log"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
 def test_what_models_say_is_not_in_the_servers_log(server: RunningServer) -> None:

@@ -97,6 +97,13 @@ def test_the_metrics_listener_needs_none(server: RunningServer) -> None:
     assert ask(server.metrics, "/metrics", None).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_probes_need_none(server: RunningServer, path: str) -> None:
+    """Ours; `/ping` does."""
+    assert ask(server.inference, path, None).status_code == 200
+    assert_refused(ask(server.inference, "/ping", None))
+
+
 @pytest.mark.parametrize(("method", "path"), [("OPTIONS", "/"), ("GET", "/api-description")])
 def test_descriptions_need_none(server: RunningServer, method: str, path: str) -> None:
     for client in (server.inference, server.management):

@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.assembly.grpc_server import GrpcServer, _inference_listen
+from msx_frontend.assembly.grpc_server import GrpcServer, _inference_listen, _management_listen
 from msx_frontend.config import ServerConfig
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.grpc.aio.listener import options
@@ -106,6 +106,15 @@ def test_options_come_from_the_configuration() -> None:
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
     }
+
+
+def test_the_management_port_has_ages_of_its_own() -> None:
+    ages: Any = {"grpc_management_max_connection_age_ms": 4, "grpc_management_max_connection_age_grace_ms": 5}
+    config = ServerConfig(**ages)
+    assert [(one.max_age, one.max_age_grace) for one in (_inference_listen(config), _management_listen(config))] == [
+        (None, None),
+        (4, 5),
+    ]
 
 
 def test_connections_live_for_ever_by_default() -> None:

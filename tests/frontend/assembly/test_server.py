@@ -6,6 +6,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -111,14 +112,21 @@ def test_a_server_that_ends_starts_no_further_jobs(
     run(test())
 
 
-@pytest.mark.parametrize(("ready_when", "why"), [("all", "not serving: n (failed)"), ("any", "")])
-def test_which_models_must_serve(tmp_path: Path, ready_when: str, why: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"ready_when": "all"}, "not serving: n (failed)"),
+        ({"ready_when": "any"}, ""),
+        ({"ready_when": "any", "readyz_strict": True}, "not serving: n (failed)"),
+    ],
+)
+def test_which_models_must_serve(tmp_path: Path, keys: dict[str, Any], why: str) -> None:
     """One of two that are remembered is lost."""
     lost = pack_model(tmp_path / "store", "n")
     pack_model(tmp_path / "store", "m")
     not_ready_because(config_of(tmp_path, load_models=("m.mar", "n.mar"), default_workers_per_model=1))
     lost.unlink()
-    assert not_ready_because(config_of(tmp_path, ready_when=ready_when)) == why
+    assert not_ready_because(config_of(tmp_path, **keys)) == why
 
 
 def test_a_start_that_fails_on_a_grpc_port_remembers_no_models(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,19 @@ def test_what_it_says_of_the_models(tmp_path: Path) -> None:
         assert said["models"] == {"m": {"1.0": VERSION}}
         assert list(said["models"]["m"]["1.0"]) == list(VERSION)
         assert text == json.dumps(said, indent=2), "Gson's layout"
+
+    in_harness(tmp_path, test)
+
+
+def test_nodes_of_workflows_are_not_in_them(tmp_path: Path) -> None:
+    """Neither in TorchServe's."""
+
+    async def test(harness: Harness) -> None:
+        for name in ("m", "w__m"):
+            await harness.register(name)
+        node = harness.registry.find("w__m")
+        node.source = replace(node.source, workflow="w")
+        assert list(json.loads(models_of(harness.registry, "a-startup.cfg"))["models"]) == ["m"]
 
     in_harness(tmp_path, test)
 
