@@ -224,6 +224,8 @@ def test_an_address_in_the_place_of_a_port_of_grpc(tmp_path: Path, key: str) -> 
         ("allowed_hosts", "a.*", "['a.*'] is not a comma-separated list of up to 100 host names without ports"),
         ("allowed_image_hosts", "a/x", "['a/x'] is not a comma-separated list of up to 100 host names without ports"),
         ("max_images", "0", "'0' is not an integer of 1 or more"),
+        ("callback_hosts", "hooks:80", "['hooks:80'] is not a comma-separated list of up to 100 host names, addresses"),
+        ("callback_timeout", "0", "'0' is not a number of seconds above 0, at most 3600"),
         ("image_fetch_timeout", "3601", "'3601' is not a number of seconds above 0, at most 3600"),
         ("models", "{", "'{' is not JSON of models and their versions: Input data was truncated"),
         ("models", '{"m": {"1": {"batchSize": "x"}}}', '\'{"m": {"1": {"batchSize": "x"}}}\' is not JSON of models'),
@@ -233,6 +235,24 @@ def test_a_wrong_value_names_key_value_and_expectation(write: Write, key: str, v
     path = write(f"{key}={value}")
     assert message(file=path).startswith(f"{path}: {key}: {text}")
     assert message({key: value}).startswith(f"{key}: {text}")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "text"),
+    [
+        ("10.0.0.0/33", "callback_hosts: '10.0.0.0/33' does not appear to be an IPv4 or IPv6 network"),
+        ("a.example/8", "callback_hosts: 'a.example/8' does not appear to be an IPv4 or IPv6 network"),
+        ("*", "callback_hosts: callbacks are signed: callback_secrets has to name the file of secrets"),
+    ],
+)
+def test_hosts_of_callbacks(write: Write, hosts: str, text: str) -> None:
+    assert message(file=write(f"callback_hosts={hosts}")) == text
+
+
+def test_hosts_of_callbacks_are_names_addresses_and_networks(write: Write) -> None:
+    given = "hooks.example.org, *.example.org, 10.0.0.0/8, fd00::/8, ::1, 127.0.0.1"
+    config = quiet(file=write(f"callback_hosts={given}\ncallback_secrets=secrets"))
+    assert config.callback_hosts == tuple(given.split(", "))
 
 
 def test_a_wrong_value_of_the_environment_names_the_variable(write: Write) -> None:
