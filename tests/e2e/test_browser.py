@@ -24,7 +24,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("browser")
     for service in MODELS:
         pack_service(service, new_store(folder))
-    with run_server(folder, "--models", *(f"{one}.mar" for one in MODELS), tokens=True) as running:
+    models = [f"{one}.mar" for one in MODELS]
+    with run_server(folder, "--models", *models, tokens=True, properties="jobs=true\njobs_at_once=1\n") as running:
         yield running
 
 
@@ -170,6 +171,7 @@ def test_nothing_is_cut_on_a_phone(server: RunningServer, tab: Browser) -> None:
             ("", "Server's memory"),
             ("model/parrot/1.0", "Scale"),
             ("traces", "Slow"),
+            ("jobs", "The newest"),
             ("register", "Upload"),
         ):
             tab.driver.get(f"{server.info['management']}/console#/{place}")
@@ -183,6 +185,32 @@ def bottom(tab: Browser, column: str) -> float:
     """Where a cell of the first row ends."""
     cell = f"document.querySelector('td[data-name=\"{column}\"]')"
     return float(tab.driver.execute_script(f"return {cell}.getBoundingClientRect().bottom"))
+
+
+def test_jobs_are_listed_and_cancelled_by_the_keyboard(server: RunningServer, tab: Browser) -> None:
+    done, running, queued = (defer(server, text) for text in ("one", "hang one", "two"))
+    open_console(server, tab, "jobs", done)
+    tab.wait_for("running")
+    first = "return document.querySelector('tbody tr').innerText"
+    wait_until(lambda: "queued" in tab.driver.execute_script(first), "the newest is the first", lambda: tab.text)
+    tab.driver.execute_script("window.confirm = () => true")
+    tab.one(f"#remove-{running}").send_keys("\n")
+    tab.wait_for(f"{running}: cancelled")
+    wait_until(
+        lambda: tab.driver.execute_script("return document.activeElement.id") == f"remove-{running}", "the focus"
+    )
+    wait_until(lambda: "done" in tab.driver.execute_script(first), "the next one runs", lambda: tab.text)
+    for id in (done, running, queued):
+        tab.one(f"#remove-{id}").send_keys("\n")
+        tab.wait_for(f"{id}: forgotten")
+    tab.wait_for("There are no such jobs.")
+
+
+def defer(server: RunningServer, text: str) -> str:
+    body = {"model": "parrot", "prompt": text, "stream": text.startswith("hang")}
+    reply = server.inference.post("/v1/completions", json=body, headers={"Prefer": "respond-async"})
+    assert reply.status_code == 202, reply.text
+    return str(reply.json()["id"])
 
 
 def test_many_models(server: RunningServer, tab: Browser) -> None:

@@ -19,6 +19,7 @@ SIZE = (1100, 800)
 VIEWS = {
     "overview": ("management", "console#/", "The last hour"),
     "model": ("management", "console#/model/echo/1.0", "Scale"),
+    "jobs": ("management", "console#/jobs", "done with 400"),
     "traces": ("management", "console#/traces", "Traces"),
     "register": ("management", "console#/register", "Register"),
     "playground-predict": ("inference", "playground#/predict/norms", "Content type"),
@@ -35,10 +36,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     for service in ("echo", "parrot", "norms", "raises"):
         pack_service(service, new_store(folder))
     models = [f"{name}.mar" for name in ("echo", "parrot", "norms", "raises")]
-    with run_server(folder, "--models", *models, tokens=True) as running:
+    with run_server(folder, "--models", *models, tokens=True, properties="jobs=true\njobs_at_once=2\n") as running:
         for number in range(200):
             running.predict("echo", b"x" * number)
         running.predict("raises", b"x")
+        for text in ("one two", 3, "one two three", "hang one", "hang two", "hang three", "one"):
+            body = {"model": "parrot", "prompt": text}
+            running.inference.post("/v1/completions", json=body, headers={"Prefer": "respond-async"})
         yield running
 
 

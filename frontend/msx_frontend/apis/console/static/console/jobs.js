@@ -24,7 +24,7 @@ class Jobs extends HTMLElement {
       "Requests with “Prefer: respond-async”, which are answered later. Each is on the server's disk."),
     this.tiles, h("section", { class: "card stack", "aria-labelledby": "jobs" },
       h("div", { class: "row spread" }, h("h2", { id: "jobs" }, "The newest"), h("label", { class: "inline" }, "State", this.state)),
-      this.told, this.list)));
+      h("div", {}, this.told, this.list))));
   }
 
   /** Asks for the list again when the server's counts have changed. */
@@ -95,7 +95,7 @@ class Jobs extends HTMLElement {
   #remover(job) {
     const open = job.state === "queued" || job.state === "running";
     const word = open ? "Cancel" : "Forget";
-    return h("button", { type: "button", class: open ? "danger small" : "small", "aria-label": `${word} ${job.id}`,
+    return h("button", { type: "button", class: open ? "danger small" : "small", id: `remove-${job.id}`, "aria-label": `${word} ${job.id}`,
       onclick: () => this.#remove(job.id, open) }, word);
   }
 
@@ -109,6 +109,7 @@ class Jobs extends HTMLElement {
       this.told.replaceChildren(notice(error.message, "bad"));
     }
     await this.#ask();
+    if (document.activeElement === document.body) this.list.querySelector("[tabindex]")?.focus();
   }
 }
 
