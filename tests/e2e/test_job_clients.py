@@ -133,7 +133,10 @@ def test_a_callback_outlives_a_server_that_is_killed(tmp_path: Path, hook: Recei
     hook.statuses = [200]
     with run_server(tmp_path, properties=properties(tmp_path)) as second:
         path = asked.headers["location"]
-        state = lambda: second.inference.get(path).json()["callback"]["state"]  # noqa: E731
+
+        def state() -> Any:
+            return second.inference.get(path).json()["callback"]["state"]
+
         wait_until(lambda: state() == "delivered", "it is delivered", second.tail)
         assert len({one.headers["webhook-id"] for one in hook.got}) == 1
 
