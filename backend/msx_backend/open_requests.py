@@ -53,7 +53,7 @@ class OpenRequests:
             for request in requests:
                 held[request.number] = request
             if requests:
-                self._newest = requests[-1].number
+                self._newest = max(self._newest, requests[-1].number)  # two frontends may send, each its own numbers
             if self._cancelled_early or self._orphaned:
                 self._remember(requests)
         return requests
@@ -90,7 +90,7 @@ class OpenRequests:
 
     @property
     def newest(self) -> int:
-        """Number of the request that came last."""
+        """Largest number of a request that has come."""
         return self._newest
 
     def orphan(self) -> None:

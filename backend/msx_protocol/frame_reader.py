@@ -15,6 +15,8 @@ LARGE = 1 << 15
 
 T = TypeVar("T")
 
+_encode = msgspec.msgpack.Encoder().encode
+
 
 class FrameReader(Generic[T]):
     """Receive into `space()`, then call `received()` with the number of bytes.
@@ -35,6 +37,15 @@ class FrameReader(Generic[T]):
         """Drop the beginning of a frame: its connection has ended, and another one begins."""
         self._held, self._large = 0, None
         self._use(bytearray(RECEIVE_SIZE))
+
+    def take_begun(self) -> list[bytes | bytearray]:
+        """The beginning of a frame that is not complete, for another reader; this one forgets it."""
+        begun: list[bytes | bytearray] = [bytes(self._buffer[: self._held])]
+        if self._large is not None:
+            head, body = _encode(self._large[0]), self._large[1]
+            begun = [PREFIX.pack(len(head), len(body)) + head, body[: self._filled]]
+        self.restart()
+        return begun
 
     def space(self) -> memoryview:
         """The buffer for the next bytes. Drop it before the bodies are used: a bytearray with a view cannot grow."""

@@ -16,7 +16,7 @@ class FieldHead(WireMessage):
 class RequestHead(WireMessage):
     """One request of a batch. `timeout` is in seconds from now; None means that it may take any time.
 
-    `number` names the request on these two sockets; each is larger than all that were sent before it.
+    `number` names the request on these two sockets; each is larger than all that the same frontend has sent before it.
     `headers` are as `encode_headers` makes them: most are sent again and again, and few are read.
     `operation` is "" for a prediction, `msx_sdk.kserve.INFER`, or one of `msx_core.generation`, or
     names a method (`msx_core.methods`).

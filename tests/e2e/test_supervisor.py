@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from collections.abc import Iterator
@@ -50,9 +51,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         yield running
 
 
+def frontends(server: RunningServer) -> list[psutil.Process]:
+    """Children of the supervisor. Those that have just ended are none."""
+    found = []
+    for one in psutil.Process(server.process.pid).children():
+        with contextlib.suppress(psutil.Error):
+            found += [one] if "msx_frontend.cli.main" in one.cmdline() else []
+    return found
+
+
 def frontend(server: RunningServer) -> psutil.Process:
-    below = psutil.Process(server.process.pid).children()
-    return next(one for one in below if "msx_frontend.cli.main" in one.cmdline())
+    return frontends(server)[0]
 
 
 def crash(server: RunningServer) -> None:

@@ -92,23 +92,6 @@ def test_nobody_notices(tmp_path: Path) -> None:
         assert not psutil.pid_exists(first)
 
 
-def test_running_requests_end_first(tmp_path: Path) -> None:
-    with supervised(tmp_path, "slow") as server:
-        mark, hold, replies = tmp_path / "mark", tmp_path / "hold", list[httpx.Response]()
-        order = {"seconds": 60, "hold": str(hold), "mark": str(mark)}
-        thread = threading.Thread(target=lambda: replies.append(server.predict("slow", order)))
-        thread.start()
-        wait_until(mark.exists, "the handler works")
-        command = threading.Thread(target=upgrade, args=[server])
-        command.start()
-        wait_until(lambda: "another frontend follows" in server.tail(), "the upgrade waits")
-        hold.touch()
-        thread.join()
-        command.join()
-        assert replies[0].status_code == 200
-        assert server.predict("slow", {"seconds": 0}).status_code == 200
-
-
 def test_what_takes_longer_is_cut(tmp_path: Path) -> None:
     with supervised(tmp_path, "slow", properties="upgrade_timeout=0.5\n") as server:
         mark, told = tmp_path / "mark", list[str]()

@@ -15,9 +15,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_grpc import predict
-from tests.e2e.test_supervisor import crash
+from tests.e2e.test_supervisor import crash, frontends
 from tests.e2e.test_upgrade import upgrade
 
 pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -114,7 +114,8 @@ def served(folder: Path) -> Iterator[RunningServer]:
 
 
 def usage(server: RunningServer) -> tuple[int, int, int]:
-    """MiB and descriptors of the supervisor, and processes below it."""
+    """MiB and descriptors of the supervisor, and processes below it, when the frontend before has ended."""
+    wait_until(lambda: len(frontends(server)) == 1, "there is one frontend")
     process = psutil.Process(server.process.pid)
     return process.memory_info().rss >> 20, process.num_fds(), len(process.children(recursive=True))
 

@@ -171,3 +171,54 @@ def test_a_large_body_is_not_copied(loop: str) -> None:
         await bench.until(lambda: bench.closed)
 
     run(test(), loop)
+
+
+@LOOPS
+@pytest.mark.parametrize("read", [0, 3, 12, 60_000])
+def test_another_reader_goes_on_in_the_middle_of_a_frame(loop: str, read: int) -> None:
+    """The connection stays, and what is written meanwhile goes to the next one."""
+
+    async def test() -> None:
+        bench, next_one = Bench(), Bench()
+        worker = await bench.open()
+        frames = encode_frame(Chunk(1, True, 200), b"x" * 100_000) + encode_frame(Dropped(2))
+        await send(worker, encode_frame(Dropped(9)) + frames[:read])
+        await bench.until(lambda: bench.messages)
+        while read and not bench.channel._reader._held and bench.channel._reader._large is None:
+            await asyncio.sleep(0)
+        bench.channel.hold()
+        bench.channel.write(encode_frame(Ping(7)))
+        copy, begun = bench.channel.detach()
+        next_one.channel.feed(b"".join(begun))
+        await SocketStream(copy).connect(next_one.channel)
+        await send(worker, frames[sum(map(len, begun)) :])
+        await next_one.until(lambda: len(next_one.messages) == 2)
+        assert next_one.messages == [(Chunk(1, True, 200), b"x" * 100_000), (Dropped(2), b"")]
+        assert bench.closed == []
+        other = await bench.open()
+        assert await asyncio.get_running_loop().sock_recv(other, 100) == encode_frame(Ping(7))
+        assert (bench.channel.is_open, bench.channel.unsent) == (True, 0)
+        other.close()
+        await bench.until(lambda: bench.closed)
+        worker.close()
+        await next_one.until(lambda: next_one.closed)
+
+    run(test(), loop)
+
+
+@LOOPS
+def test_writing_goes_on_where_nobody_followed(loop: str) -> None:
+    async def test() -> None:
+        bench = Bench()
+        worker = await bench.open()
+        bench.channel.hold()
+        bench.channel.write(encode_frame(Ping(1)))
+        bench.channel.go_on()
+        bench.channel.write(encode_frame(Ping(2)))
+        data = await asyncio.get_running_loop().sock_recv(worker, 100)
+        data += b"" if len(data) > 12 else await asyncio.get_running_loop().sock_recv(worker, 100)
+        assert data == encode_frame(Ping(1)) + encode_frame(Ping(2))
+        worker.close()
+        await bench.until(lambda: bench.closed)
+
+    run(test(), loop)

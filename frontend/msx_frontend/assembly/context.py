@@ -30,6 +30,7 @@ from msx_frontend.logs.access_log import AccessLog
 from msx_frontend.logs.output import LogOutput
 from msx_frontend.metrics.observer import ServerFigures
 from msx_frontend.models.registry import Registry
+from msx_frontend.models.state.file import check_state
 from msx_frontend.models.state.state import PersistentState, State, UnsavedState
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.queueing.enqueued import EnqueuedRequests
@@ -39,7 +40,7 @@ from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.store.store import Store
-from msx_frontend.supervision.client import SupervisorClient, connect
+from msx_frontend.supervision.client import SupervisorClient, Turn, connect
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats
@@ -114,11 +115,11 @@ def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitSta
     apps = _load_apps(config, monitoring)
     tls = server_tls(config)
     folder = state_folder(config)
-    follows = supervisor is not None and supervisor.wait_for_turn()
-    instance = _instance(folder, parts, has_pid_file=not script, kept=_kept(supervisor))
+    turn = Turn() if supervisor is None else _turn(supervisor, config, folder)
+    instance = _instance(folder, parts, has_pid_file=not script, kept=turn.work_dirs)
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
-    keys = _open_keys(config, folder, registry.aliases.names, follows=follows)
+    keys = _open_keys(config, folder, registry.aliases.names, follows=turn.follows)
     parts.push_async_callback(keys.close)
     snapshots = SnapshotWriter(serializer, config, registry)
     traces_of = None if spans is None else spans.traces_of
@@ -192,9 +193,12 @@ def _load_apps(config: ServerConfig, monitoring: Monitoring) -> UserApps:
     return UserApps(load_plugins(APPS), limits, monitoring.metrics, merged=config.merged)
 
 
-def _kept(supervisor: SupervisorClient | None) -> set[str]:
-    """Working folders of workers that wait for this frontend."""
-    return set() if supervisor is None else {note["work_dir"] for note in supervisor.kept}
+def _turn(supervisor: SupervisorClient, config: ServerConfig, folder: StateFolder) -> Turn:
+    """Wait for the state folder. What is wrong with the state is told before another server gives it away. Raises
+    StartError."""
+    if config.snapshots and folder.database.exists():
+        check_state(folder.database)
+    return supervisor.wait_for_turn()
 
 
 def _instance(

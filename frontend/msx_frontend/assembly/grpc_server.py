@@ -112,6 +112,10 @@ class GrpcServer:
         """See `GrpcListener.leave`."""
         await asyncio.gather(*(listener.leave(limit) for listener in self._started))
 
+    async def finish(self, limit: float) -> None:
+        """See `GrpcListener.finish`."""
+        await asyncio.gather(*(listener.finish(limit) for listener in self._started))
+
     async def stop(self, grace: float) -> None:
         """No new calls; running ones may end for `grace` seconds, then they and their jobs are cancelled."""
         await asyncio.gather(*(listener.stop(grace) for listener in self._started))

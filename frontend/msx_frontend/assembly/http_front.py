@@ -127,9 +127,9 @@ class HttpFront:
             raise
         return bound
 
-    async def begin_late_work(self) -> None:
-        """Run what was deferred, as requests of the inference listener."""
-        await self.late.begin(self._directs.get("inference"))
+    async def begin_late_work(self, elsewhere: Collection[str] = ()) -> None:
+        """Run what was deferred, as requests of the inference listener; but for jobs that run `elsewhere`."""
+        await self.late.begin(self._directs.get("inference"), elsewhere)
 
     def answer_calls(self, calls_of: Callable[[Collection[str]], PortCalls]) -> Iterator[PortCalls]:
         """Each listener answers the gRPC services of its own kind, or kinds; yields them."""

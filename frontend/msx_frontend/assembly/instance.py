@@ -113,6 +113,7 @@ class Instance:
         state.make()
         self.state = state
         self._pid_file, self._index = PidFile() if has_pid_file else None, _index()
+        self._left = False
         try:
             self._lock = os.open(state.lock, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -153,7 +154,20 @@ class Instance:
         except NotWritten as error:
             log.info("%s; --stop and --status find this server by --state-dir %s", error, self.state.path)
 
+    def leave(self) -> None:
+        """Let another server have the folder, and describe itself there."""
+        if self._pid_file is not None:
+            self._pid_file.remove()
+        if self._index is not None:
+            with contextlib.suppress(OSError):
+                (self._index / f"{os.getpid()}.json").unlink(missing_ok=True)
+        os.close(self._lock)
+        self._left = True
+
     def close(self) -> None:
+        """Nothing where another server has the folder."""
+        if self._left:
+            return
         for path in (self.state.info, self._index and self._index / f"{os.getpid()}.json"):
             if path is not None:
                 with contextlib.suppress(OSError):

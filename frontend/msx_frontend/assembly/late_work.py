@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -48,10 +48,11 @@ class LateWork(NamedTuple):
         if self.batches is not None:
             await self.batches.load()
 
-    async def begin(self, direct: Direct | None) -> None:
-        """Run all of it, as requests of the inference listener; None: there is none."""
+    async def begin(self, direct: Direct | None, elsewhere: Collection[str] = ()) -> None:
+        """Run all of it, but for jobs that run `elsewhere`, as requests of the inference listener; None: there is
+        none."""
         if self.jobs is not None and direct is not None:
-            await self.jobs.begin(direct)
+            await self.jobs.begin(direct, elsewhere)
         if self.batches is not None and direct is not None:
             self.batches.begin(direct)
 
@@ -60,6 +61,12 @@ class LateWork(NamedTuple):
         for one in self:
             if one is not None:
                 one.pause()
+
+    async def hand_over(self) -> None:
+        """Start nothing further. Jobs that run go on; batches go on in another server, which has their files."""
+        self.pause()
+        if self.batches is not None:
+            await self.batches.close()
 
     @property
     def is_busy(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
+from msx_frontend.assembly.handover import Handover
 from msx_frontend.assembly.server import Server
 
 log = logging.getLogger("msx.server")
@@ -33,7 +34,7 @@ class Lifecycle:
         self._on_started = on_started
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._upgrade_limit, self._leaves = upgrade_limit, False
+        self._upgrade_limit, self._leaves, self._ends = upgrade_limit, False, False
 
     async def run(self) -> None:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
@@ -52,11 +53,13 @@ class Lifecycle:
 
     async def _hand_over(self, server: Server) -> None:
         """Does not return where another frontend takes this one's place."""
-        if self._leaves and self._upgrade_limit is not None:
+        supervisor = server.models.context.supervisor
+        if self._leaves and self._upgrade_limit is not None and supervisor is not None:
             log.info("another frontend follows: running requests may finish within %g s", self._upgrade_limit)
-            await self._first_of(server.hand_over(self._upgrade_limit), self._hurry.wait())
-            log.info("the next frontend takes the workers over")
-            server.leave()
+            handover = Handover(server, supervisor, self._upgrade_limit)
+            await self._first_of(handover.run(), self._hurry.wait())
+            log.info("the next frontend has all")
+            handover.end()
 
     async def _started(self, parts: AsyncExitStack) -> Server | None:
         """None when a signal comes before the server has started."""
@@ -79,7 +82,10 @@ class Lifecycle:
         self._stop.set()
 
     def stop(self) -> None:
-        if self._stop.is_set():
+        if self._leaves and not self._ends:
+            self._ends = True
+            asyncio.get_running_loop().call_later(self._drain_limit, self._hurry.set)
+        elif self._stop.is_set():
             self._hurry.set()
         self._stop.set()
 

@@ -29,6 +29,7 @@ from msx_frontend.models.startup.startup import Startup
 from msx_frontend.models.startup.summary import StartSummary
 from msx_frontend.models.versions.spawn import Spawner
 from msx_frontend.models.versions.worker_rights import WorkerRights
+from msx_frontend.models.versions.workers import VersionWorkers
 from msx_frontend.snapshots.restore import versions_of
 from msx_frontend.workers.credentials import without_credentials
 from msx_frontend.workers.environment import without_blocked
@@ -53,6 +54,9 @@ class ServedModels:
     management: Management
     workflows: WorkflowManagement
     startup: Startup
+    launcher: LocalLauncher
+    kept: KeptGroups | None
+    """Groups of a frontend before this one; None without a supervisor."""
     devices: Callable[[], list[dict[str, Any]]] = list
     """The devices of this machine, and who holds them."""
     cluster_report: Report | None = None
@@ -69,7 +73,16 @@ class ServedModels:
         if not self.context.config.snapshots:  # else the state knows them
             await store.clean_downloads(self._urls())
         await self.environments.clean(version.environment for version in registry.all_versions())
+        self._go_on()
         return not_loaded
+
+    def _go_on(self) -> None:
+        """Models that follow the load have as many workers as in the frontend before this one."""
+        if self.kept is None:
+            return
+        for part in [part for version in self.context.registry.all_versions() for part in version.parts]:
+            if isinstance(part.workers, VersionWorkers):
+                part.workers.go_on_with(self.kept.places(*part.labels))
 
     @property
     def account(self) -> StartSummary:
@@ -125,6 +138,8 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
     """Find the devices and the interpreter; no model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
     kept = None if context.supervisor is None else KeptGroups(context.supervisor)
+    if kept is not None:
+        parts.callback(kept.close)
     devices = await ServerDevices.find(config, () if kept is None else kept.leases())
     parts.push_async_callback(devices.close)
     interpreter = await default_interpreter(config.python, os.environ)
@@ -189,6 +204,8 @@ async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedMo
         management=management,
         workflows=WorkflowManagement(management, workflows, context.state, config),
         startup=Startup(management, context.state, config.load_models, snapshot, servables),
+        launcher=local,
+        kept=kept,
         devices=devices.report,
         cluster_report=None if cluster is None else cluster.report,
     )

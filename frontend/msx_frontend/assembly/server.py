@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,6 +20,7 @@ from msx_frontend.assembly.free_memory import of_glibc
 from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
 from msx_frontend.assembly.instance_info import Addresses, instance_info
+from msx_frontend.assembly.jobs_elsewhere import watch_jobs
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
@@ -60,17 +60,7 @@ class Server:
     listeners: Sequence[Listener]
     calls: Sequence[PortCalls]
     """gRPC on the ports of HTTP."""
-
-    async def hand_over(self, limit: float) -> None:
-        """Accept no more connections, which another frontend does soon; what is here may end for `limit` seconds."""
-        deadline = time.monotonic() + limit
-        self.front.late.pause()
-        if self.front.console is not None:
-            await self.front.console.close()  # whose streams do not end by themselves
-        for calls in self.calls:
-            calls.end_watches()
-        await asyncio.gather(*(listener.leave(limit) for listener in self.listeners), self.grpc.leave(limit))
-        await self._until_idle(deadline)
+    status: StatusSocket
 
     async def why_not_ready(self, limit: float) -> list[str]:
         """Wait up to `limit` seconds for the models of the start; returns why some do not serve."""
@@ -86,21 +76,13 @@ class Server:
         await self._until_idle(time.monotonic() + limit)
 
     async def _until_idle(self, deadline: float) -> None:
-        while self._is_busy and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
+        while self.is_busy and time.monotonic() < deadline:  # noqa: ASYNC110  # once, at the end
             await asyncio.sleep(0.05)
 
     @property
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
+        """Requests are queued or running."""
         return self.models.busy() or self.models.context.apps.busy or self.front.late.is_busy
-
-    def leave(self) -> NoReturn:
-        """End at once, and leave all to the frontend that follows: workers, sockets, files."""
-        context = self.models.context
-        context.access_log.flush()
-        logging.shutdown()
-        if context.supervisor is not None:
-            context.supervisor.leave()
-        os._exit(0)
 
 
 async def start_server(
@@ -144,7 +126,9 @@ async def start_server(
     await front.late.load()
     for listener in http:
         await listener.start()
-    await front.begin_late_work()
+    await front.begin_late_work(() if context.supervisor is None else context.supervisor.turn.jobs)
+    if models.kept is not None and front.late.jobs is not None:
+        parts.callback(asyncio.create_task(watch_jobs(front.late.jobs, models.kept), name="jobs-elsewhere").cancel)
     parts.push_async_callback(front.late.close)
     if (console := front.console) is not None:
         console.start({listener.name: str(listener.address) for listener in http})
@@ -155,7 +139,7 @@ async def start_server(
         parts.callback(orders.unlink, missing_ok=True)
         context.supervisor.started()
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
-    return Server(info, models.health, models, front, grpc, http, port_calls)
+    return Server(info, models.health, models, front, grpc, http, port_calls, status)
 
 
 async def _stop(listeners: list[Listener]) -> None:

@@ -56,6 +56,12 @@ class StatusSocket:
         self._server = await asyncio.start_unix_server(partial(_answer, describe), sock=bound)
         return True
 
+    def leave(self) -> None:
+        """Another server makes the file anew."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
     def close(self) -> None:
         if self._server is not None:
             self._server.close()

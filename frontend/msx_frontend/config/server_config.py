@@ -233,7 +233,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     drain_timeout: Seconds = 30.0
     supervisor: Switch = False
     keep_groups: UpToAnHour = 60.0
-    upgrade_timeout: UpToAnHour = 30.0
+    upgrade_timeout: UpToAnHour = 600.0
     readyz_strict: Switch = False
     ready_when: ReadyWhen = "all"
     job_queue_size: Positive = 100

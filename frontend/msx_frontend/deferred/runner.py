@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from functools import partial
 
 from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
@@ -40,18 +41,41 @@ class DeferredJobs:
         self._runs: LateRuns | None = None
         self._entries: dict[str, Entry] = {}
         self._turns = FairQueue[Entry]()
+        self._elsewhere: set[str] = set()
+        """Jobs that the server before this one runs."""
         self._retries = Retries(self._queue)
         self._running, self._is_paused = 0, False
         self._tasks = Tasks()
 
-    async def begin(self, direct: Direct) -> None:
-        """Take up the jobs that an earlier server has accepted, and run them as requests of this listener."""
+    async def begin(self, direct: Direct, elsewhere: Collection[str] = ()) -> None:
+        """Take up the jobs that an earlier server has accepted, and run them as requests of this listener; but for
+        those that run `elsewhere`."""
         self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
         for kept in await self.book.open_jobs():
-            self.add(kept)
+            self.add(kept, runs=kept.id in elsewhere)
         self._next()
         if self.callbacks is not None:
             await self.callbacks.begin()
+
+    @property
+    def running(self) -> list[str]:
+        """Jobs whose turn it is."""
+        return [entry.id for entry in self._entries.values() if entry.head.state == "running"]
+
+    async def look_elsewhere(self, *, over: bool) -> None:
+        """Look which jobs another server has ended, and which it has accepted. `over`: it runs none any more, so that
+        those that have not ended run here. Raises StoreUnavailable."""
+        still_open = [self.add(kept).id for kept in await self.book.open_jobs()]
+        for entry in [self._entries[id] for id in self._elsewhere]:
+            if entry.id not in still_open:
+                self._elsewhere.discard(entry.id)
+                kept = await self.book.find(entry.id, entry.owner)
+                entry.head.state = "done" if kept is None else kept.head.state
+                self._forget(entry)
+            elif over:
+                self._elsewhere.discard(entry.id)
+                entry.head.state = "queued"
+                self._queue(entry)
 
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""
@@ -94,15 +118,19 @@ class DeferredJobs:
 
         return await self._tasks.to_the_end(accept())
 
-    def add(self, kept: Kept) -> Entry:
-        """A job that was accepted. During the start both its request and `begin` add it."""
+    def add(self, kept: Kept, *, runs: bool = False) -> Entry:
+        """A job that was accepted. During the start both its request and `begin` add it. `runs`: another server runs
+        it."""
         if (known := self._entries.get(kept.id)) is not None:
             return known
         entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head)
-        entry.head.state = "queued"
+        entry.head.state = "running" if runs else "queued"
         for listener in self.ends.listeners:
             listener.added(entry)
-        self._queue(entry)
+        if runs:
+            self._elsewhere.add(entry.id)
+        else:
+            self._queue(entry)
         return entry
 
     def find(self, id: str, owner: str) -> Entry | None:
@@ -151,6 +179,7 @@ class DeferredJobs:
             if (entry := self._turns.take()) is None:
                 return
             self._running += 1
+            entry.head.state = "running"
             self._tasks.spawn(self._run(entry, self._runs))
 
     async def _run(self, entry: Entry, runs: LateRuns) -> None:
@@ -211,5 +240,6 @@ class DeferredJobs:
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)
         self._turns.drop(entry)
+        self._elsewhere.discard(entry.id)
         self._retries.drop(entry)
         entry.changed()

@@ -81,6 +81,10 @@ class GeneratedKeys:
         """May be called again."""
         self._file.close(keep=self._keep)
 
+    def leave(self) -> None:
+        """Let another server have the file, with these keys."""
+        self._file.close(keep=True)
+
     def _first_text(self, left: bytes | None) -> str:
         kept = _read(left) if self._takes and left is not None else {}
         if self._takes and left is not None and (lost := [kind for kind in ALL if kind not in kept]):

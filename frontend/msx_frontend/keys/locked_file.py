@@ -39,6 +39,9 @@ class LockedFile:
                 raise TokenFileError(f"{path} keeps changing: other servers are starting in the same folder")
 
     def replace(self, text: str) -> None:
+        """Raises TokenFileError."""
+        if self._fd < 0:
+            raise TokenFileError(f"{self._path} belongs to the server that follows this one: ask again")
         with _errors_named(self._path, len(text)):
             fd = self._publish(text, os.replace)
         os.close(self._fd)

@@ -26,6 +26,13 @@ class ServerKeys(NamedTuple):
         if self.given is not None:
             self.given.watch()
 
+    async def leave(self) -> None:
+        """Let another server have their file; they stay as they are."""
+        if self.given is not None:
+            await self.given.close()
+        if self.tokens is not None:
+            self.tokens.leave()
+
     async def close(self) -> None:
         """May be called again."""
         if self.given is not None:

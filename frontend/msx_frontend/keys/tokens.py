@@ -98,6 +98,10 @@ class Tokens:
         """Remove the file, unless it is kept. May be called again."""
         self._made.close()
 
+    def leave(self) -> None:
+        """Let another server have the file. The keys are valid here, too."""
+        self._made.leave()
+
     def _index(self) -> None:
         self._keys = {key.digest: key for key in (*self._given, *self._made.keys.values())}
 

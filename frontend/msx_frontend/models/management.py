@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -43,6 +44,8 @@ log = logging.getLogger("msx.management")
 RUNNING_CALL = 0.5
 """Seconds in which a call without a client has to end when the server stops."""
 
+LOOK_EVERY = 0.02
+
 
 class Management:
     """Every change is checked, saved, and only then in force (`changes`). One call per model version at a time."""
@@ -82,6 +85,10 @@ class Management:
         """
         url = ArchiveUrl.parse(wanted.url)
         name = wanted.model_name or ""
+        with self.operations.under_way():
+            return await self._register(url, name, wanted)
+
+    async def _register(self, url: ArchiveUrl, name: str, wanted: Registration) -> ModelVersion:
         async with self.store.obtained(url, signed=wanted.s3_sse_kms, replace=wanted.replace, name=name) as found:
             return await self.register_from(found.path, msgspec.structs.replace(wanted, url=found.url))
 
@@ -246,6 +253,17 @@ class Management:
     def refuse_new(self) -> None:
         """The server is ending: calls are refused, and calls that wait for workers end."""
         self.operations.refuse_new()
+
+    async def hand_over(self, limit: float) -> None:
+        """Wait until no call is under way, for `limit` seconds at most, and refuse those that come then: another server
+        makes them."""
+        over = time.monotonic() + limit
+        while self.operations.busy and time.monotonic() < over:  # noqa: ASYNC110  # once, at the end
+            await asyncio.sleep(LOOK_EVERY)
+        self.operations.refuse_new()
+        await self.changes.settled()
+        for version in self.registry.all_versions():
+            version.keep_workers()
 
     def busy(self) -> bool:
         """Requests are queued or running."""

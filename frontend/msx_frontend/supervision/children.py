@@ -21,7 +21,7 @@ LINE = "--line-fd"
 class Child:
     """A worker. `note` is what its frontend remembers of it; `outputs` are the ends to read of stdout and stderr.
 
-    `waits`: its frontend has crashed, and no other has taken it over yet.
+    `holder`: the frontend that has its sockets; None while it waits for one.
     """
 
     process: subprocess.Popen[bytes]
@@ -29,12 +29,16 @@ class Child:
     work_dir: str
     line: socket.socket
     outputs: Sequence[int]
-    waits: bool = False
+    holder: object | None = None
+
+    @property
+    def lasts(self) -> bool:
+        """Another frontend may take it over."""
+        return bool(self.note) and self.note.get("lasts", True)
 
     def adopt(self, ends: Sequence[int]) -> None:
         """Send the worker its new sockets. Raises OSError when it has ended."""
         socket.send_fds(self.line, [b"\n"], ends)
-        self.waits = False
 
     def end(self) -> int:
         """Kill it with all processes of its session, and reap it. Returns its exit code."""
@@ -57,7 +61,7 @@ class Children:
     def __init__(self) -> None:
         self._children: dict[int, Child] = {}
 
-    def start(self, message: Message, descriptors: list[int]) -> int:
+    def start(self, message: Message, descriptors: list[int], holder: object) -> int:
         """The last four descriptors are stdout and stderr, the worker's ends first; those before them are inherited,
         each by the option that `options` names. Returns the pid. Raises OSError.
         """
@@ -73,7 +77,7 @@ class Children:
             raise
         close_all([*inherited, stdout, stderr])
         outputs = [read_stdout, read_stderr]
-        self._children[process.pid] = Child(process, message["note"], message["work_dir"], line, outputs)
+        self._children[process.pid] = Child(process, message["note"], message["work_dir"], line, outputs, holder)
         return process.pid
 
     def __getitem__(self, pid: int) -> Child:
@@ -88,19 +92,34 @@ class Children:
         del self._children[pid]
         return child.reap()
 
-    def notes(self) -> list[dict[str, Any]]:
-        """Workers that wait for a frontend, in the order of their starts."""
-        return [{"pid": pid, **child.note} for pid, child in self._children.items() if child.waits]
+    def notes(self, leaving: object | None) -> list[dict[str, Any]]:
+        """Workers for the next frontend, in the order of their starts. Those that a frontend which is `leaving` has are
+        `held`."""
+        return [
+            {"pid": pid, "held": child.holder is not None, **child.note}
+            for pid, child in self._children.items()
+            if child.note and (child.holder is None or child.holder is leaving)
+        ]
 
-    def frontend_crashed(self) -> None:
-        """Let workers with a note wait for the next one, and end the others."""
-        for child in self._children.values():
-            child.waits = bool(child.note)
-        self._end([pid for pid, child in self._children.items() if not child.waits])
+    @property
+    def work_dirs(self) -> list[str]:
+        return [child.work_dir for child in self._children.values()]
+
+    def release(self, pids: Sequence[int]) -> None:
+        """Let workers that go on wait for another frontend. Those that have ended are ignored."""
+        for pid in pids:
+            if (child := self._children.get(pid)) is not None:
+                child.holder = None
+
+    def frontend_ended(self, holder: object) -> None:
+        """Let its workers that `last` wait for the next one, and end the others."""
+        mine = [pid for pid, child in self._children.items() if child.holder is holder]
+        self._end([pid for pid in mine if not self._children[pid].lasts])
+        self.release(mine)
 
     def end_waiting(self) -> int:
         """End those that no frontend has taken over. Returns how many there were."""
-        return self._end([pid for pid, child in self._children.items() if child.waits])
+        return self._end([pid for pid, child in self._children.items() if child.holder is None])
 
     def end_all(self) -> int:
         return self._end([*self._children])

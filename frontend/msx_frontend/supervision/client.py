@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
@@ -21,6 +21,22 @@ class SupervisorError(StartError):
     """The supervisor refuses this frontend, or does not answer."""
 
 
+class Turn(NamedTuple):
+    """State in which a frontend begins."""
+
+    follows: bool = False
+    """Another frontend has answered clients before it."""
+    kept: Sequence[dict[str, Any]] = ()
+    """Notes of workers, with their `pid`. Those that are `held` belong to the frontend before it, which is still
+    there."""
+    work_dirs: Sequence[str] = ()
+    """Working folders of all workers."""
+    jobs: Sequence[str] = ()
+    """Jobs that the frontend before it runs."""
+    line: socket.socket | None = None
+    """Connection to it; None where it is gone."""
+
+
 class SupervisorClient:
     """Each call waits for its answer. Not thread-safe: all calls are made on the loop's thread."""
 
@@ -33,20 +49,27 @@ class SupervisorClient:
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self.pid: int = hello["pid"]
-        self.kept: list[dict[str, Any]] = []
-        """Notes of the workers that wait for this frontend, with their `pid`; see `wait_for_turn`."""
+        self.turn = Turn()
 
-    def wait_for_turn(self) -> bool:
-        """Wait until no other frontend has the state folder any more. Returns whether there was one. Raises
-        SupervisorError."""
+    def wait_for_turn(self) -> Turn:
+        """Wait until no other frontend has the state folder any more. Raises SupervisorError."""
         self._connection.settimeout(None)
         try:
-            answer, _ = self._ask("turn")
+            answer, line = self._ask("turn")
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self._connection.settimeout(PATIENCE)
-        self.kept = answer["kept"]
-        return bool(answer["follows"])
+        self.turn = Turn(**answer, line=socket.socket(fileno=line[0]) if line else None)
+        return self.turn
+
+    def hand_over(self, limit: float, jobs: Sequence[str]) -> socket.socket:
+        """Let another frontend have the state folder; this one ends within `limit` seconds, and runs these jobs.
+        Returns the line to the other one; at its end, which is that of the other one, ask again. Raises OSError."""
+        return socket.socket(fileno=self._ask("hand_over", limit=limit, jobs=list(jobs))[1][0])
+
+    def release(self, pids: Sequence[int]) -> None:
+        """Let workers wait for the next frontend. Raises OSError."""
+        self._ask("release", pids=list(pids))
 
     def take_orders(self, listening: socket.socket) -> None:
         """Let the supervisor take the orders of commands that connect there. Raises OSError."""
@@ -77,7 +100,8 @@ class SupervisorClient:
         return int(self._ask("reap", pid=pid)[0]["code"])
 
     def adopt(self, pid: int, ends: Sequence[int]) -> tuple[int, int]:
-        """Give a worker new sockets; returns the ends to read of its stdout and stderr. Raises OSError."""
+        """Give a worker new sockets, unless this frontend has its old ones; returns the ends to read of its stdout and
+        stderr. Raises OSError."""
         stdout, stderr = self._ask("adopt", ends, pid=pid)[1]
         return stdout, stderr
 

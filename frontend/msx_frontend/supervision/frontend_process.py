@@ -23,6 +23,8 @@ class FrontendProcess:
         self.connection, end = socket.socketpair()
         self.connection.settimeout(PATIENCE)
         self.started = False
+        self.waits = False
+        """It waits for its turn."""
         self.leaves = False
         """It leaves its workers to the next one."""
         self.program: Program | None = None

@@ -13,10 +13,11 @@ from msx_frontend.supervision.wire import VERSION, Message, close_all
 
 
 class Reply(NamedTuple):
-    """`descriptors` stay the supervisor's own."""
+    """`descriptors` stay the supervisor's own, unless they are `given` away."""
 
     message: Message
     descriptors: list[int]
+    given: bool = False
 
 
 class FrontendEvents(Protocol):
@@ -25,8 +26,15 @@ class FrontendEvents(Protocol):
     def serving(self) -> FrontendProcess | None:
         """The frontend that answers clients."""
 
-    def turn_asked(self, frontend: FrontendProcess) -> Message | None:
-        """Answer to a frontend that is ready to start; None: later."""
+    def turn_asked(self, frontend: FrontendProcess) -> None:
+        """It is ready to start, and is answered when the state folder is free."""
+
+    def handed_over(self, frontend: FrontendProcess, limit: float, jobs: list[str]) -> socket.socket:
+        """It has given the state folder away, and ends within `limit` seconds. Returns its end of a line to the one
+        that follows."""
+
+    def workers_released(self) -> None:
+        """Some wait for the frontend that follows."""
 
     def frontend_started(self, frontend: FrontendProcess) -> None: ...
 
@@ -62,22 +70,34 @@ class SupervisorRequests:
             )
         return {"pid": os.getpid()}
 
-    def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message | None:
-        return self._events.turn_asked(frontend)
+    def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> None:
+        self._events.turn_asked(frontend)
+
+    def on_hand_over(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
+        line = self._events.handed_over(frontend, message["limit"], message["jobs"])
+        return Reply({}, [line.detach()], given=True)
 
     def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
-        return {"pid": self._children.start(message, descriptors)}
+        return {"pid": self._children.start(message, descriptors, frontend)}
+
+    def on_release(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        self._children.release(message["pids"])
+        self._events.workers_released()
+        return {}
 
     def on_reap(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         return {"code": self._children.reap(message["pid"])}
 
     def on_adopt(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
-        """The descriptors are the worker's new sockets; those of its output are answered."""
+        """The descriptors are the worker's new sockets; none where the frontend has its old ones. Those of its output
+        are answered."""
         try:
             child = self._children[message["pid"]]
-            child.adopt(descriptors)
+            if descriptors:
+                child.adopt(descriptors)
         finally:
             close_all(descriptors)
+        child.holder = frontend
         return Reply({}, list(child.outputs))
 
     def on_keep(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:

@@ -41,6 +41,10 @@ class Restarts:
         """Groups have waited for `keep_groups` seconds."""
         return self._down is not None and self._clock() - self._down >= self._keep_groups
 
+    def groups_wait(self) -> None:
+        """Groups wait for the frontend that runs, from now on."""
+        self._down = self._clock()
+
     def groups_ended(self) -> None:
         self._down = None
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-VERSION = 1
+VERSION = 2
 """Raised by each change of a message or of its meaning: supervisor and frontend may be of two releases."""
 LONGEST = 1 << 24
 """Bytes of a message: it may hold a whole environment."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -11,6 +11,7 @@ from msx_core.replies.stream_credit import StreamCredit
 from msx_core.service_errors import HandlerFailed, ServiceError
 from msx_frontend.job import Job, answer_all
 from msx_frontend.shared_value import StageJob
+from msx_frontend.workers.guest_job import GuestJob
 from msx_frontend.workers.in_flight import Finished, InFlight
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames
@@ -165,6 +166,16 @@ class BatchRunner:
         else:
             self._outgoing.add(jobs, size, now, joins=joins)
 
+    def take_over(self, jobs: Sequence[Job], size: int, began: float | None, *, joins: bool) -> None:
+        """A batch of a frontend before this one, whose jobs have their numbers. `began`: None for one that is sent now,
+        0 for one that the worker has not begun."""
+        now = time.monotonic()
+        if began is None:
+            began = now if self.is_async or not self.in_flight.batches else 0.0
+        for job in jobs:
+            job.group, job.started = self, began or now
+        self.in_flight.enter(jobs, size, began, joins=joins)
+
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight.open:
             self._write_control(encode_frame(Cancel([job.number])))
@@ -268,12 +279,14 @@ class BatchRunner:
             return
         if isinstance(message, Failed):
             job.fail(HandlerFailed(message.status, message.message, message.code))
+        elif isinstance(job, GuestJob):
+            job.drop()
         self._finish([message.number])
 
     def close(self, error: ServiceError) -> None:
         """The group has ended: running jobs fail, jobs that waited behind them go back to the queue."""
         begun, waiting = self.in_flight.release()
-        for job in begun:
+        for job in (*begun, *(one for one in waiting if isinstance(one, GuestJob))):
             job.fail(error)
         returned = [job for job in waiting if not job.done]
         for job in returned:

@@ -1,11 +1,12 @@
 """The batches that were sent to a worker group, in their order, and which of their jobs are not answered yet."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from math import inf
 
 from msx_frontend.job import OWN, Job
+from msx_frontend.workers.handed_group import HandedBatch
 
 WEIGHT = 0.1
 """Weight of a batch in the average time of its method."""
@@ -49,6 +50,31 @@ class InFlight:
         """When a batch was over last."""
         self._seconds: dict[str, float] = {}
         """Seconds that batches take, by method."""
+
+    @property
+    def number(self) -> int:
+        """Number of the job that was added last."""
+        return self._number
+
+    def handed(self, now: float) -> list[HandedBatch]:
+        """The batches, for another frontend."""
+        jobs: dict[SentBatch, list[tuple[int, int]]] = {batch: [] for batch in self.batches}
+        for number, (job, batch) in self.open.items():
+            jobs[batch].append((number, job.status if job.first_chunk else 0))
+        return [
+            HandedBatch(
+                batch.kind, batch.size, now - batch.began if batch.began else None, bool(batch.joining), numbers
+            )
+            for batch, numbers in jobs.items()
+        ]
+
+    def enter(self, jobs: Sequence[Job], size: int, began: float, *, joins: bool) -> None:
+        """A batch of a frontend before this one, whose jobs have their numbers; `size` with those that are answered."""
+        batch = SentBatch(list(jobs), began, joins=joins)
+        batch.size = size
+        self.batches.append(batch)
+        for job in jobs:
+            self.open[job.number] = job, batch
 
     def go_on_after(self, number: int) -> None:
         """The worker has had requests up to this number from a frontend before this one, and may answer them still."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
+import socket
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec.structs import fields
@@ -17,6 +20,8 @@ from msx_frontend.devices import kept_leases
 from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.program import Program, is_overwritten, program
+from msx_frontend.workers.handed_group import Handing, received
+from msx_frontend.workers.handover_line import END, TAKE, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, socket_pair
@@ -24,6 +29,8 @@ from msx_frontend.workers.worker_process import SupervisedProcess
 from msx_protocol import PROTOCOL_VERSION, Load
 
 log = logging.getLogger("msx.workers")
+
+Note = dict[str, Any]
 
 
 def fingerprint(spec: GroupSpec) -> str:
@@ -41,25 +48,17 @@ def _given(load: Load) -> dict[str, Any]:
 
 
 def note_of(spec: GroupSpec, rank: int, work_dir: Path) -> dict[str, Any]:
-    """Note by which the next frontend finds this rank; none for a stage's worker, whose shared memory the frontend
-    holds."""
-    if spec.segments is not None:
-        return {}
+    """Note by which the next frontend finds this rank. A stage's worker, whose shared memory the frontend holds, does
+    not last longer than that one."""
     note = {
         "group": _name(spec),
         "rank": rank,
+        "lasts": spec.segments is None,
         "fingerprint": fingerprint(spec),
         "program": list(program()),
         "work_dir": str(work_dir),
     }
     return note if spec.lease is None else {**note, "lease": kept_leases.note_of(spec.lease)}
-
-
-class KeptGroup(NamedTuple):
-    """`is_same`: it is what would be started now."""
-
-    ranks: list[LocalRank]
-    is_same: bool
 
 
 class KeptGroups:
@@ -68,35 +67,104 @@ class KeptGroups:
 
     def __init__(self, supervisor: SupervisorClient) -> None:
         self._supervisor = supervisor
-        self._waiting = list(supervisor.kept)
+        self._waiting = list(supervisor.turn.kept)
+        self._line = None if supervisor.turn.line is None else HandoverLine(supervisor.turn.line)
 
     def leases(self) -> list[KeptLease]:
         """Leases of those that are waiting, one for each group."""
         return [KeptLease.parse(note["lease"]) for note in self._waiting if "lease" in note and not note["rank"]]
 
-    def take(self, spec: GroupSpec) -> KeptGroup | None:
-        """The group that waits at this place."""
+    def places(self, model: str, version: str) -> int:
+        """How many workers of this version there are, as their highest place says."""
+        places = [note["group"][2] for note in self._supervisor.turn.kept if note["group"][:2] == [model, version]]
+        return max(places, default=-1) + 1
+
+    def close(self) -> None:
+        if self._line is not None:
+            self._line.close()
+
+    async def ended(self) -> None:
+        """Returns when the frontend before this one has ended."""
+        if self._line is not None:
+            await asyncio.shield(self._line.ended)
+
+    async def take(self, spec: GroupSpec) -> list[LocalRank]:
+        """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
+        would be started; none otherwise: then it has ended, or ends."""
         found = sorted((note for note in self._waiting if note["group"] == _name(spec)), key=itemgetter("rank"))
         if not found:
-            return None
+            return []
         self._waiting = [note for note in self._waiting if note not in found]
-        ranks: list[LocalRank] = []
-        for note in found:
-            try:
-                ranks.append(self._adopted(note))
-            except OSError as error:  # it has ended meanwhile
-                log.warning("worker %d: process %d cannot be taken over: %s", spec.worker, note["pid"], error)
-        wanted = [(rank, fingerprint(spec)) for rank in range(len(spec.ranks))]
-        is_same = len(ranks) == len(found) and [(note["rank"], note["fingerprint"]) for note in found] == wanted
-        overwritten = any(is_overwritten(Program(*note["program"]), program()) for note in found)
-        return KeptGroup(ranks, is_same and not overwritten) if ranks else None
+        is_same = self._is_same(spec, found)
+        held = any(note["held"] for note in found)
+        if not is_same:
+            log.info("worker %d starts anew: what process %d has is not the same", spec.worker, found[0]["pid"])
+        if held and not is_same:
+            await self._ended_there(spec)
+            return []
+        handing = await self._handed(spec) if held else None
+        ranks = self._adopted(spec, found, handing)
+        if is_same and len(ranks) == len(found):
+            log.info("worker %d goes on in process %d, which has its model", spec.worker, ranks[0].pid)
+            if handing is not None:
+                spec.resumed(handing)
+            return ranks
+        if handing is not None:
+            handing.close()
+        await end_all(ranks)
+        return []
 
-    def _adopted(self, note: dict[str, Any]) -> LocalRank:
-        with ExitStack() as ours, ExitStack() as theirs:
-            (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
-            pid = note["pid"]
-            stdout, stderr = self._supervisor.adopt(pid, [data_fd, control_fd])
-            ours.pop_all()
+    @staticmethod
+    def _is_same(spec: GroupSpec, found: Sequence[Note]) -> bool:
+        wanted = [(rank, fingerprint(spec)) for rank in range(len(spec.ranks))]
+        overwritten = any(is_overwritten(Program(*note["program"]), program()) for note in found)
+        lasts = all(note["lasts"] for note in found)
+        return lasts and [(note["rank"], note["fingerprint"]) for note in found] == wanted and not overwritten
+
+    async def _ended_there(self, spec: GroupSpec) -> None:
+        """Its requests end in the frontend before this one. What has devices for itself is waited for."""
+        ended = asyncio.ensure_future(self._ask(END, spec))
+        if spec.lease is not None and spec.lease.numbers:
+            spec.told(0, "waiting for the devices of the worker before it, whose requests run")
+            await ended
+
+    async def _handed(self, spec: GroupSpec) -> Handing | None:
+        """The group as it runs; None where its worker waits for new connections."""
+        answer = await self._ask(TAKE, spec)
+        if answer is None or "running" not in answer.members:
+            return None
+        return received(answer.members["running"], answer.descriptors)
+
+    async def _ask(self, ask: str, spec: GroupSpec) -> LineMessage | None:
+        """None where the other frontend has ended."""
+        if self._line is None:
+            return None
+        try:
+            return await self._line.ask(ask=ask, group=_name(spec))
+        except LineEnded:
+            return None
+
+    def _adopted(self, spec: GroupSpec, found: Sequence[Note], handing: Handing | None) -> list[LocalRank]:
+        """Those that have not ended meanwhile."""
+        ranks: list[LocalRank] = []
+        for at, note in enumerate(found):
+            try:
+                ranks.append(self._rank(note, None if handing is None else handing.ends[at]))
+            except OSError as error:
+                log.warning("worker %d: process %d cannot be taken over: %s", spec.worker, note["pid"], error)
+        return ranks
+
+    def _rank(self, note: Note, ends: tuple[socket.socket, socket.socket] | None) -> LocalRank:
+        """Raises OSError."""
+        pid = note["pid"]
+        if ends is not None:
+            data, control = ends
+            stdout, stderr = self._supervisor.adopt(pid, [])
+        else:
+            with ExitStack() as ours, ExitStack() as theirs:
+                (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
+                stdout, stderr = self._supervisor.adopt(pid, [data_fd, control_fd])
+                ours.pop_all()
         return LocalRank(
             SupervisedProcess(pid, self._supervisor),
             Path(note["work_dir"]),
@@ -105,6 +173,14 @@ class KeptGroups:
             stdout=PipeStream(stdout),
             stderr=PipeStream(stderr),
         )
+
+
+async def end_all(ranks: Sequence[LocalRank]) -> None:
+    """Returns when they are gone."""
+    for rank in ranks:
+        rank.kill()
+    for rank in ranks:
+        await rank.gone()
 
 
 def _name(spec: GroupSpec) -> list[Any]:

@@ -4,12 +4,13 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend.devices.lease import Lease
 from msx_frontend.devices.nodes import GroupPlacement
 from msx_frontend.workers.confinement import FREE, Confinement
+from msx_frontend.workers.handed_group import Handing
 from msx_frontend.workers.segments.allowance import SegmentLimits, SegmentSocket
 from msx_protocol import Load
 
@@ -67,6 +68,8 @@ class GroupSpec:
 
     told: Callable[[int, str], None] = field(default=lambda rank, phase: None, compare=False)
     """Called with a rank and what is done before it can be started: its archive is fetched, say."""
+    resumed: Callable[[Handing], None] = field(default=lambda handing: None, compare=False)
+    """Called during the launch where the group runs already: a frontend before this one hands it over."""
 
     @property
     def load(self) -> Load:
@@ -146,6 +149,14 @@ class LaunchedRank(Protocol):
 
     async def memory_taken(self) -> int:
         """Bytes of the rank, and of all that it has started, that other processes do not share."""
+
+
+@runtime_checkable
+class RankHandsOver(Protocol):
+    """A rank that another frontend may take over."""
+
+    def hand_over(self) -> None:
+        """Forget it without its end: another process has its connections, and waits for its end."""
 
 
 class Launcher(Protocol):

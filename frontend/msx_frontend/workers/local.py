@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from msx_frontend.workers.kept_groups import KeptGroups, note_of
+from msx_frontend.workers.kept_groups import KeptGroups, end_all, note_of
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
@@ -38,13 +38,20 @@ class LocalLauncher:
         self._descriptors = descriptors
         self._segments = segments or SegmentAllowance(0)
         self._starter, self._kept = starter, kept
+        self._leaves = False
+
+    def leave(self) -> None:
+        """Start nothing more: another frontend follows."""
+        self._leaves = True
 
     async def launch(self, spec: GroupSpec) -> Sequence[LocalRank]:
         """See `Launcher.launch`. The loop runs between the starts of two processes, of which each takes milliseconds.
 
         The names of folders do not contain that of the model, which may be any text.
         """
-        if kept := await self._taken_over(spec):
+        if self._leaves:
+            raise OSError("another frontend follows, which starts workers")
+        if self._kept is not None and (kept := await self._kept.take(spec)):
             return kept
         name = f"{spec.worker}-{spec.generation}-{os.urandom(3).hex()}"
         meeting = _meeting_point() if spec.meets or len(spec.ranks) > 1 else {}
@@ -56,22 +63,10 @@ class LocalLauncher:
                     started.append(start_rank(replace(process, plan_fds=plan_fds)))
                     await asyncio.sleep(0)
             except BaseException:
-                await _end_all(started)
+                await end_all(started)
                 raise
         _log_grant(spec, started[0])
         return started
-
-    async def _taken_over(self, spec: GroupSpec) -> list[LocalRank]:
-        """The ranks of a frontend before this one, if they are what would be started. Others at this place end."""
-        kept = None if self._kept is None else self._kept.take(spec)
-        if kept is None:
-            return []
-        if kept.is_same:
-            log.info("worker %d goes on in process %d, which has its model", spec.worker, kept.ranks[0].pid)
-            return kept.ranks
-        log.info("worker %d starts anew: what process %d has is not the same", spec.worker, kept.ranks[0].pid)
-        await _end_all(kept.ranks)
-        return []
 
     def _process(self, spec: GroupSpec, rank: int, name: str, meeting: Mapping[str, str]) -> ProcessSpec:
         one = spec.ranks[rank]
@@ -104,13 +99,6 @@ def _log_grant(spec: GroupSpec, rank: LocalRank) -> None:
         wanted.number,
         extra={"model": spec.load.model_name, "version": spec.load.model_version},
     )
-
-
-async def _end_all(ranks: Sequence[LocalRank]) -> None:
-    for rank in ranks:
-        rank.kill()
-    for rank in ranks:
-        await rank.gone()
 
 
 def _plan_fds(ranks: int, stack: ExitStack) -> list[tuple[int, ...]]:

@@ -111,6 +111,7 @@ class LocalRank:
         self.stderr = stderr
         self.segments = segments
         self._allowance = allowance
+        self._handed_over = False
         self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self._watch = asyncio.create_task(self._watch_end(), name=f"watch-{self.pid}")
 
@@ -126,6 +127,11 @@ class LocalRank:
         if self._exists:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def hand_over(self) -> None:
+        """See `RankHandsOver`."""
+        self._handed_over = True
+        self._watch.cancel()
 
     async def gone(self) -> None:
         """Returns when the process has been reaped and its working directory removed."""
@@ -154,7 +160,7 @@ class LocalRank:
     @property
     def _exists(self) -> bool:
         """It has not been reaped: its number is still its own."""
-        return not self._process.reaped
+        return not (self._process.reaped or self._handed_over)
 
     async def _watch_end(self) -> None:
         shared = await self._shared_until_end()

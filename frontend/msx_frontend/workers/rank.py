@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from msx_frontend.workers.launcher import ExitStatus, LaunchedRank, RankStatus
+from msx_frontend.workers.launcher import ExitStatus, LaunchedRank, RankHandsOver, RankStatus
 from msx_frontend.workers.output import WorkerOutput
 from msx_protocol import Load, Loaded, LoadProgress, MetricSample, Pong, ToFrontend, encode_frame
 from msx_protocol.channel import Channel
@@ -45,6 +45,7 @@ class Rank:
         self.phase = "starting the process"
         self.loaded = False
         self.exited = False
+        self._handed_over = self._left = False
         labels = {"model": load.model_name, "version": load.model_version, "worker": worker, "rank": load.rank}
         self._labels: dict[str, Any] = labels
         printed = partial(events.printed, self.rank)
@@ -69,6 +70,12 @@ class Rank:
         await self._launched.stdout.connect(self.stdout)
         await self._launched.stderr.connect(self.stderr)
 
+    def resume(self, data: bytes, control: bytes) -> None:
+        """It serves, and another frontend has read these beginnings of its frames. Called before `connect`."""
+        self.phase, self.loaded = "", True
+        self.data.feed(data)
+        self.control.feed(control)
+
     def load(self) -> None:
         self.data.write(encode_frame(self._load))
 
@@ -87,8 +94,31 @@ class Rank:
         if self._launched is not None:
             self._launched.kill()
 
+    @property
+    def hands_over(self) -> bool:
+        """Another frontend may take it over."""
+        return isinstance(self._launched, RankHandsOver)
+
+    def hand_over(self) -> None:
+        """Another frontend has its connections; those of rank 0 lead there from now on."""
+        assert isinstance(self._launched, RankHandsOver)
+        self._launched.hand_over()
+        self._handed_over = True
+        self.stdout.close()
+        self.stderr.close()
+
+    def leave(self) -> None:
+        """Close its connections; it waits for another frontend."""
+        if self.hands_over:
+            self.hand_over()
+        self._left = True
+        self.data.close()
+        self.control.close()
+
     async def gone(self) -> None:
-        """Returns when its end has been told and nothing of it is left."""
+        """Returns when its end has been told and nothing of it is left here."""
+        if self._handed_over:
+            return
         if self._launched is not None and self._end is not None:
             await asyncio.shield(self._end)  # others wait for it, too, when this one is cancelled
             await self._launched.gone()
@@ -128,7 +158,11 @@ class Rank:
 
     def _data_closed(self, error: Exception | None) -> None:
         self._read_all.set()
-        if error is not None and self._launched is not None:
+        if self._left:
+            return
+        if self._handed_over:
+            self._events.exited(self.rank, ExitStatus(0, lost="the server that has taken it over has ended"))
+        elif error is not None and self._launched is not None:
             self._launched.cut(error)
 
     async def _watch_end(self, launched: LaunchedRank) -> None:

@@ -91,4 +91,7 @@ class GrpcListener(Protocol):
         """No new calls; running ones may end for `grace` seconds, then they are cancelled."""
 
     async def leave(self, limit: float) -> None:
-        """Let another process accept; calls that are here may end for `limit` seconds."""
+        """Let another process accept; calls that are here may end for `limit` seconds, see `finish`."""
+
+    async def finish(self, limit: float) -> None:
+        """Returns when no call is left of those that came before `leave`, or after `limit` seconds."""

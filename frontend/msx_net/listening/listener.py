@@ -106,9 +106,12 @@ class Listener:
             await self._uvicorn.stop()
         self.close()
 
-    async def leave(self, limit: float) -> None:
-        """Let another process accept; requests that are here may end for `limit` seconds."""
+    async def leave(self) -> None:
+        """Let another process accept."""
         await stop_accepting(self._accepting, self._connections, leave=True)
+
+    async def finish(self, limit: float) -> None:
+        """Returns when no request is left of those that came before `leave`, or after `limit` seconds."""
         await shut_down(self._connections, limit)
 
     def close(self) -> None:

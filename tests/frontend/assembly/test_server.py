@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,14 @@ import psutil
 import pytest
 
 from msx_core.start_errors import StartError
+from msx_frontend.assembly.handover import Handover
 from msx_frontend.assembly.server import Server
 from msx_frontend.config import ModelDefaults, ServerConfig, Snapshot
 from msx_frontend.deferred.book import WantedJob
 from msx_frontend.deferred.records import Deferred
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.supervision.client import SupervisorClient
 from msx_net.grpc.listen import GrpcListenError
 from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
@@ -95,7 +97,25 @@ def test_the_limit_of_mindspore_servings_requests_is_a_key(tmp_path: Path) -> No
     run(test())
 
 
-@pytest.mark.parametrize("end", [Server.drain, Server.hand_over])
+class NextFrontend(SupervisorClient):
+    """A supervisor, and a frontend that follows, which asks for nothing."""
+
+    def __init__(self) -> None:
+        self.near, self.far = socket.socketpair()
+
+    def hand_over(self, limit: float, jobs: Sequence[str]) -> socket.socket:
+        return self.near
+
+
+async def hand_over(server: Server, limit: float) -> None:
+    supervisor = NextFrontend()
+    handover = Handover(server, supervisor, limit)
+    await handover.run()
+    await handover.close()
+    supervisor.far.close()
+
+
+@pytest.mark.parametrize("end", [Server.drain, hand_over])
 def test_a_server_that_ends_starts_no_further_jobs(
     tmp_path: Path, end: Callable[[Server, float], Awaitable[None]]
 ) -> None:

@@ -21,7 +21,7 @@ from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.requests import SupervisorRequests
-from msx_frontend.supervision.wire import Message, receive, send
+from msx_frontend.supervision.wire import Message, close_all, receive, send
 
 CHILD = """
 import socket, sys
@@ -43,6 +43,8 @@ class Bench:
         self._requests = SupervisorRequests(self.children, self.sockets, self)
         self._ends: list[socket.socket] = []
         self.frontend = FrontendProcess.__new__(FrontendProcess)
+        self.handed_over_by: tuple[float, list[str]] | None = None
+        self.released = 0
 
     def close(self) -> None:
         self.children.end_all()
@@ -52,8 +54,24 @@ class Bench:
     def serving(self) -> FrontendProcess | None:
         return self.running
 
-    def turn_asked(self, frontend: FrontendProcess) -> Message:
-        return {"kept": self.children.notes(), "follows": self.running is not None}
+    def turn_asked(self, frontend: FrontendProcess) -> None:
+        turn: Message = {
+            "follows": self.running is not None,
+            "kept": self.children.notes(self.frontend),
+            "work_dirs": self.children.work_dirs,
+            "jobs": [],
+        }
+        send(self._serving, turn)
+
+    def handed_over(self, frontend: FrontendProcess, limit: float, jobs: list[str]) -> socket.socket:
+        self.handed_over_by = limit, jobs
+        near, far = socket.socketpair()
+        self._ends.append(near)
+        near.sendall(b"line")
+        return far
+
+    def workers_released(self) -> None:
+        self.released += 1
 
     def frontend_started(self, frontend: FrontendProcess) -> None:
         self.starts += 1
@@ -79,12 +97,14 @@ class Bench:
     def _serve(self, connection: socket.socket) -> None:
         with connection:
             while True:
+                self._serving = connection
                 try:
                     reply = self._requests.answer(self.frontend, *receive(connection))
                 except (EOFError, OSError):
                     return
-                assert reply is not None
-                send(connection, reply.message, reply.descriptors)
+                if reply is not None:
+                    send(connection, reply.message, reply.descriptors)
+                    close_all(reply.descriptors if reply.given else ())
 
 
 @pytest.fixture
@@ -114,15 +134,15 @@ class Started:
 
 def test_a_worker_goes_on_and_the_next_frontend_takes_it_over(bench: Bench, tmp_path: Path) -> None:
     started = Started(bench, tmp_path, {"group": ["m", "1.0", 0]})
-    bench.children.frontend_crashed()
+    bench.children.frontend_ended(bench.frontend)
     client = bench.client()
-    assert client.kept == [{"pid": started.pid, "group": ["m", "1.0", 0]}]
+    assert client.turn.kept == [{"pid": started.pid, "held": False, "group": ["m", "1.0", 0]}]
     near, far = bench.pair()
     with far:
         stdout, stderr = client.adopt(started.pid, [far.fileno(), far.fileno()])
     assert near.recv(10) == b"adopted"
     assert os.read(stdout, 100) == b"printed\n"
-    assert bench.client().kept == []
+    assert [note["held"] for note in bench.client().turn.kept] == [True]
     os.kill(started.pid, signal.SIGKILL)
     assert client.reap(started.pid) == -signal.SIGKILL
     for fd in (stdout, stderr):
@@ -132,8 +152,8 @@ def test_a_worker_goes_on_and_the_next_frontend_takes_it_over(bench: Bench, tmp_
 def test_a_worker_without_a_note_ends_with_its_frontend(bench: Bench, tmp_path: Path) -> None:
     (work_dir := tmp_path / "work").mkdir()
     started = Started(bench, work_dir, {})
-    bench.children.frontend_crashed()
-    assert bench.client().kept == []
+    bench.children.frontend_ended(bench.frontend)
+    assert bench.client().turn.kept == []
     assert not psutil.pid_exists(started.pid)
     assert not work_dir.exists()
 
@@ -141,9 +161,27 @@ def test_a_worker_without_a_note_ends_with_its_frontend(bench: Bench, tmp_path: 
 def test_those_that_nobody_takes_over_are_ended(bench: Bench, tmp_path: Path) -> None:
     started = Started(bench, tmp_path, {"group": []})
     assert bench.children.end_waiting() == 0
-    bench.children.frontend_crashed()
+    bench.children.frontend_ended(bench.frontend)
     assert bench.children.end_waiting() == 1
     assert not psutil.pid_exists(started.pid)
+
+
+def test_a_worker_goes_over_with_its_connections(bench: Bench, tmp_path: Path) -> None:
+    """It hears nothing of it; its output is read on."""
+    started = Started(bench, tmp_path, {"group": []})
+    outputs = bench.client().adopt(started.pid, [])
+    assert os.read(outputs[0], 100) == b"printed\n"
+    for fd in outputs:
+        os.close(fd)
+    bench.client().release([started.pid, 1])
+    assert bench.released == 1
+    assert [note["held"] for note in bench.client().turn.kept] == [False]
+
+
+def test_a_line_leads_to_the_frontend_that_follows(bench: Bench) -> None:
+    with bench.client().hand_over(2.5, ["job"]) as line:
+        assert line.recv(10) == b"line"
+    assert bench.handed_over_by == (2.5, ["job"])
 
 
 def test_errors_are_the_frontends_to_handle(bench: Bench, tmp_path: Path) -> None:
@@ -167,8 +205,8 @@ def test_listening_sockets_are_found_again(bench: Bench) -> None:
 
 
 def test_a_frontend_of_another_version_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "VERSION", 2)
-    refused = r"The supervisor does not take this server: the supervisor speaks version 1, and the frontend version 2\."
+    monkeypatch.setattr(module, "VERSION", 9)
+    refused = r"The supervisor does not take this server: the supervisor speaks version 2, and the frontend version 9\."
     with pytest.raises(SupervisorError, match=refused):
         bench.client()
 

@@ -193,3 +193,24 @@ def test_numbers_go_on_after_those_of_another_server() -> None:
     held.go_on_after(7)
     held.add(jobs := jobs_of(1), 1, 10.0)
     assert jobs[0].number == 8
+
+
+def test_another_frontend_goes_on_with_the_batches() -> None:
+    """The first has begun, with two of its three jobs left; the second waits behind it, and may be joined."""
+    held, jobs = InFlight(), jobs_of(4)
+    held.add(jobs[:3], 3, 10.0)
+    held.add(jobs[3:], 1, 11.0, joins=True)
+    held.finish([1], 12.0)
+    jobs[1].status, jobs[1].first_chunk = 200, 11.5
+    first, second = held.handed(13.0)
+    assert (first.size, first.age, first.joins, first.jobs) == (3, 3.0, False, [(2, 200), (3, 0)])
+    assert (second.size, second.age, second.joins, second.jobs) == (1, None, True, [(4, 0)])
+    other = InFlight()
+    other.go_on_after(held.number + 100)
+    other.enter(jobs[1:3], 3, 100.0, joins=False)
+    other.enter(jobs[3:], 1, 0.0, joins=True)
+    other.add(own := jobs_of(1), 1, 101.0)
+    assert own[0].number == 105
+    assert other.finish([2], 102.0) == []
+    assert other.finish([3], 103.0) == [(3, 3.0, 3.0)]
+    assert other.finish([4], 105.0) == [(1, 2.0, 2.0)]

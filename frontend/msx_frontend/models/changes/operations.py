@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,14 +26,30 @@ class Operations:
         self._unregister_timeout = unregister_timeout
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._background: set[asyncio.Task[None]] = set()
+        self._calls = 0
         self._ending = asyncio.Event()
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """A call that changes what is served, from its begin to its answer."""
+        self._calls += 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+
+    @property
+    def busy(self) -> bool:
+        """Calls are under way, or what follows some."""
+        return bool(self._calls or self._background)
 
     @asynccontextmanager
     async def only(self, name: str, number: str) -> AsyncIterator[None]:
         """Calls on one version run one after the other. Raises ServiceUnavailable when the server ends."""
-        async with self._locks.setdefault((name, number), asyncio.Lock()):
-            self.check_open()
-            yield
+        with self.under_way():
+            async with self._locks.setdefault((name, number), asyncio.Lock()):
+                self.check_open()
+                yield
 
     def check_open(self) -> None:
         """Raises ServiceUnavailable when the server ends."""
@@ -45,6 +61,10 @@ class Operations:
 
         Raises WorkersNotStarted, or ServiceUnavailable when the server ends.
         """
+        with self.under_way():
+            await self._settled(version)
+
+    async def _settled(self, version: ModelVersion) -> None:
         settled, ending = asyncio.ensure_future(version.workers.settled()), asyncio.ensure_future(self._ending.wait())
         try:
             await asyncio.wait({settled, ending}, return_when=asyncio.FIRST_COMPLETED)

@@ -111,6 +111,12 @@ class ModelVersion:
         while self.queue.busy or not self.workers.at_rest:
             await self.status.wait()
 
+    def keep_workers(self) -> None:
+        """Their number does not follow the load any more: another server has them."""
+        self._inner.keep_workers()
+        for stage in self.stages.values():
+            stage.keep_workers()
+
     async def close(self, drain_limit: float) -> None:
         """Drain, then fail what is left; returns when no process of this version is left."""
         self.status.move(ModelState.DRAINING)

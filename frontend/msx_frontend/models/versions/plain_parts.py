@@ -24,5 +24,9 @@ class PlainParts:
         await self.queue.drain(limit)
         await self.supervisor.replicas.remove_all(limit)
 
+    def keep_workers(self) -> None:
+        """See `ModelVersion.keep_workers`."""
+        self.supervisor.autoscaler.close()
+
     def judge(self) -> None:
         self.supervisor.judge()

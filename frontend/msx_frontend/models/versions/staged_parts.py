@@ -59,6 +59,9 @@ class StagedParts:
         """Requests may run for `limit` seconds."""
         await self.queue.drain(limit)
 
+    def keep_workers(self) -> None:
+        """They are those of the stages."""
+
     def judge(self) -> None:
         self.judged()
 

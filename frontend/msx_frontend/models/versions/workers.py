@@ -114,6 +114,11 @@ class VersionWorkers:
         self.autoscaler.bounded()
         self._supervisor.judge()
 
+    def go_on_with(self, count: int) -> None:
+        """So many run already, of a server before this one. Ignored where their number does not follow the load."""
+        if self.follow_load:
+            self._replicas.resize(max(self.least, min(count, self.most)), lambda group: False)
+
     async def settled(self) -> GroupEnd | None:
         """Wait until all are ready or wait for resources: returns None. Returns the end of a worker whose first load
         failed; one that was killed and starts again at once has not.

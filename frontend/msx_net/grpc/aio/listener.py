@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import grpc
 
 from msx_net.connections.limits import ConnectionLimits
@@ -30,6 +32,7 @@ class AioListener:
             handlers=generic_handlers(methods, served.heartbeats), options=options(listen, served.limits)
         )
         self.bound_port = 0
+        self._leaving: asyncio.Task[None] | None = None
 
     @property
     def address(self) -> str:
@@ -54,7 +57,13 @@ class AioListener:
 
     async def leave(self, limit: float) -> None:
         """See `GrpcListener.leave`. The port is closed until the other process binds it."""
-        await self.stop(limit)
+        self._leaving = asyncio.create_task(self.stop(limit), name="grpc-leaves")
+        await asyncio.sleep(0)
+
+    async def finish(self, limit: float) -> None:
+        """See `GrpcListener.finish`."""
+        if self._leaving is not None:
+            await asyncio.wait({self._leaving}, timeout=limit)
 
 
 def _credentials(tls: ListenerTls) -> grpc.ServerCredentials:

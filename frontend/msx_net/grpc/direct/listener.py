@@ -82,7 +82,10 @@ class DirectListener:
         self._calls.end_watches()
         if self._accepting is not None:
             await stop_accepting(self._accepting, self._connections, leave=True)
-            await shut_down(self._connections, limit)
+
+    async def finish(self, limit: float) -> None:
+        """See `GrpcListener.finish`."""
+        await shut_down(self._connections, limit)
 
 
 def _limits(listen: GrpcListen, largest: int, connections: ConnectionLimits) -> Limits:

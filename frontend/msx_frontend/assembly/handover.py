@@ -1,0 +1,109 @@
+"""The end of a server that another frontend follows, while its last requests run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import NoReturn
+
+from msx_frontend.assembly.server import Server
+from msx_frontend.models.versions.model_version import ModelVersion
+from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.workers.given_groups import GivenGroups, HeldReplica
+from msx_frontend.workers.handover_line import HandoverLine
+
+log = logging.getLogger("msx.server")
+
+CALLS_LIMIT = 30.0
+"""Seconds that management calls under way have to end; the other frontend makes those that come then."""
+
+
+class Handover:
+    """First the state folder and the ports go to the other frontend, then each worker group when that one asks for it.
+    Requests that came before go on here, in groups that have gone over too."""
+
+    def __init__(self, server: Server, supervisor: SupervisorClient, limit: float) -> None:
+        self._server, self._supervisor, self._limit = server, supervisor, limit
+        self._over = 0.0
+        self._groups = GivenGroups(partial(_replicas, server), supervisor)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._line: HandoverLine | None = None
+
+    async def run(self) -> None:
+        """Returns when no request is left, or after `limit` seconds."""
+        try:
+            await self._give_state()
+            self._over = time.monotonic() + self._limit
+            self._line = self._connect()
+            for work in (self._keep_line(self._line), self._groups.end_where_idle()):
+                self._tasks.append(asyncio.create_task(work, name="handover"))
+            await self._finish()
+        except Exception:
+            log.exception("the server ends before all of it has gone over")
+
+    async def close(self) -> None:
+        """Give no further groups."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._line is not None:
+            self._line.close()
+
+    def end(self) -> NoReturn:
+        """End at once, and leave all to the frontend that follows: workers, sockets, files."""
+        self._server.models.context.access_log.flush()
+        logging.shutdown()
+        self._supervisor.leave()
+        os._exit(0)
+
+    async def _give_state(self) -> None:
+        server, context = self._server, self._server.models.context
+        await server.models.management.hand_over(CALLS_LIMIT)
+        await server.front.late.hand_over()
+        if server.front.console is not None:
+            await server.front.console.close()  # whose streams do not end by themselves
+        for calls in server.calls:
+            calls.end_watches()
+        await asyncio.gather(*(listener.leave() for listener in server.listeners), server.grpc.leave(self._limit))
+        server.models.launcher.leave()
+        await context.snapshots.close()
+        context.state.close()
+        await context.keys.leave()
+        server.status.leave()
+        context.instance.leave()
+
+    def _connect(self) -> HandoverLine:
+        """Raises OSError."""
+        jobs = self._server.front.late.jobs
+        running = [] if jobs is None else jobs.running
+        line = self._supervisor.hand_over(max(self._over - time.monotonic(), 0.0), running)
+        return HandoverLine(line, self._groups.answer)
+
+    async def _keep_line(self, line: HandoverLine) -> None:
+        """A frontend that follows may crash, and be followed by another one."""
+        while True:
+            await asyncio.wait({line.ended})
+            log.warning("the frontend that follows has ended: another one is waited for")
+            line = self._line = self._connect()
+
+    async def _finish(self) -> None:
+        server, left = self._server, self._over - time.monotonic()
+        await asyncio.gather(*(listener.finish(left) for listener in server.listeners), server.grpc.finish(left))
+        while server.is_busy and time.monotonic() < self._over:  # noqa: ASYNC110  # once, at the end
+            await asyncio.sleep(0.02)
+
+
+def _replicas(server: Server) -> Iterator[HeldReplica]:
+    for version in server.models.context.registry.all_versions():
+        for part in version.parts:
+            for replica in part.workers.all:
+                yield HeldReplica(replica, partial(_is_busy, server, version))
+
+
+def _is_busy(server: Server, version: ModelVersion) -> bool:
+    """Requests wait or run that need workers of this version."""
+    return version.queue.busy or (bool(version.source.workflow) and server.models.workflows.registry.busy())

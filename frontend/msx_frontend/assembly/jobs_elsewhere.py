@@ -1,0 +1,21 @@
+"""Deferred jobs that the frontend before this one still runs."""
+
+import asyncio
+import contextlib
+
+from msx_frontend.deferred.runner import DeferredJobs
+from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.workers.kept_groups import KeptGroups
+
+LOOK_EVERY = 1.0
+"""Seconds between two looks at the store, in which it writes their ends."""
+
+
+async def watch_jobs(jobs: DeferredJobs, kept: KeptGroups) -> None:
+    """Look until that frontend has ended; what it has not ended then runs here."""
+    ended, over = asyncio.ensure_future(kept.ended()), False
+    while not over:
+        await asyncio.wait({ended}, timeout=LOOK_EVERY)
+        over = ended.done()
+        with contextlib.suppress(StoreUnavailable):
+            await jobs.look_elsewhere(over=over)

@@ -1,0 +1,92 @@
+"""Worker groups of a frontend that another one follows: each goes over when that one asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.supervision.wire import Message
+from msx_frontend.workers.group import WorkerGroup
+from msx_frontend.workers.group_handover import Given, NotHandedOver, WorkerBusy
+from msx_frontend.workers.group_state import GroupState
+from msx_frontend.workers.handed_group import described
+from msx_frontend.workers.handover_line import END, TAKE, LineMessage
+from msx_frontend.workers.replica import Replica
+
+log = logging.getLogger("msx.workers")
+
+LOOK_EVERY = 0.02
+PAUSE = 0.5
+"""Seconds between two tries to give a group whose worker does not read."""
+
+
+class HeldReplica(NamedTuple):
+    """`is_busy` tells whether requests wait that may need it: its model's, and those of its workflow."""
+
+    replica: Replica
+    is_busy: Callable[[], bool]
+
+
+class GivenGroups:
+    def __init__(self, replicas: Callable[[], Iterable[HeldReplica]], supervisor: SupervisorClient) -> None:
+        self._replicas, self._supervisor = replicas, supervisor
+
+    async def answer(self, message: Message) -> LineMessage:
+        """See `HandoverLine`."""
+        held, ask = self._find(message.get("group")), message.get("ask")
+        if held is not None and ask == TAKE:
+            return await self._give(*held)
+        if held is not None and ask == END:
+            await self._end(held[0])
+        return LineMessage({})
+
+    async def end_where_idle(self) -> None:
+        """End those that cannot go over, on other machines: what they hold is free for the other frontend then."""
+        staying = [held for held in self._replicas() if (group := held.replica.group) and not group.hands_over]
+        await asyncio.gather(*map(self._end, staying))
+
+    def _find(self, name: Any) -> tuple[HeldReplica, WorkerGroup] | None:
+        for held in self._replicas():
+            group = held.replica.group
+            if group is not None and group.state is not GroupState.ENDED and group.name == name:
+                return held, group
+        return None
+
+    async def _give(self, held: HeldReplica, group: WorkerGroup) -> LineMessage:
+        """One that does not serve is left to the other frontend, which makes new connections."""
+        try:
+            given = await self._given(group)
+        except NotHandedOver as error:
+            log.info("worker %d goes over when it is idle: %s", group.number, error)
+            await self._idle(held)
+            held.replica.leave()
+            self._supervisor.release(group.leave())
+            return LineMessage({})
+        log.info("worker %d goes over with %d requests", group.number, group.runner.busy)
+        return LineMessage({"running": described(given.group)}, given.descriptors)
+
+    @staticmethod
+    async def _given(group: WorkerGroup) -> Given:
+        """Raises NotHandedOver."""
+        while group.state in (GroupState.STARTING, GroupState.LOADING):  # noqa: ASYNC110  # once for a group
+            await asyncio.sleep(LOOK_EVERY)
+        while group.runner.awaited:
+            try:
+                return await group.hand_over()
+            except WorkerBusy:
+                await asyncio.sleep(PAUSE)
+        return await group.hand_over()
+
+    async def _end(self, held: HeldReplica) -> None:
+        await self._idle(held)
+        held.replica.leave()
+        await held.replica.stop(0)
+        held.replica.release()
+
+    @staticmethod
+    async def _idle(held: HeldReplica) -> None:
+        while held.is_busy():  # noqa: ASYNC110  # once for a group
+            await asyncio.sleep(LOOK_EVERY)
