@@ -19,7 +19,7 @@ from msx_frontend.supervision.wire import Message, close_all, send
 
 
 class Succession:
-    """At most one frontend serves, one leaves, and one is to follow. See `FrontendEvents`."""
+    """One frontend at most serves, one leaves, and one is to follow. See `FrontendEvents`."""
 
     def __init__(
         self,

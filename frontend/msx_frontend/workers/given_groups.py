@@ -12,7 +12,7 @@ from msx_frontend.supervision.wire import Message
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_handover import Given, NotHandedOver, WorkerBusy
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.handed_group import described
+from msx_frontend.workers.handed_group import described, name_of
 from msx_frontend.workers.handover_line import END, TAKE, LineMessage
 from msx_frontend.workers.replica import Replica
 
@@ -45,13 +45,13 @@ class GivenGroups:
 
     async def end_where_idle(self) -> None:
         """End those that cannot go over, on other machines: what they hold is free for the other frontend then."""
-        staying = [held for held in self._replicas() if (group := held.replica.group) and not group.hands_over]
+        staying = [held for held in self._replicas() if (group := held.replica.group) and not group.handover.may_be]
         await asyncio.gather(*map(self._end, staying))
 
     def _find(self, name: Any) -> tuple[HeldReplica, WorkerGroup] | None:
         for held in self._replicas():
             group = held.replica.group
-            if group is not None and group.state is not GroupState.ENDED and group.name == name:
+            if group is not None and group.state is not GroupState.ENDED and name_of(group.spec.load) == name:
                 return held, group
         return None
 
@@ -63,7 +63,8 @@ class GivenGroups:
             log.info("worker %d goes over when it is idle: %s", group.number, error)
             await self._idle(held)
             held.replica.leave()
-            self._supervisor.release(group.leave())
+            self._supervisor.release(group.handover.leave())
+            await group.drain(0)
             return LineMessage({})
         log.info("worker %d goes over with %d requests", group.number, group.runner.busy)
         return LineMessage({"running": described(given.group)}, given.descriptors)
@@ -75,10 +76,10 @@ class GivenGroups:
             await asyncio.sleep(LOOK_EVERY)
         while group.runner.awaited:
             try:
-                return await group.hand_over()
+                return await group.handover.give()
             except WorkerBusy:
                 await asyncio.sleep(PAUSE)
-        return await group.hand_over()
+        return await group.handover.give()
 
     async def _end(self, held: HeldReplica) -> None:
         await self._idle(held)

@@ -19,10 +19,8 @@ from msx_core.module_names import first_that_hides
 from msx_frontend.workers import group_end
 from msx_frontend.workers.batch_runner import BatchEvents, BatchRunner
 from msx_frontend.workers.group_end import GroupEnd
-from msx_frontend.workers.group_handover import Given, GroupHandover, NotHandedOver
+from msx_frontend.workers.group_handover import GroupHandover
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.guests import Guests
-from msx_frontend.workers.handed_group import GAP, Handing
 from msx_frontend.workers.launcher import ExitStatus, GroupSpec, LaunchedRank, Launcher
 from msx_frontend.workers.load_errors import LoadErrors
 from msx_frontend.workers.rank import Rank
@@ -82,18 +80,13 @@ class WorkerGroup:
         self.methods: Methods = ()
         self.sequential = ""
         """Why its batches do not overlap: a sentence without its full stop."""
-        self._told: Loaded | None = None
-        """What rank 0 has told when it was loaded."""
-        self._forms: list[MetricInfo] = []
-        self._guests: Guests | None = None
-        self._handing: Handing | None = None
-        """A frontend before this one hands the group over."""
         self._drained = group_end.asked_to_stop()
         """How it ends when it is drained."""
         self.ranks = RankGroup(spec, self)
         self.runner = BatchRunner(spec, self.ranks.leader, events, self._replied)
         self._port: SegmentPort | None = None
         self._watchdog = Watchdog(spec, self.ranks, self.runner, self._end)
+        self.handover = GroupHandover(self.ranks, self.runner, self._watchdog)
         self._load_errors = LoadErrors(len(self.ranks), self._end)
         loop = asyncio.get_running_loop()
         self._loaded: asyncio.Future[None] = loop.create_future()
@@ -106,11 +99,11 @@ class WorkerGroup:
         try:
             launched = await self._launched()
             self.ranks.begin(launched)
-            if self._handing is not None:
-                self._restore(self._handing)
+            if (handed := self.handover.restore()) is not None:
+                self._describe_handler(handed.loaded)
+                self._formed(handed.forms)
             await self.ranks.connect()
-            if self._guests is not None and self._handing is not None:
-                await self._guests.connect(*self._handing.relay)
+            await self.handover.connect()
         except OSError as error:
             return self._end(group_end.not_started(error))
         if self.state is not GroupState.STARTING:
@@ -119,49 +112,13 @@ class WorkerGroup:
         self.state = GroupState.LOADING
         self._share(launched[0].segments)
         self._watchdog.started()
-        if self._handing is None:
+        if not self.handover.resumes:
             self.ranks.load()
         self._ready_when_all_are()  # they may have told while they were connected: those of a frontend before this one
         await self._first(self._loaded, timeout=self.spec.startup_timeout)
         if not self._loaded.done() and not self._ended.done():
             self._end(group_end.load_too_slow(self.spec.startup_timeout, self.ranks.slowest))
         return self._ended.result() if self._ended.done() else None
-
-    def _resume(self, handing: Handing) -> None:
-        self._handing = handing
-
-    def _restore(self, handing: Handing) -> None:
-        """The state that it had in the frontend before this one, as far as requests need it."""
-        loaded = handing.group.loaded
-        self._guests = Guests(self.runner, self.ranks.leader)
-        self.load_seconds = loaded.seconds
-        self._describe_handler(loaded)
-        self.runner.in_flight.go_on_after(handing.group.number + GAP)
-        self._guests.restore(handing.group.batches)
-        self._formed(handing.group.forms)
-        for rank, (data, control) in zip(self.ranks, handing.begun, strict=True):
-            rank.resume(data, control)
-
-    @property
-    def hands_over(self) -> bool:
-        """Another frontend may take it over."""
-        return all(rank.hands_over for rank in self.ranks)
-
-    async def hand_over(self) -> Given:
-        """Let another frontend have the group; its requests go on through that one. Raises NotHandedOver."""
-        told = self._told
-        if self.state is not GroupState.READY or told is None or self._port is not None or not self.hands_over:
-            raise NotHandedOver("it is not ready, or is the worker of a stage")
-        return await GroupHandover(self.ranks, self.runner, self._watchdog).give(told, self._forms)
-
-    def leave(self) -> list[int]:
-        """Close the connections to its processes, which go on, and end here: its worker waits for another frontend.
-        Returns their numbers."""
-        pids = [rank.pid for rank in self.ranks if rank.pid]
-        for rank in self.ranks:
-            rank.leave()
-        self._end(self._drained)
-        return pids
 
     def _share(self, offered: SegmentSocket | None) -> None:
         """Large values of a stage stand in shared memory, where the launcher offers a socket for it."""
@@ -172,7 +129,7 @@ class WorkerGroup:
 
     async def _launched(self) -> Sequence[LaunchedRank]:
         """The end of the group ends the launch as well. Raises OSError."""
-        spec = replace(self.spec, told=self.ranks.told, resumed=self._resume)
+        spec = replace(self.spec, told=self.ranks.told, resumed=self.handover.resume)
         launch = asyncio.ensure_future(self._launcher.launch(spec))
         try:
             await self._first(launch)
@@ -256,7 +213,7 @@ class WorkerGroup:
             self._load_errors.failed(rank.rank, group_end.load_failed(message, self.ranks.named(rank.rank)))
 
     def _describe_handler(self, message: Loaded) -> None:
-        self._told = message
+        self.handover.loaded, self.load_seconds = message, max(message.seconds, self.load_seconds)
         self.runner.configure(message)
         self.sequential = message.sequential
         self.capabilities = msgspec.convert(message.capabilities, Capabilities)
@@ -278,7 +235,7 @@ class WorkerGroup:
             self._events.samples_arrived(self, pong.samples)
 
     def _formed(self, forms: list[MetricInfo]) -> None:
-        self._forms += forms
+        self.handover.forms += forms
         self._events.forms_arrived(forms)
 
     def printed(self, rank: int, sample: MetricSample) -> None:
@@ -315,8 +272,7 @@ class WorkerGroup:
         self._ended.set_result(end)
         self._events.group_ended(self)
         self.runner.close(end.error)
-        if self._guests is not None:
-            self._guests.close()
+        self.handover.close()
         if self._port is not None:
             self._port.close()
         return end
@@ -331,12 +287,6 @@ class WorkerGroup:
     @property
     def labels(self) -> dict[str, object]:
         return {"model": self.spec.load.model_name, "version": self.spec.load.model_version, "rank": 0}
-
-    @property
-    def name(self) -> list[Any]:
-        """Its place, by which another frontend asks for it."""
-        load = self.spec.load
-        return [load.model_name, load.model_version, load.place]
 
     @property
     def number(self) -> int:

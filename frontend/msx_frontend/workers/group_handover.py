@@ -6,12 +6,12 @@ import asyncio
 import os
 import socket
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.handed_group import HandedGroup, memory_file
+from msx_frontend.workers.guests import Guests
+from msx_frontend.workers.handed_group import GAP, HandedGroup, Handing, memory_file
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import Loaded, MetricInfo
@@ -38,14 +38,70 @@ class Given(NamedTuple):
 
 
 class GroupHandover:
-    """This frontend has the requests that it has sent, and may send more: they go through the other frontend."""
+    """Takes a group over, and gives it away. The frontend that gives it keeps the requests that it has sent, and may
+    send more: they go through the other one."""
 
     def __init__(self, ranks: RankGroup, runner: BatchRunner, watchdog: Watchdog) -> None:
         self._ranks, self._runner, self._watchdog = ranks, runner, watchdog
         self._channels = [channel for rank in ranks for channel in (rank.data, rank.control)]
+        self.loaded: Loaded | None = None
+        """Message of rank 0 when it was loaded."""
+        self.forms: list[MetricInfo] = []
+        """All that rank 0 has sent."""
+        self._handing: Handing | None = None
+        self._guests: Guests | None = None
 
-    async def give(self, loaded: Loaded, forms: Sequence[MetricInfo]) -> Given:
-        """Raises NotHandedOver."""
+    # -- taking it over --
+
+    def resume(self, handing: Handing) -> None:
+        """Called during the launch: the group runs already."""
+        self._handing = handing
+
+    @property
+    def resumes(self) -> bool:
+        return self._handing is not None
+
+    def restore(self) -> HandedGroup | None:
+        """The state that it had, as far as its requests need it; called before the ranks are connected. None for a
+        group that starts."""
+        if (handing := self._handing) is None:
+            return None
+        self._guests = Guests(self._runner, self._ranks.leader)
+        self._runner.configure(handing.group.loaded)
+        self._runner.in_flight.go_on_after(handing.group.number + GAP)
+        self._guests.restore(handing.group.batches)
+        for rank, (data, control) in zip(self._ranks, handing.begun, strict=True):
+            rank.resume(data, control)
+        return handing.group
+
+    async def connect(self) -> None:
+        """Connect to the other frontend, whose requests are restored. Raises OSError."""
+        if self._handing is not None and self._guests is not None:
+            await self._guests.connect(*self._handing.relay)
+
+    def close(self) -> None:
+        if self._guests is not None:
+            self._guests.close()
+
+    # -- giving it away --
+
+    @property
+    def may_be(self) -> bool:
+        """Another frontend may take it over, if its worker is on this machine."""
+        return all(rank.hands_over for rank in self._ranks)
+
+    def leave(self) -> list[int]:
+        """Close the connections to its processes, which go on: they wait for another frontend. Returns their
+        numbers."""
+        pids = [rank.pid for rank in self._ranks if rank.pid]
+        for rank in self._ranks:
+            rank.leave()
+        return pids
+
+    async def give(self) -> Given:
+        """Let another frontend have the group as it runs. Raises NotHandedOver."""
+        if not (self._runner.ready and self.may_be) or self.loaded is None or self._runner.port is not None:
+            raise NotHandedOver("it is not ready, or is the worker of a stage")
         self._runner.flush()
         for channel in self._channels:
             channel.hold()
@@ -55,7 +111,7 @@ class GroupHandover:
             for channel in self._channels:
                 channel.go_on()
             raise
-        return await self._given(loaded, forms)
+        return await self._given(self.loaded)
 
     async def _settled(self) -> None:
         over = time.monotonic() + LIMIT
@@ -66,8 +122,8 @@ class GroupHandover:
         if not all(channel.is_open for channel in self._channels):
             raise NotHandedOver("its worker has ended")
 
-    async def _given(self, loaded: Loaded, forms: Sequence[MetricInfo]) -> Given:
-        """From here on there is no way back."""
+    async def _given(self, loaded: Loaded) -> Given:
+        """There is no way back from here."""
         self._watchdog.close()
         ends, begun = [], []
         for channel in self._channels:
@@ -77,13 +133,8 @@ class GroupHandover:
         for rank in self._ranks:
             rank.hand_over()
         in_flight = self._runner.in_flight
-        group = HandedGroup(
-            loaded,
-            list(forms),
-            in_flight.number,
-            in_flight.handed(time.monotonic()),
-            len(self._ranks),
-        )
+        batches = in_flight.handed(time.monotonic())
+        group = HandedGroup(loaded, self.forms, in_flight.number, batches, len(self._ranks))
         relay = await self._relayed()
         for channel in self._channels[2:]:  # of ranks that are sent no requests
             channel.go_on()

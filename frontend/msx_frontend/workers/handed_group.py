@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_protocol import Loaded, MetricInfo
+from msx_protocol import Load, Loaded, MetricInfo
 
 GAP = 1 << 32
 """Numbers that are left to requests of the frontend before, which may send some still."""
@@ -49,6 +49,11 @@ class Handing(NamedTuple):
     def close(self) -> None:
         for end in (*(one for pair in self.ends for one in pair), *self.relay):
             end.close()
+
+
+def name_of(load: Load) -> list[Any]:
+    """A group's model, version and place, by which another frontend asks for it."""
+    return [load.model_name, load.model_version, load.place]
 
 
 def described(group: HandedGroup) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from msx_frontend.supervision.wire import Message, close_all, receive, send
 log = logging.getLogger("msx.workers")
 
 TAKE, END = "take", "end"
-"""What the frontend that follows asks for: a group as it runs; or that it ends, because another one takes its place."""
+"""Requests of the frontend that follows: a group as it runs; or that it ends, because another one takes its place."""
 PATIENCE = 10.0
 """Seconds for the rest of a message that has begun, and for one to be taken: the loop waits meanwhile."""
 

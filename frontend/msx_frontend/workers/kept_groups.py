@@ -20,7 +20,7 @@ from msx_frontend.devices import kept_leases
 from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.program import Program, is_overwritten, program
-from msx_frontend.workers.handed_group import Handing, received
+from msx_frontend.workers.handed_group import Handing, name_of, received
 from msx_frontend.workers.handover_line import END, TAKE, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank
@@ -51,7 +51,7 @@ def note_of(spec: GroupSpec, rank: int, work_dir: Path) -> dict[str, Any]:
     """Note by which the next frontend finds this rank. A stage's worker, whose shared memory the frontend holds, does
     not last longer than that one."""
     note = {
-        "group": _name(spec),
+        "group": name_of(spec.load),
         "rank": rank,
         "lasts": spec.segments is None,
         "fingerprint": fingerprint(spec),
@@ -91,7 +91,7 @@ class KeptGroups:
     async def take(self, spec: GroupSpec) -> list[LocalRank]:
         """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
         would be started; none otherwise: then it has ended, or ends."""
-        found = sorted((note for note in self._waiting if note["group"] == _name(spec)), key=itemgetter("rank"))
+        found = sorted((note for note in self._waiting if note["group"] == name_of(spec.load)), key=itemgetter("rank"))
         if not found:
             return []
         self._waiting = [note for note in self._waiting if note not in found]
@@ -140,12 +140,12 @@ class KeptGroups:
         if self._line is None:
             return None
         try:
-            return await self._line.ask(ask=ask, group=_name(spec))
+            return await self._line.ask(ask=ask, group=name_of(spec.load))
         except LineEnded:
             return None
 
     def _adopted(self, spec: GroupSpec, found: Sequence[Note], handing: Handing | None) -> list[LocalRank]:
-        """Those that have not ended meanwhile."""
+        """Ranks that have not ended meanwhile."""
         ranks: list[LocalRank] = []
         for at, note in enumerate(found):
             try:
@@ -181,8 +181,3 @@ async def end_all(ranks: Sequence[LocalRank]) -> None:
         rank.kill()
     for rank in ranks:
         await rank.gone()
-
-
-def _name(spec: GroupSpec) -> list[Any]:
-    load = spec.load
-    return [load.model_name, load.model_version, load.place]

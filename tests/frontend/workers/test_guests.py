@@ -13,7 +13,7 @@ from tests.frames import fed
 
 
 class Relay:
-    """What the other frontend reads."""
+    """Connection to the other frontend, as that one reads it."""
 
     def __init__(self) -> None:
         self.data = b""
