@@ -48,12 +48,14 @@ def test_each_row_is_held(page: str) -> None:
     """Each has an entry, and each entry names a test."""
     said = rows((ROOT / "docs" / f"{page}.md").read_text())
     named = {(heading, row) for heading, table in held(page).items() for row, tests in table.items() if tests}
-    assert sorted(entries(said) - named) == []
+    missing = sorted(entries(said) - named)
+    assert missing == [], f"tests/project/rows/{page}.yaml names no test of {missing}"
 
 
 def test_each_entry_has_a_row(page: str) -> None:
     said = rows((ROOT / "docs" / f"{page}.md").read_text())
-    assert sorted(entries(held(page)) - entries(said)) == []
+    gone = sorted(entries(held(page)) - entries(said))
+    assert gone == [], f"docs/{page}.md has no row {gone} of tests/project/rows/{page}.yaml"
 
 
 def test_rows_of_one_table_differ(page: str) -> None:
