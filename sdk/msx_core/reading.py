@@ -122,7 +122,8 @@ class TypedReader(RequestReader):
             request.input = TypedExample(typed.codec, request.example)
         else:
             shared = request.shared
-            request.input = TypedInput(typed.codec, typed.name, request.parts, shared.resolve if shared else None)
+            resolve = shared.resolve if shared else None
+            request.input = TypedInput(typed.codec, typed.name, request.parts, resolve, declared=self._declared)
         request.encoder = packs(request.shared) if answers_packed(operation) else TypedReply(_accepted(request))
         return None
 

@@ -164,3 +164,17 @@ def test_types_and_a_test_without_a_server() -> None:
         (reply,) = model.predict([{"text": "sea"}])
         (whole,) = model.predict([msgspec.msgpack.encode({"text": "sea"})])
     assert reply.msgpack() == whole.msgpack() == {"text": "SEA"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated", "body", "sentence"),
+    [
+        ("msgpack", MSGPACK, b'{"text": "sea"}', "This service takes MessagePack (bodies:), whatever type is stated."),
+        ("json", JSON, b"\x81\xa1", "This service takes JSON (bodies:), whatever type is stated."),
+        (None, JSON, b"\x81\xa1", "Send application/json or application/msgpack."),
+    ],
+)
+def test_another_form_is_told_what_helps(kind: Any, stated: str, body: bytes, sentence: str) -> None:
+    sink = run(Typed, asked(body, stated), **({"bodies": kind} if kind else {}))
+    assert sink.failure("r").status == 400
+    assert sink.failure("r").message.endswith(sentence)

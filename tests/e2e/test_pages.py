@@ -13,6 +13,7 @@ from tests.e2e.checkpoint import write_qwen
 from tests.e2e.page_shell import PageShell
 from tests.pages import ROOT, blocks, files, pages, shows
 from tests.plugins import install
+from tests.project.test_mosec_page import BLOCKS as MOSEC
 
 pytestmark = pytest.mark.e2e
 
@@ -79,6 +80,13 @@ def open_server(shell: PageShell) -> None:
 def torchserve_store(shell: PageShell) -> None:
     pack_echo(shell, "echo", folder="model_store")
     (shell.folder / "config.properties").write_text(shell.settings)
+
+
+def capitals(shell: PageShell) -> None:
+    """The page's service; its model is the user's own."""
+    loads = "\n\ndef load():\n    return lambda texts: [text.upper() for text in texts]\n"
+    (shell.folder / "service.py").write_text(MOSEC["service.py"] + loads)
+    (shell.folder / "model-config.yaml").write_text(MOSEC["model-config.yaml"])
 
 
 def pets(shell: PageShell) -> None:
@@ -161,6 +169,7 @@ PAGES = {
     "docs/benchmarks.md": Needs(lambda shell: void(shell.run(f"ln -s '{ROOT / 'benchmarks'}' '{ROOT / 'tests'}' ."))),
     "docs/embeddings.md": Needs(embeddings, mindspore=True),
     "docs/first-hour.md": Needs(mindspore=True),
+    "docs/from-mosec.md": Needs(capitals),
     "docs/from-torchserve.md": Needs(torchserve_store),
     "docs/grpc.md": Needs(digits_server, mindspore=True, long=True),
     "docs/inference.md": Needs(rows_server),

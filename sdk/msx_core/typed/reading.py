@@ -77,12 +77,22 @@ class TypedInput:
 
     is_json = False
 
-    def __init__(self, codec: Codec, name: str, parts: Mapping[str, Part], resolve: Resolve | None = None) -> None:
-        """`resolve` is for references to shared memory, between stages.
+    def __init__(
+        self,
+        codec: Codec,
+        name: str,
+        parts: Mapping[str, Part],
+        resolve: Resolve | None = None,
+        *,
+        declared: bool = False,
+    ) -> None:
+        """`resolve` is for references to shared memory, between stages. `declared`: the service says what bodies are,
+        whatever their clients state.
 
         Raises InvalidInput, which names the member's path, what was expected and what came.
         """
         self._codec, self._name, self._parts, self._resolve = codec, name, parts, resolve
+        self._declared = declared
         self._read: Any = self._made()
         self._fresh = True
 
@@ -115,19 +125,22 @@ class TypedInput:
         if kind == PACKED:
             return self._codec.convert(_unpacked(field, data, self._resolve))
         if kind and says_msgpack(kind):
-            return self._parsed(f"{field} ({kind[:100]}) is not valid MessagePack", self._codec.from_msgpack, data)
+            return self._parsed(f"{field} ({kind[:100]}) is", "MessagePack", self._codec.from_msgpack, data)
         if kind and not says_json(kind):
             raise PredictionError(415, f"{field}: this model does not read {kind[:100]}; send {TAKES}.")
         stated = f"({kind[:100]}) is" if kind else "came without a content type and is"
-        return self._parsed(f"{field} {stated} not valid JSON", self._codec.from_json, data)
+        return self._parsed(f"{field} {stated}", "JSON", self._codec.from_json, data)
 
-    def _parsed(self, wrong: str, parse: Any, data: bytes | bytearray) -> Any:
+    def _parsed(self, stated: str, form: str, parse: Any, data: bytes | bytearray) -> Any:
         try:
             return parse(data)
         except Misfit:
             raise
         except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"{wrong}: {fault(data, error)}. Send {TAKES}.{self._hint()}") from None
+            remedy = (
+                f"This service takes {form} (bodies:), whatever type is stated" if self._declared else f"Send {TAKES}"
+            )
+            raise InvalidInput(f"{stated} not valid {form}: {fault(data, error)}. {remedy}.{self._hint()}") from None
 
     def _of_fields(self) -> dict[str, Any]:
         members = self._codec.members
