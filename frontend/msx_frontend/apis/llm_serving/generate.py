@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from msx_core.generation import GENERATE, Capabilities, GenerateDelta
+from msx_core.generation import GENERATE, GenerateDelta
 from msx_frontend.apis.llm_serving.request import ServingRequest, as_lines, generate_request, read, read_instances
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, model_header
@@ -42,8 +42,7 @@ def generate_either(request: TextRequest) -> StreamedTextReply | CompleteTextRep
 
 def _generation(request: TextRequest, asked: ServingRequest, *, stream: bool) -> tuple[ModelVersion, Generation]:
     version = request.directory.find(request.path["model"], GENERATE)
-    message = generate_request(asked, version.schema.capabilities or Capabilities(), stream=stream)
-    return version, Generation(version, [message], request.api.limits)
+    return version, Generation(version, [generate_request(asked, stream=stream)], request.api.limits)
 
 
 def _whole(request: TextRequest, asked: ServingRequest) -> CompleteTextReply:

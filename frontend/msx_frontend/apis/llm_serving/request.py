@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from msx_core.generation import Capabilities, GenerateRequest, SamplingParams
+from msx_core.generation import GenerateRequest, SamplingParams
 from msx_core.generation.wire import Integer, Positive
 from msx_frontend.generation.text_request import TextRequest
 
@@ -95,12 +95,13 @@ def as_lines(request: TextRequest, asked: ServingParameters) -> bool:
     return asked.return_protocol not in (None, "sse") or request.header("user-agent").startswith(OWN_CLIENT)
 
 
-def generate_request(asked: ServingRequest, offered: Capabilities, *, stream: bool) -> GenerateRequest:
-    return GenerateRequest(prompt=asked.inputs, params=_sampling(asked.asked, offered), stream=stream)
+def generate_request(asked: ServingRequest, *, stream: bool) -> GenerateRequest:
+    return GenerateRequest(prompt=asked.inputs, params=_sampling(asked.asked), stream=stream)
 
 
-def _sampling(asked: ServingParameters, offered: Capabilities) -> SamplingParams:
-    """Greedy where sampling is not asked for, or the temperature is out of range."""
+def _sampling(asked: ServingParameters) -> SamplingParams:
+    """Greedy where sampling is not asked for, or the temperature is out of range. A text ends where the model's
+    longest one does, whatever was asked for: its Python client always asks for 300 tokens."""
     temperature = 1.0 if asked.temperature is None else asked.temperature
     sampled = bool(asked.do_sample) and LEAST_TEMPERATURE < temperature <= HOTTEST
     return SamplingParams(
@@ -108,16 +109,11 @@ def _sampling(asked: ServingParameters, offered: Capabilities) -> SamplingParams
         top_k=_top_k(DEFAULT_TOP_K if asked.top_k is None else asked.top_k),
         top_p=1.0 if asked.top_p is None else min(max(asked.top_p, LEAST_TOP_P), 1.0),
         repetition_penalty=1.0 if asked.repetition_penalty is None else asked.repetition_penalty,
-        max_tokens=asked.max_new_tokens or _new_tokens(offered),
+        max_tokens=asked.max_new_tokens or DEFAULT_NEW_TOKENS,
+        fit_context=True,
         logprobs=0,
     )
 
 
 def _top_k(asked: int) -> int:
     return min(asked, MOST_TOP_K) if asked > 0 else 1
-
-
-def _new_tokens(offered: Capabilities) -> int | None:
-    """300, as there; None, as many as fit, where a text of the model is shorter."""
-    most = offered.max_total_tokens
-    return DEFAULT_NEW_TOKENS if most is None or most > DEFAULT_NEW_TOKENS else None

@@ -70,7 +70,7 @@ def test_the_clients_body(path: str) -> None:
         assert exchange.headers["content-type"] == "application/json"
         assert "x-msx-ignored" not in exchange.headers
         assert speaker.asked[0].params == SamplingParams(
-            temperature=0.0, top_k=1, max_tokens=30, logprobs=0, repetition_penalty=1.0
+            temperature=0.0, top_k=1, max_tokens=30, fit_context=True, logprobs=0, repetition_penalty=1.0
         )
 
     run(test())
@@ -141,12 +141,17 @@ def test_defaults_and_clamping(parameters: dict[str, Any] | None, expected: tupl
     run(test())
 
 
-def test_a_short_context_takes_as_many_tokens_as_fit() -> None:
+@pytest.mark.parametrize("parameters", [{}, {"max_new_tokens": 300}, {"max_new_tokens": 9000}])
+def test_a_short_context_takes_as_many_tokens_as_fit(parameters: dict[str, Any]) -> None:
+    """Its client sends 300 where its user says nothing."""
+
     async def test() -> None:
         assert ALL.max_total_tokens == 200
         speaker = Speaker([words("a")])
-        await speaker.ask("/models/m/generate", {"inputs": "hi"})
-        assert speaker.asked[0].params.max_tokens is None
+        exchange = await speaker.ask("/models/m/generate", {"inputs": "hi", "parameters": parameters})
+        assert exchange.status == 200
+        params = speaker.asked[0].params
+        assert (params.max_tokens, params.fit_context) == (parameters.get("max_new_tokens", 300), True)
 
     run(test())
 
