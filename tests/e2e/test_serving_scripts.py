@@ -113,7 +113,8 @@ def test_certificates(tmp_path: Path) -> None:
         "server.start_grpc_server(sys.argv[1], ssl_config=ssl(verify=False))\n"
         "server.start_restful_server(sys.argv[2], ssl_config=ssl())\n" + READY
     )
-    with run_script(tmp_path, script, *(f"127.0.0.1:{port}" for port in ports)) as running:
+    trusted = {"SSL_CERT_FILE": str(tmp_path / "stranger" / "certificate.pem")}  # by the system, which does not count
+    with run_script(tmp_path, script, *(f"127.0.0.1:{port}" for port in ports), env=trusted) as running:
         running.wait_ready()
         error, grpc_address = "RuntimeError Raise failed: Serving Error:", f"127.0.0.1:{ports[0]}"
         created = f"{error} Serving gRPC server start failed, create server failed, address {grpc_address}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from pathlib import Path
@@ -138,6 +139,7 @@ def lines_and_files(running: RunningScript, address: str) -> None:
         assert f"Serving: Start servable success, servable directory: '{running.folder}', servable name: '{name}'" in (
             running.log
         )
+    assert len(re.findall(r"worker \d+ is ready after", running.log)) == 4
     assert "There is no need to startup additional worker processes" not in running.log + running.err
     assert {file.name for file in (running.folder / "serving_logs").iterdir()} == {"msx.log", *LOG_FILES}
     assert not [one for one in FOLDERS if (running.folder / one).exists()]

@@ -45,6 +45,15 @@ stages:
   three: {handler: stages.py:Three, from: one, workers: 2}
   join: {handler: stages.py:Join, from: [three, two]}
 """,
+    "shared": """
+stages:
+  one: {handler: stages.py:One}
+  three: {handler: stages.py:Three, from: []}
+  two: {handler: stages.py:Two, from: [one, three], batchSize: 2, maxBatchDelay: 600000, batchingPolicy: fixed}
+routes:
+  first: {first: one}
+  second: {first: three}
+""",
     "speaks": """
 stages:
   one: {handler: stages.py:One}
@@ -102,6 +111,16 @@ def test_routes(server: RunningServer, path: str, answer: str) -> None:
 )
 def test_what_is_not_a_route(server: RunningServer, path: str, status: int) -> None:
     assert ask(server, path)[0] == status
+
+
+def test_routes_share_workers_and_batches(server: RunningServer) -> None:
+    """The stage that both go through waits for a batch of two."""
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(lambda route: ask(server, f"/predictions/shared:{route}"), ("first", "second"))
+    assert (first, second) == ((200, "two(one(x))"), (200, "two(three(x))"))
+    assert server.metric("msx_batch_size_sum", model="shared/two") == 2
+    assert server.metric("msx_batch_size_count", model="shared/two") == 1
+    assert len(server.worker_pids("shared")) == 3
 
 
 def test_each_stage_has_a_process_and_its_own_settings(server: RunningServer) -> None:
