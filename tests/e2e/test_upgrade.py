@@ -14,6 +14,7 @@ import httpx
 import psutil
 import pytest
 
+from msx_frontend import __version__
 from tests.e2e.server import (
     RunningServer,
     client_of,
@@ -151,3 +152,28 @@ def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
         assert done.returncode == 1
         assert "The new server ended with exit code 1 while starting" in done.stderr
         assert is_running(psutil.Process(frontend(server)))
+
+
+def test_workers_are_replaced_one_after_the_other(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        before = server.worker_pids("echo")
+        load = Load(server)
+        done = upgrade(server, "--workers")
+        assert done.returncode == 0
+        assert done.stdout.endswith("has taken over. Its workers are replaced one after the other.\n")
+        wait_until(lambda: not {*before} & {*server.worker_pids("echo")}, "others are there", server.tail)
+        wait_until(lambda: len(server.worker_pids("echo")) == 2, "there are two")
+        load.end()
+        assert load.lost == []
+
+
+def test_a_restart_keeps_workers_which_say_who_started_them(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        before = server.worker_pids("echo")
+        assert "release" not in server.describe("echo")["workers"][0]
+        command = [sys.executable, "-m", "msx_frontend.cli.main", "restart", "--state-dir", str(server.state)]
+        done = run_forked(command, env=server_environment(server.folder))
+        assert (done.returncode, done.stderr) == (0, "")
+        server.wait_serving()
+        assert server.worker_pids("echo") == before
+        assert {one["release"] for one in server.describe("echo")["workers"]} == {__version__}

@@ -76,6 +76,14 @@ class ServedModels:
         self._go_on()
         return not_loaded
 
+    async def renew_workers(self) -> None:
+        """Replace the workers of a server before this one, when they serve; one of each model at a time."""
+        await asyncio.gather(*(_renew(part) for part in self._parts()))
+
+    def _parts(self) -> list[VersionWorkers]:
+        parts = [part.workers for version in self.context.registry.all_versions() for part in version.parts]
+        return [part for part in parts if isinstance(part, VersionWorkers)]
+
     def _go_on(self) -> None:
         """Models that follow the load have as many workers as in the frontend before this one."""
         if self.kept is None:
@@ -132,6 +140,11 @@ class ServedModels:
         workflows = self.workflows.registry
         versions = [version.source.archive for version in self.context.registry.all_versions()]
         return versions + [workflows.find(name).archive for name in workflows.names()]
+
+
+async def _renew(workers: VersionWorkers) -> None:
+    await workers.settled()
+    await workers.renew()
 
 
 async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:

@@ -138,6 +138,8 @@ async def start_server(
         take_orders(context.supervisor, orders := context.folder.path / ORDERS)
         parts.callback(orders.unlink, missing_ok=True)
         context.supervisor.started()
+        if context.supervisor.turn.renews:
+            parts.callback(asyncio.create_task(models.renew_workers(), name="renew-workers").cancel)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection
     return Server(info, models.health, models, front, grpc, http, port_calls, status)
 

@@ -202,7 +202,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     \b
     Words instead of flags (each has --help):
       stop, status, models, logs, backup    a running server
-      upgrade                               another one in its place
+      upgrade, restart                      another one in its place
       predict, chat, scale                  its models
       doctor, plan, examples                this machine; NPUs to buy; examples
       link-names                            the commands by TorchServe's names

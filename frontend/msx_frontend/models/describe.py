@@ -137,6 +137,7 @@ def _worker(version: ModelVersion, replica: Replica) -> dict[str, Any]:
         "deviceUsage": worker_devices(devices) or None,
         "nodes": lease.placement.devices if lease and lease.placement else None,
         "generation": replica.generation,
+        "release": (group.ranks.leader.release or None) if group else None,
         "phase": replica.phase or (None if group else version.environment.phase) or None,
         "waitsFor": replica.shortage._asdict() if replica.shortage else None,
         "ranks": [rank.describe() for rank in group.ranks] if group and len(group.ranks) > 1 else None,

@@ -33,6 +33,8 @@ class Turn(NamedTuple):
     """Working folders of all workers."""
     jobs: Sequence[str] = ()
     """Jobs that the frontend before it runs."""
+    renews: bool = False
+    """Workers that go on are to be replaced, one after the other."""
     line: socket.socket | None = None
     """Connection to it; None where it is gone."""
 

@@ -123,9 +123,10 @@ class Succession:
             return "The server starts or stops: an upgrade needs one that answers."
         return ""
 
-    def begin_upgrade(self, command: socket.socket | None, python: str | None) -> None:
-        """Raises OSError."""
+    def begin_upgrade(self, command: socket.socket | None, python: str | None, *, workers: bool) -> None:
+        """`workers`: they are replaced, too. Raises OSError."""
         self.upgrade = Upgrade(python or self._python, self._arguments, self._always, command, self._once)
+        self.upgrade.workers = workers
 
     def _follow(self) -> None:
         """Let the frontend of the upgrade have the place of the one that serves, or another one of the same program."""
@@ -150,6 +151,7 @@ class Succession:
             "kept": self._children.notes(None if leaving is None else leaving.frontend),
             "work_dirs": self._children.work_dirs,
             "jobs": [] if leaving is None else leaving.jobs,
+            "renews": self.upgrade is not None and self.upgrade.workers,
         }
         line = [] if leaving is None or leaving.line is None else [leaving.line.fileno()]
         with contextlib.suppress(OSError):  # it has ended meanwhile, which is noticed next

@@ -15,7 +15,7 @@ from msx_frontend.supervision.requests import SupervisorRequests
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.succession import Succession, say
 from msx_frontend.supervision.upgrade import refuse_or_tell
-from msx_frontend.supervision.wire import close_all, receive, send
+from msx_frontend.supervision.wire import Message, close_all, receive, send
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 HANDED_ON = (*ENDING, signal.SIGHUP, signal.SIGUSR1)
@@ -76,7 +76,7 @@ class FrontendSupervisor:
 
     def _signalled(self, number: signal.Signals) -> None:
         if number is signal.SIGUSR2:
-            self._begin_upgrade(None, None)
+            self._begin_upgrade(None, {})
         elif number in HANDED_ON:
             self._succession.signal(number, ends=number in ENDING)
 
@@ -89,12 +89,13 @@ class FrontendSupervisor:
             command.close()
             return
         close_all(descriptors)
-        self._begin_upgrade(command, message.get("python"))
+        self._begin_upgrade(command, message)
 
-    def _begin_upgrade(self, command: socket.socket | None, python: str | None) -> None:
+    def _begin_upgrade(self, command: socket.socket | None, order: Message) -> None:
+        python = order.get("python")
         if not (refusal := self._succession.refusal()):
             try:
-                return self._succession.begin_upgrade(command, python)
+                return self._succession.begin_upgrade(command, python, workers=bool(order.get("workers")))
             except OSError as error:
                 refusal = f"{python or 'The interpreter'} cannot be run: {error.strerror}."
         if command is not None:

@@ -31,6 +31,8 @@ class Upgrade:
         """`reports` is the variable with the descriptor on which the new frontend says why it does not start. Raises
         OSError."""
         self.python = python
+        self.workers = False
+        """Workers are replaced, too."""
         self.waits = False
         """The new frontend is ready to take over."""
         self._command, self._limit = command, time.monotonic() + START_LIMIT

@@ -172,6 +172,7 @@ class KeptGroups:
             control=SocketStream(control),
             stdout=PipeStream(stdout),
             stderr=PipeStream(stderr),
+            release=Program(*note["program"]).version,
         )
 
 

@@ -153,7 +153,11 @@ class LaunchedRank(Protocol):
 
 @runtime_checkable
 class RankHandsOver(Protocol):
-    """A rank that another frontend may take over."""
+    """A rank that another frontend may take over.
+
+    `release` is the server's that has started it, where another one has taken it over; else empty."""
+
+    release: str
 
     def hand_over(self) -> None:
         """Forget it without its end: another process has its connections, and waits for its end."""

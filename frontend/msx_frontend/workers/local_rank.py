@@ -101,7 +101,9 @@ class LocalRank:
         stderr: PipeStream,
         segments: SegmentSocket | None = None,
         allowance: SegmentAllowance | None = None,
+        release: str = "",
     ) -> None:
+        self.release = release
         self._process = process
         self.pid = process.pid
         self.work_dir = work_dir

@@ -99,6 +99,11 @@ class Rank:
         """Another frontend may take it over."""
         return isinstance(self._launched, RankHandsOver)
 
+    @property
+    def release(self) -> str:
+        """Release of the server that has started it, where another one has taken it over; else empty."""
+        return self._launched.release if isinstance(self._launched, RankHandsOver) else ""
+
     def hand_over(self) -> None:
         """Another frontend has its connections; those of rank 0 lead there from now on."""
         assert isinstance(self._launched, RankHandsOver)

@@ -7,6 +7,7 @@ import click
 WORDS = {
     "stop": ("running", "Stop the running server."),
     "upgrade": ("upgrading", "Put a new server in the place of the running one, and keep its workers."),
+    "restart": ("upgrading", "Start the running server anew, and keep its workers."),
     "status": ("running", "The running servers, their models and workers."),
     "models": ("running", "The models of a running server."),
     "backup": ("running", "Copy the state of a server into a folder."),

@@ -18,6 +18,8 @@ from msx_frontend.workers.replica import Replica, ReplicaOwner, ReplicaState
 
 log = logging.getLogger("msx.models")
 
+LOOK_EVERY = 0.1
+"""Seconds between two looks whether a worker serves that replaces another one."""
 FIRST_WORKER_ID = 9000
 """TorchServe numbers its workers by their ports, from 9000 on."""
 
@@ -99,6 +101,22 @@ class Replicas:
             self._dismissals.add(task)
             task.add_done_callback(self._dismissals.discard)
 
+    async def renew(self, old: Replica) -> bool:
+        """Start another worker in its place, which serves before it leaves; where resources are not enough for both, it
+        leaves first. Returns whether the other one serves; else the old one stays, unless it has left."""
+        if old not in self.kept:
+            return True
+        new = self._new_replica(self._places[old])
+        self.all.append(new)
+        if new.state is ReplicaState.WAITING:
+            old.leave()
+            await self._dismissed([old])
+        while new.state not in (ReplicaState.READY, ReplicaState.FAILED, ReplicaState.STOPPED):  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_EVERY)
+        serves = new.state is ReplicaState.READY
+        await self._dismissed([old if serves else new] if old in self.all else [])
+        return serves
+
     async def _dismissed(self, replicas: Sequence[Replica]) -> None:
         await self._remove(replicas, None)
         self._judge()
@@ -159,8 +177,10 @@ class Replicas:
         oldest = next(ready, None)
         return oldest.own_memory if oldest is not None else None
 
-    def _new_replica(self) -> Replica:
-        place = next(one for one in count() if one not in self._places.values())
+    def _new_replica(self, place: int | None = None) -> Replica:
+        """`place`: None for the first one that is free."""
+        if place is None:
+            place = next(one for one in count() if one not in self._places.values())
         replica = Replica(
             next(_worker_ids),
             self._resources.claim(self._sibling_memory),

@@ -1,6 +1,7 @@
 """The workers of a model version: how many there are, and whether they serve."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.group_end import GroupEnd
 from msx_frontend.workers.replica import Replica, ReplicaState
 
+log = logging.getLogger("msx.models")
+
 
 class VersionWorkers:
     """The workers of a version without stages."""
@@ -19,6 +22,7 @@ class VersionWorkers:
     def __init__(self, supervisor: Supervisor, recipe: GroupRecipe, resources: VersionSupply) -> None:
         self._supervisor, self._source, self._resources = supervisor, recipe.source, resources
         self._environment = recipe.environment
+        self._labels = recipe.source.name, recipe.source.version
         self._replicas, self.autoscaler = supervisor.replicas, supervisor.autoscaler
         self._dispatcher, self.status = supervisor.dispatcher, supervisor.status
 
@@ -113,6 +117,15 @@ class VersionWorkers:
         await self._replicas.scale(least, most, self._source.config.response_timeout)
         self.autoscaler.bounded()
         self._supervisor.judge()
+
+    async def renew(self) -> None:
+        """Replace those that a server before this one has started, one after the other, until one does not serve."""
+        for replica in self.kept:
+            if replica.group is not None and replica.group.ranks.leader.release:
+                log.info("worker %d is replaced", replica.number)
+                if not await self._replicas.renew(replica):
+                    log.error("model %s %s: a worker that replaces another one does not serve", *self._labels)
+                    return
 
     def go_on_with(self, count: int) -> None:
         """So many run already, of a server before this one. Ignored where their number does not follow the load."""
